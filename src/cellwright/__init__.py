@@ -1,0 +1,89 @@
+"""The notebook runtime for AI agents and the people beside them."""
+
+from __future__ import annotations
+
+__version__ = "0.1.0.dev0"
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cellwright.document.cells import BrokenCell as BrokenCell
+    from cellwright.document.cells import Cell as Cell
+    from cellwright.document.cells import CodeCell as CodeCell
+    from cellwright.document.cells import MarkdownCell as MarkdownCell
+    from cellwright.document.cells import RawCell as RawCell
+    from cellwright.document.change import CellChange as CellChange
+    from cellwright.document.change import Change as Change
+    from cellwright.document.edits import ClearOutputs as ClearOutputs
+    from cellwright.document.edits import Delete as Delete
+    from cellwright.document.edits import Edit as Edit
+    from cellwright.document.edits import Insert as Insert
+    from cellwright.document.edits import Merge as Merge
+    from cellwright.document.edits import Move as Move
+    from cellwright.document.edits import Replace as Replace
+    from cellwright.document.edits import ReplaceText as ReplaceText
+    from cellwright.document.edits import SetMetadata as SetMetadata
+    from cellwright.document.edits import SetType as SetType
+    from cellwright.document.edits import Splice as Splice
+    from cellwright.document.edits import Split as Split
+    from cellwright.document.edits import parse_edit as parse_edit
+    from cellwright.document.files import Saved as Saved
+    from cellwright.document.files import edit as edit
+    from cellwright.document.files import read as read
+    from cellwright.document.files import write as write
+    from cellwright.document.merge import Merged as Merged
+    from cellwright.document.merge import merge as merge
+    from cellwright.document.notebook import Notebook as Notebook
+    from cellwright.document.outputs import Display as Display
+    from cellwright.document.outputs import Error as Error
+    from cellwright.document.outputs import Output as Output
+    from cellwright.document.outputs import Result as Result
+    from cellwright.document.outputs import Stream as Stream
+    from cellwright.document.revision import Snapshot as Snapshot
+    from cellwright.errors import CellConflict as CellConflict
+    from cellwright.errors import CellwrightError as CellwrightError
+
+# Where each public name lives. They are imported when first used, because an agent pays for the
+# import of this package at every command.
+_HOMES = {
+    "cellwright.document.cells": ("BrokenCell", "Cell", "CodeCell", "MarkdownCell", "RawCell"),
+    "cellwright.document.change": ("CellChange", "Change"),
+    "cellwright.document.edits": (
+        "ClearOutputs",
+        "Delete",
+        "Edit",
+        "Insert",
+        "Merge",
+        "Move",
+        "Replace",
+        "ReplaceText",
+        "SetMetadata",
+        "SetType",
+        "Splice",
+        "Split",
+        "parse_edit",
+    ),
+    "cellwright.document.files": ("Saved", "edit", "read", "write"),
+    "cellwright.document.merge": ("Merged", "merge"),
+    "cellwright.document.notebook": ("Notebook",),
+    "cellwright.document.outputs": ("Display", "Error", "Output", "Result", "Stream"),
+    "cellwright.document.revision": ("Snapshot",),
+    "cellwright.errors": ("CellConflict", "CellwrightError"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = sorted([*_HOME_OF, "__version__"])  # noqa: PLE0605  # a list, made from the table above
+
+
+def __getattr__(name: str) -> object:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value: object = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,46 @@
+"""The numbers that hold when nobody says otherwise.
+
+Plain constants, so that code on a hot path can have one without loading any settings.
+Durations are seconds, sizes are bytes. `Settings` has a field of the same name for each.
+"""
+
+from __future__ import annotations
+
+MAX_FILE_BYTES = 512 * 2**20
+"""The largest file that is read as a notebook."""
+
+LOCK_TIMEOUT = 30.0
+"""How long a save waits for another writer of the same notebook."""
+
+EVAL_SESSIONS_KEPT = 4
+"""Eval sessions kept alive; the least recently used one is evicted, never a busy one."""
+
+EVAL_SESSION_IDLE_TIMEOUT = 300.0
+"""An eval session that nobody used for this long is shut down."""
+
+SESSION_SWEEP_INTERVAL = 30.0
+"""How often idle and dead sessions are looked for."""
+
+HEARTBEAT_INTERVAL = 5.0
+"""How often a kernel is asked whether it lives; the end of its process is noticed at once."""
+
+KERNEL_RESTARTS_ALLOWED = 1
+"""Restarts of a session without a success between them; one more is an error."""
+
+INTERRUPT_GRACE = 5.0
+"""How long an interrupted kernel may take before its process tree is killed."""
+
+OUTPUT_BYTES_KEPT = 50 * 2**10
+"""Output of one execution kept in memory; the whole stream goes to an artifact."""
+
+OUTPUT_LINES_KEPT = 3_000
+"""The same limit in lines; whichever is reached first counts."""
+
+EVAL_TIMEOUT = 30.0
+"""How long an eval cell may run when its call gives no timeout; 0 is no limit."""
+
+EVAL_TIMEOUT_MAX = 3_600.0
+"""The longest timeout that an eval call may ask for; 0 is no limit."""
+
+NOTEBOOK_SESSION_IDLE_TIMEOUT = 3_600.0
+"""A notebook's session that nothing is attached to is shut down after this long."""

@@ -1,0 +1,146 @@
+"""Where Cellwright keeps things on this machine.
+
+Every save asks for the runtime directory, because the locks are there: that part imports
+nothing but `os` and `stat`. The other directories are the platform's usual ones.
+"""
+
+# pathlib is slow to import, and every save passes here.
+# ruff: noqa: PTH102, PTH111, PTH116, PTH117, PTH118
+from __future__ import annotations
+
+import os
+import stat
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cellwright.errors import UnsafeDirectory
+
+PRIVATE = 0o700
+TEMPORARY_FOLDERS = ("/tmp", "/var/tmp", "/usr/tmp")  # noqa: S108 - the system's own list
+
+
+def runtime_directory() -> str:
+    """Return the private folder for locks and sockets, made if need be.
+
+    `$CELLWRIGHT_RUNTIME_DIR` if set; otherwise `cellwright` in `$XDG_RUNTIME_DIR`, if that is
+    ours; otherwise `cellwright-<uid>` in the system's temp folder. Unless it was named outright
+    it is never in the home folder, which may be on a network where locks and sockets fail.
+
+    Raises:
+        UnsafeDirectory: it cannot be made, or somebody else owns it or could write to it.
+    """
+    path = os.environ.get("CELLWRIGHT_RUNTIME_DIR")
+    if path:
+        if not os.path.isabs(path):
+            raise _unsafe(path, "CELLWRIGHT_RUNTIME_DIR is not an absolute path")
+    else:
+        path = _usual_place()
+    try:
+        status = os.lstat(path)
+    except FileNotFoundError:
+        status = _make(path)
+    except OSError as error:
+        raise _unsafe(path, str(error.strerror)) from error
+    _check(path, status)
+    return path
+
+
+def _usual_place() -> str:
+    session = os.environ.get("XDG_RUNTIME_DIR")
+    if session and os.path.isabs(session) and _is_private(session) and not _is_in_home(session):
+        return os.path.join(session, "cellwright")
+    # The order of `tempfile`, without its trial file: what is chosen must not change with the
+    # free space, or two writers would use different locks.
+    chosen = (os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
+    for folder in (*chosen, *TEMPORARY_FOLDERS):
+        if folder and os.path.isabs(folder) and _is_shared(folder) and not _is_in_home(folder):
+            return os.path.join(folder, f"cellwright-{os.geteuid()}")
+    raise _unsafe(TEMPORARY_FOLDERS[0], "no temp folder outside the home folder can be used")
+
+
+def _is_private(folder: str) -> bool:
+    """Tell whether only we can make files in `folder`; after `sudo` it may be another user's."""
+    try:
+        status = os.stat(folder)
+    except OSError:
+        return False
+    others = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not others
+
+
+def _is_shared(folder: str) -> bool:
+    """Tell whether we can make a folder in `folder` that other users cannot move away."""
+    try:
+        status = os.stat(folder)
+    except OSError:
+        return False
+    others = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    safe = not others or status.st_mode & stat.S_ISVTX
+    return bool(stat.S_ISDIR(status.st_mode) and safe and os.access(folder, os.W_OK | os.X_OK))
+
+
+def _is_in_home(folder: str) -> bool:
+    home = os.path.realpath(os.path.expanduser("~"))
+    if home == "/":  # service accounts: everything would be in the home folder
+        return False
+    return (os.path.realpath(folder) + "/").startswith(home + "/")
+
+
+def _make(path: str) -> os.stat_result:
+    try:
+        os.mkdir(path, PRIVATE)
+    except FileExistsError:
+        pass  # another process was faster; its work is checked as any other
+    except OSError as error:
+        raise _unsafe(path, f"it cannot be created, {error.strerror}") from error
+    try:
+        return os.lstat(path)
+    except OSError as error:
+        raise _unsafe(path, str(error.strerror)) from error
+
+
+def _check(path: str, status: os.stat_result) -> None:
+    # A link is refused even if it leads to a good folder: whoever owns the link can turn it.
+    if stat.S_ISLNK(status.st_mode):
+        raise _unsafe(path, "it is a symbolic link")
+    if not stat.S_ISDIR(status.st_mode):
+        raise _unsafe(path, "it is not a directory")
+    if status.st_uid != os.geteuid():
+        raise _unsafe(path, f"it belongs to user {status.st_uid}")
+    if status.st_mode & 0o777 != PRIVATE:
+        raise _unsafe(path, f"its mode is {status.st_mode & 0o777:04o}, not 0700")
+
+
+def _unsafe(path: str, reason: str) -> UnsafeDirectory:
+    from cellwright.errors import UnsafeDirectory
+
+    return UnsafeDirectory(path, reason)
+
+
+def config_directory() -> Path:
+    """The folder of the user's `config.toml`; it may not exist."""
+    import platformdirs
+
+    return _absolute(platformdirs.user_config_path("cellwright", appauthor=False))
+
+
+def state_directory() -> Path:
+    """The folder for what must outlive a restart, such as the journal; it may not exist."""
+    import platformdirs
+
+    return _absolute(platformdirs.user_state_path("cellwright", appauthor=False))
+
+
+def cache_directory() -> Path:
+    """The folder for what can be made again; it may not exist."""
+    import platformdirs
+
+    return _absolute(platformdirs.user_cache_path("cellwright", appauthor=False))
+
+
+def _absolute(path: Path) -> Path:
+    if not path.is_absolute():  # `~` stays as it is when nobody knows the home folder
+        raise _unsafe(str(path), "the home folder is unknown")
+    return path

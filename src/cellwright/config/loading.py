@@ -1,0 +1,183 @@
+"""`load`: the settings in force here, from five kinds of origin.
+
+A flag beats a `CELLWRIGHT_<NAME>` variable, which beats the nearest project file, which beats the
+user's `config.toml`, which beats the default. Names are the same in all of them. What is not
+known, not a number or out of range is an error that names its place: a setting that is silently
+ignored is worse than none.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cellwright.config.directories import config_directory
+from cellwright.config.settings import SPECS, Origin, OriginKind, Settings
+from cellwright.errors import BadConfigFile, InvalidSetting, UnknownSetting, UnsafeDirectory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+PREFIX = "CELLWRIGHT_"
+
+NOT_SETTINGS = (
+    "CELLWRIGHT_ARTIFACTS_DIR",
+    "CELLWRIGHT_BENCH_*",
+    "CELLWRIGHT_NO_PROGRESS",
+    "CELLWRIGHT_RUNTIME_DIR",
+    "CELLWRIGHT_SESSION_FILE",
+    "CELLWRIGHT_TEST_*",
+    "CELLWRIGHT_TOOL_BRIDGE_*",
+)
+"""Variables of ours that mean something else; a star stands for any ending."""
+
+MAX_CONFIG_BYTES = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """One configuration file that was found: its settings as written."""
+
+    kind: OriginKind
+    place: str
+    values: Mapping[str, object]
+
+
+def load(
+    cwd: str | os.PathLike[str] | None = None,
+    environ: Mapping[str, str] | None = None,
+    overrides: Mapping[str, object] | None = None,
+) -> Settings:
+    """Return the settings in force in `cwd`, each knowing its origin.
+
+    `overrides` are the flags of a command or the arguments of a caller; `None` in it means that
+    the flag was not given. An empty variable counts as not set.
+
+    Raises:
+        UnknownSetting: no setting has that name; says which one is near.
+        InvalidSetting: a value is not one the setting accepts, or a project may not set it.
+        BadConfigFile: a file cannot be read or is not TOML; says where in it.
+    """
+    values: dict[str, object] = {}
+    origins: dict[str, Origin] = {}
+
+    def take(name: str, value: object, origin: Origin) -> None:
+        values[name] = SPECS[name].check(value, origin.place)
+        origins[name] = origin
+
+    # From the weakest to the strongest. All are checked, also those that are then outdone: a
+    # mistake in a file should not wait for the day on which its flag is left out.
+    for file in filter(None, (_user_file(), _project_file(cwd))):
+        for name, value in file.values.items():
+            take(*_from_file(file, name, value))
+    for variable, text in sorted((os.environ if environ is None else environ).items()):
+        if variable.startswith(PREFIX) and text and not _is_no_setting(variable):
+            name = variable.removeprefix(PREFIX).lower()
+            if name not in SPECS or variable != variable.upper():
+                near = _nearest(name, SPECS)
+                raise UnknownSetting(
+                    variable, "the environment", near and f"{PREFIX}{near.upper()}"
+                )
+            take(name, text, Origin("variable", variable))
+    for name, value in (overrides or {}).items():
+        if name not in SPECS:
+            raise UnknownSetting(name, "the flags", _nearest(name, SPECS))
+        if value is not None:
+            take(name, value, Origin("flag", f"--{name.replace('_', '-')}"))
+    return Settings(**values, origins=origins)  # type: ignore[arg-type]  # checked one by one
+
+
+def _from_file(file: _File, name: str, value: object) -> tuple[str, object, Origin]:
+    if name not in SPECS:
+        raise UnknownSetting(name, file.place, _nearest(name, SPECS))
+    if isinstance(value, str):
+        # TOML has numbers; text that looks like one is a mistake that would go unnoticed.
+        raise InvalidSetting(name, value, file.place, f"{SPECS[name].expected}, without quotes")
+    if file.kind == "project" and not SPECS[name].project_may_set:
+        expected = "set by you, in config.toml, a variable or a flag; a project may not set it"
+        raise InvalidSetting(name, value, file.place, expected)
+    return name, value, Origin(file.kind, file.place)
+
+
+def _is_no_setting(variable: str) -> bool:
+    return any(
+        variable.startswith(known[:-1]) if known.endswith("*") else variable == known
+        for known in NOT_SETTINGS
+    )
+
+
+def _nearest(name: str, known: Iterable[str]) -> str | None:
+    return next(iter(difflib.get_close_matches(name.replace("-", "_"), list(known), n=1)), None)
+
+
+def _user_file() -> _File | None:
+    try:
+        path = config_directory() / "config.toml"
+    except UnsafeDirectory:
+        return None  # no home folder, so no user's file
+    content = _read(path)
+    return None if content is None else _File("user", str(path), _parse(path, content))
+
+
+def _project_file(cwd: str | os.PathLike[str] | None) -> _File | None:
+    """The nearest project file going up; beside a `cellwright.toml`, `pyproject.toml` is mute."""
+    try:
+        start = Path(cwd or ".").absolute()
+    except FileNotFoundError:
+        return None  # the folder we are in was removed
+    for folder in (start, *start.parents):
+        path = folder / "cellwright.toml"
+        if (content := _read(path)) is not None:
+            return _File("project", str(path), _parse(path, content))
+        path = folder / "pyproject.toml"
+        # A project's file that never mentions us is not ours to find fault with.
+        if (content := _read(path)) is not None and b"cellwright" in content:
+            tools = _parse(path, content).get("tool")
+            if isinstance(tools, dict) and "cellwright" in tools:
+                return _File("project", f"{path} [tool.cellwright]", _table(path, tools))
+    return None
+
+
+def _table(path: Path, tools: dict[str, Any]) -> dict[str, Any]:
+    table = tools["cellwright"]
+    if not isinstance(table, dict):
+        raise BadConfigFile(str(path), "`tool.cellwright` is not a table")
+    return table
+
+
+def _read(path: Path) -> bytes | None:
+    """The bytes of a regular file of sane size, or `None` if there is none."""
+    try:
+        # Without O_NONBLOCK a FIFO in somebody's repository would stop us here for good.
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise BadConfigFile(str(path), str(error.strerror)) from error
+    try:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            raise BadConfigFile(str(path), "it is not a regular file")
+        if status.st_size > MAX_CONFIG_BYTES:
+            raise BadConfigFile(str(path), f"it has more than {MAX_CONFIG_BYTES:,} bytes")
+        return os.read(handle, MAX_CONFIG_BYTES)
+    finally:
+        os.close(handle)
+
+
+def _parse(path: Path, content: bytes) -> dict[str, Any]:
+    import tomllib
+
+    try:
+        return tomllib.loads(content.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise BadConfigFile(str(path), f"not UTF-8 (at line {line})") from error
+    except tomllib.TOMLDecodeError as error:
+        raise BadConfigFile(str(path), str(error)) from error  # its text ends in line and column
+    except RecursionError as error:
+        raise BadConfigFile(str(path), "nested too deeply (at line 1 or later)") from error

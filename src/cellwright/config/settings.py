@@ -1,0 +1,168 @@
+"""`Settings`: every number a user may change, and where each value came from.
+
+The fields are the whole list. Each carries its range, a sentence for `config show`, and whether
+a project file may set it: a project file comes with somebody else's repository, so it may tune
+limits but never widen what code is allowed to do.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, fields
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
+
+from cellwright.config import defaults
+from cellwright.errors import InvalidSetting
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+YEAR = 31_536_000
+
+OriginKind = Literal["flag", "variable", "project", "user", "default"]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a value came from: `kind`, and the flag, variable or file as a person would name it."""
+
+    kind: OriginKind
+    place: str
+
+    def __str__(self) -> str:
+        return self.place if self.kind == "default" else f"{self.kind} {self.place}"
+
+
+BUILT_IN = Origin("default", "default")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spec:
+    """What one setting accepts."""
+
+    name: str
+    default: float
+    low: float
+    high: float
+    about: str
+    project_may_set: bool
+
+    @property
+    def expected(self) -> str:
+        """The accepted values in words."""
+        whole = isinstance(self.default, int)
+        return f"a {'whole number' if whole else 'number'} from {self.low:,} to {self.high:,}"
+
+    def check(self, value: object, place: str) -> float:
+        """Return `value` as this setting holds it.
+
+        Text is read as a number, because variables and flags are text; a file must hold one.
+
+        Raises:
+            InvalidSetting: it is no number of the right kind, or out of range.
+        """
+        number = _number(value, whole=isinstance(self.default, int))
+        if number is None or not self.low <= number <= self.high:
+            raise InvalidSetting(self.name, value, place, self.expected)
+        return number
+
+
+def _number(value: object, *, whole: bool) -> float | None:
+    if isinstance(value, bool):  # True is an int to Python, never to a person
+        return None
+    try:
+        if whole:
+            return int(value) if isinstance(value, (int, str)) else None
+        number = float(value) if isinstance(value, (int, float, str)) else math.nan
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _setting(default: float, low: float, high: float, about: str) -> Any:
+    spec = {"default": default, "low": low, "high": high, "about": about, "project_may_set": True}
+    return field(default=default, metadata=spec)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The settings in force; durations in seconds, sizes in bytes.
+
+    `load()` makes one from flags, variables and files. `Settings()` holds the defaults, and
+    arguments are checked as any other origin's values are.
+    """
+
+    max_file_bytes: int = _setting(
+        defaults.MAX_FILE_BYTES, 1024, 2**40, "largest file read as a notebook"
+    )
+    lock_timeout: float = _setting(
+        defaults.LOCK_TIMEOUT, 0, YEAR, "wait for another writer of the same notebook"
+    )
+    eval_sessions_kept: int = _setting(
+        defaults.EVAL_SESSIONS_KEPT, 1, 1024, "eval sessions kept alive"
+    )
+    eval_session_idle_timeout: float = _setting(
+        defaults.EVAL_SESSION_IDLE_TIMEOUT, 1, YEAR, "idle time before an eval session ends"
+    )
+    session_sweep_interval: float = _setting(
+        defaults.SESSION_SWEEP_INTERVAL, 0.1, YEAR, "time between looks for idle sessions"
+    )
+    heartbeat_interval: float = _setting(
+        defaults.HEARTBEAT_INTERVAL, 0.1, YEAR, "time between checks that a kernel lives"
+    )
+    kernel_restarts_allowed: int = _setting(
+        defaults.KERNEL_RESTARTS_ALLOWED, 0, 100, "restarts without a success between them"
+    )
+    interrupt_grace: float = _setting(
+        defaults.INTERRUPT_GRACE, 0, YEAR, "time from an interrupt to the kill"
+    )
+    output_bytes_kept: int = _setting(
+        defaults.OUTPUT_BYTES_KEPT, 1024, 2**30, "bytes of output kept in memory"
+    )
+    output_lines_kept: int = _setting(
+        defaults.OUTPUT_LINES_KEPT, 1, 10**7, "lines of output kept in memory"
+    )
+    eval_timeout: float = _setting(
+        defaults.EVAL_TIMEOUT, 0, YEAR, "time an eval cell may run, 0 for no limit"
+    )
+    eval_timeout_max: float = _setting(
+        defaults.EVAL_TIMEOUT_MAX, 0, YEAR, "longest eval timeout a call may ask for, 0 for any"
+    )
+    notebook_session_idle_timeout: float = _setting(
+        defaults.NOTEBOOK_SESSION_IDLE_TIMEOUT, 1, YEAR, "idle time before a kernel ends"
+    )
+    origins: Mapping[str, Origin] = field(default_factory=dict, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        for name, spec in SPECS.items():
+            object.__setattr__(self, name, spec.check(getattr(self, name), self._place(name)))
+        if 0 < self.eval_timeout_max < self.eval_timeout:
+            # Blame the one that somebody set; if both were, the one that breaks the other's rule.
+            if self.eval_timeout == defaults.EVAL_TIMEOUT:
+                name, expected = "eval_timeout_max", f"at least eval_timeout, {self.eval_timeout:g}"
+            else:
+                name, expected = (
+                    "eval_timeout",
+                    f"at most eval_timeout_max, {self.eval_timeout_max:g}",
+                )
+            raise InvalidSetting(name, getattr(self, name), self._place(name), expected)
+
+    def _place(self, name: str) -> str:
+        return self.origins[name].place if name in self.origins else "the arguments"
+
+    def origin(self, name: str) -> Origin:
+        """Where the value of setting `name` came from.
+
+        Raises:
+            KeyError: there is no such setting.
+        """
+        if name not in SPECS:
+            raise KeyError(name)
+        return self.origins.get(name, BUILT_IN)
+
+
+SPECS: Mapping[str, Spec] = MappingProxyType(
+    {item.name: Spec(name=item.name, **item.metadata) for item in fields(Settings) if item.metadata}
+)
+"""Every setting by name, in the order in which they are shown."""

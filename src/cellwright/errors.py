@@ -1,0 +1,462 @@
+"""Every error Cellwright raises on purpose.
+
+CellwrightError                    INTERNAL_ERROR
+├── DocumentError                  DOCUMENT_ERROR
+│   ├── NotebookNotFound           NOTEBOOK_NOT_FOUND       also FileNotFoundError
+│   ├── UnreadableFile             UNREADABLE_FILE          also OSError
+│   ├── NotebookTooLarge           NOTEBOOK_TOO_LARGE
+│   ├── InvalidNotebook            INVALID_NOTEBOOK         also ValueError
+│   │   ├── InvalidJson            INVALID_JSON
+│   │   ├── NotUtf8                NOT_UTF8
+│   │   ├── DuplicateKey           DUPLICATE_KEY
+│   │   ├── TooDeep                TOO_DEEP
+│   │   └── InvalidCell            INVALID_CELL
+│   ├── UnsupportedVersion         UNSUPPORTED_VERSION
+│   ├── NeedsUpgrade               NEEDS_UPGRADE
+│   ├── CellNotFound               CELL_NOT_FOUND           also LookupError
+│   ├── AmbiguousCell              AMBIGUOUS_CELL           also LookupError
+│   ├── InvalidEdit                INVALID_EDIT             also ValueError
+│   ├── TextMismatch               TEXT_MISMATCH            also ValueError
+│   ├── InvalidMetadata            INVALID_METADATA         also ValueError
+│   ├── Conflict                   CONFLICT
+│   └── UnknownRevision            UNKNOWN_REVISION         also LookupError
+├── SaveError                      SAVE_ERROR
+│   ├── NotSaved                   NOT_SAVED                also OSError
+│   ├── ReadOnlyNotebook           READ_ONLY                also PermissionError
+│   ├── HardLinked                 HARD_LINKED
+│   ├── OwnerWouldChange           OWNER_WOULD_CHANGE       also PermissionError
+│   ├── Locked                     LOCKED                   also TimeoutError
+│   └── DurabilityUnconfirmed      DURABILITY_UNCONFIRMED   also OSError
+└── ConfigError                    CONFIG_ERROR
+    ├── UnknownSetting             UNKNOWN_SETTING          also ValueError
+    ├── InvalidSetting             INVALID_SETTING          also ValueError
+    ├── BadConfigFile              BAD_CONFIG_FILE          also ValueError
+    └── UnsafeDirectory            UNSAFE_DIRECTORY         also PermissionError
+
+A family ends in `Error`; a leaf states the fact. Constructors take facts and word the sentence,
+so that each message is written once. An error means that nothing was changed, unless its own
+text says otherwise; only `DurabilityUnconfirmed` does.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import ClassVar
+
+
+class CellwrightError(Exception):
+    """Base of all errors raised on purpose.
+
+    `code` is stable and goes over the wire; the message is for people and may change.
+    `hint` says what to try next. `retryable` says whether the same call may work later.
+    """
+
+    code: ClassVar[str] = "INTERNAL_ERROR"
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        # An OSError parent would print "[Errno …]"; the sentence is ours in every leaf.
+        return self.message
+
+
+class DocumentError(CellwrightError):
+    """A notebook could not be read, or an edit could not be applied to it."""
+
+    code = "DOCUMENT_ERROR"
+
+
+class NotebookNotFound(DocumentError, FileNotFoundError):
+    """There is no file at that path."""
+
+    code = "NOTEBOOK_NOT_FOUND"
+
+    def __init__(self, path: str, *, hint: str | None = None) -> None:
+        super().__init__(f"No notebook at {path}", hint=hint or "Check the path, or create it")
+        self.path = path
+
+
+class UnreadableFile(DocumentError, OSError):
+    """The path is not a regular file, or the system refused to read it."""
+
+    code = "UNREADABLE_FILE"
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"Cannot read {path}: {reason}", hint="Give the path of an .ipynb file")
+        self.path = path
+
+
+class NotebookTooLarge(DocumentError):
+    """The file is larger than the limit, and was not read."""
+
+    code = "NOTEBOOK_TOO_LARGE"
+
+    def __init__(self, path: str, size: int, limit: int) -> None:
+        super().__init__(
+            f"{path} has {size:,} bytes; the limit is {limit:,}",
+            hint="Raise max_file_bytes if this file really is a notebook",
+        )
+        self.path = path
+        self.size = size
+        self.limit = limit
+
+
+class InvalidNotebook(DocumentError, ValueError):
+    """The bytes are not a notebook."""
+
+    code = "INVALID_NOTEBOOK"
+
+    def __init__(self, reason: str, *, hint: str | None = None) -> None:
+        super().__init__(reason, hint=hint)
+
+
+class InvalidJson(InvalidNotebook):
+    """The bytes are not JSON; `line` and `column` count from 1."""
+
+    code = "INVALID_JSON"
+
+    def __init__(self, reason: str, *, line: int, column: int) -> None:
+        super().__init__(
+            f"Not valid JSON at line {line}, column {column}: {reason}",
+            hint="Repair the file at that place, or restore an earlier version",
+        )
+        self.line = line
+        self.column = column
+
+
+class NotUtf8(InvalidNotebook):
+    """The bytes are not UTF-8."""
+
+    code = "NOT_UTF8"
+
+    def __init__(self, offset: int, *, looks_like: str | None = None) -> None:
+        what = f"Not UTF-8 (looks like {looks_like})" if looks_like else "Not UTF-8"
+        super().__init__(f"{what} at byte {offset}", hint="Convert the file to UTF-8 first")
+        self.offset = offset
+
+
+class DuplicateKey(InvalidNotebook):
+    """A key stands twice in one object, so that an edit could hit the wrong one."""
+
+    code = "DUPLICATE_KEY"
+
+    def __init__(self, key: str, where: str) -> None:
+        super().__init__(f"The key `{key}` stands twice in {where}", hint="Remove one of the two")
+        self.key = key
+
+
+class TooDeep(InvalidNotebook):
+    """A value is nested deeper than can be turned into Python objects."""
+
+    code = "TOO_DEEP"
+
+    def __init__(self, where: str) -> None:
+        super().__init__(
+            f"{where} is nested too deeply to be decoded",
+            hint="The rest of the notebook can be read and edited",
+        )
+
+
+class InvalidCell(InvalidNotebook):
+    """A cell is not what its type demands; the other cells are usable."""
+
+    code = "INVALID_CELL"
+
+    def __init__(self, index: int, problem: str) -> None:
+        super().__init__(
+            f"Cell {index} is not a valid cell: {problem}",
+            hint="Other cells can be read and edited; this one can be moved or deleted",
+        )
+        self.index = index
+        self.problem = problem
+
+
+class UnsupportedVersion(DocumentError):
+    """The notebook's format version is not one we know."""
+
+    code = "UNSUPPORTED_VERSION"
+
+    def __init__(self, version: str) -> None:
+        super().__init__(
+            f"nbformat {version} is not supported", hint="Versions 2 to 4 can be read, 4 edited"
+        )
+        self.version = version
+
+
+class NeedsUpgrade(DocumentError):
+    """An old notebook can be read, but is written only by an explicit upgrade."""
+
+    code = "NEEDS_UPGRADE"
+
+    def __init__(self, version: str) -> None:
+        super().__init__(
+            f"This notebook is nbformat {version} and is not edited in place",
+            hint="Upgrade it first: notebook.upgrade() and write, or `cellwright upgrade`",
+        )
+        self.version = version
+
+
+class CellNotFound(DocumentError, LookupError):
+    """No cell answers to that id or index."""
+
+    code = "CELL_NOT_FOUND"
+
+    def __init__(self, ref: object, *, near: Sequence[str] = (), count: int = 0) -> None:
+        if near:
+            hint = f"Did you mean {', '.join(near)}?"
+        elif count:
+            hint = f"The notebook has {count} cells: cell-0 to cell-{count - 1}"
+        else:
+            hint = "The notebook has no cells"
+        super().__init__(f"No cell `{ref}`", hint=hint)
+        self.ref = ref
+        self.near = tuple(near)
+
+
+class AmbiguousCell(DocumentError, LookupError):
+    """Several cells have that id."""
+
+    code = "AMBIGUOUS_CELL"
+
+    def __init__(self, ref: str, indices: Sequence[int]) -> None:
+        super().__init__(
+            f"{len(indices)} cells have the id `{ref}`",
+            hint=f"Name one by position: {', '.join(f'cell-{i}' for i in indices)}",
+        )
+        self.ref = ref
+        self.indices = tuple(indices)
+
+
+class InvalidEdit(DocumentError, ValueError):
+    """An edit makes no sense as written; `position` is its place in the list."""
+
+    code = "INVALID_EDIT"
+
+    def __init__(
+        self, reason: str, *, position: int | None = None, hint: str | None = None
+    ) -> None:
+        where = "" if position is None else f"Edit {position}: "
+        super().__init__(where + reason, hint=hint)
+        self.position = position
+
+
+class TextMismatch(DocumentError, ValueError):
+    """`replace_text` did not find its text exactly as often as it must."""
+
+    code = "TEXT_MISMATCH"
+
+    def __init__(self, handle: str, found: int, wanted: int) -> None:
+        super().__init__(
+            f"The text occurs {found} times in cell {handle}, not {wanted}",
+            hint="Read the cell again" if not found else "Give more of the text, or `count`",
+        )
+        self.found = found
+
+
+class InvalidMetadata(DocumentError, ValueError):
+    """The metadata would make the notebook invalid, or cannot be written as JSON."""
+
+    code = "INVALID_METADATA"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"Invalid metadata: {reason}", hint="See the nbformat schema")
+
+
+class CellConflict:
+    """One cell (or, with no `index`, the notebook's metadata) on which two sides disagree.
+
+    A side is None when it does not hold the cell, or when nobody remembers what it held.
+    `index` and `handle` are those of the notebook as it is now.
+    """
+
+    __slots__ = ("base", "current", "handle", "index", "other", "reason")
+
+    def __init__(
+        self,
+        handle: str,
+        index: int | None,
+        reason: str,
+        *,
+        base: str | None = None,
+        current: str | None = None,
+        other: str | None = None,
+    ) -> None:
+        self.handle = handle
+        self.index = index
+        self.reason = reason
+        self.base = base
+        self.current = current
+        self.other = other
+
+    def __repr__(self) -> str:
+        return f"<CellConflict {self.handle}: {self.reason}>"
+
+
+class Conflict(DocumentError):
+    """Something else changed what this edit was made against; nothing was applied.
+
+    `cells` shows, for every cell concerned, what each side holds.
+    """
+
+    code = "CONFLICT"
+
+    def __init__(self, reason: str, *, cells: Sequence[CellConflict] = ()) -> None:
+        super().__init__(reason, hint="Read the notebook again and repeat the edit")
+        self.cells = tuple(cells)
+
+
+class UnknownRevision(DocumentError, LookupError):
+    """Nobody remembers that base revision."""
+
+    code = "UNKNOWN_REVISION"
+
+    def __init__(self, revision: str) -> None:
+        super().__init__(
+            f"Unknown base revision `{revision}`", hint="Read the notebook and use its revision"
+        )
+        self.revision = revision
+
+
+class SaveError(CellwrightError):
+    """A notebook could not be saved."""
+
+    code = "SAVE_ERROR"
+
+
+class NotSaved(SaveError, OSError):
+    """The system refused the save; the file is untouched."""
+
+    code = "NOT_SAVED"
+    retryable = True
+
+    def __init__(self, path: str, step: str, reason: str, *, hint: str | None = None) -> None:
+        super().__init__(
+            f"Not saved, {path} is unchanged: {reason} ({step})",
+            hint=hint or "Free space or permissions, then save again",
+        )
+        self.path = path
+        self.step = step
+
+
+class ReadOnlyNotebook(SaveError, PermissionError):
+    """The file or its folder is read-only; the file is untouched."""
+
+    code = "READ_ONLY"
+
+    def __init__(self, path: str, what: str = "is read-only") -> None:
+        super().__init__(f"{path} {what}", hint="Make it writable, or write to another path")
+        self.path = path
+
+
+class HardLinked(SaveError):
+    """The file has other names, which an atomic save would leave behind."""
+
+    code = "HARD_LINKED"
+
+    def __init__(self, path: str, links: int) -> None:
+        super().__init__(
+            f"{path} has {links} names (hard links); saving would split them",
+            hint="Pass break_hard_links to give this name its own file",
+        )
+        self.path = path
+        self.links = links
+
+
+class OwnerWouldChange(SaveError, PermissionError):
+    """The file belongs to somebody else and would change hands."""
+
+    code = "OWNER_WOULD_CHANGE"
+
+    def __init__(self, path: str, owner: str) -> None:
+        super().__init__(
+            f"{path} belongs to {owner}; saving would change its owner",
+            hint="Ask the owner to save it, or write to a path of your own",
+        )
+        self.path = path
+
+
+class Locked(SaveError, TimeoutError):
+    """Another writer held the notebook for the whole wait."""
+
+    code = "LOCKED"
+    retryable = True
+
+    def __init__(self, path: str, seconds: float) -> None:
+        super().__init__(
+            f"{path} was locked by another writer for {seconds:g} s", hint="Try again later"
+        )
+        self.path = path
+
+
+class DurabilityUnconfirmed(SaveError, OSError):
+    """The new bytes are in place under the final name, but may not survive a power cut."""
+
+    code = "DURABILITY_UNCONFIRMED"
+
+    def __init__(self, path: str, step: str, reason: str) -> None:
+        super().__init__(
+            f"{path} holds the new bytes, but their durability is unconfirmed: {reason} ({step})",
+            hint="Do not repeat the edit; check the disk and read the file back",
+        )
+        self.path = path
+        self.step = step
+
+
+class ConfigError(CellwrightError):
+    """A setting, a configuration file or a directory of ours is wrong."""
+
+    code = "CONFIG_ERROR"
+
+
+class UnknownSetting(ConfigError, ValueError):
+    """There is no such setting."""
+
+    code = "UNKNOWN_SETTING"
+
+    def __init__(self, key: str, place: str, suggestion: str | None = None) -> None:
+        super().__init__(
+            f"Unknown setting `{key}` in {place}",
+            hint=f"Did you mean `{suggestion}`?" if suggestion else "Remove it",
+        )
+        self.key = key
+        self.place = place
+
+
+class InvalidSetting(ConfigError, ValueError):
+    """A setting has a value of the wrong type or out of range."""
+
+    code = "INVALID_SETTING"
+
+    def __init__(self, key: str, value: object, place: str, expected: str) -> None:
+        super().__init__(f"Setting `{key}` in {place} is {value!r}", hint=f"It must be {expected}")
+        self.key = key
+        self.place = place
+
+
+class BadConfigFile(ConfigError, ValueError):
+    """A configuration file cannot be read."""
+
+    code = "BAD_CONFIG_FILE"
+
+    def __init__(self, place: str, reason: str) -> None:
+        super().__init__(f"Cannot read {place}: {reason}", hint="Repair or remove the file")
+        self.place = place
+
+
+class UnsafeDirectory(ConfigError, PermissionError):
+    """A directory of ours is missing, or somebody else could write to it."""
+
+    code = "UNSAFE_DIRECTORY"
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(
+            f"The directory {path} cannot be trusted: {reason}",
+            hint="Remove it, or point CELLWRIGHT_RUNTIME_DIR at a folder of mode 0700",
+        )
+        self.path = path
