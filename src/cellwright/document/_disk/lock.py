@@ -1,0 +1,65 @@
+"""One writer of ours at a time for each file.
+
+The lock is an flock on a file in the runtime directory, named after the real path, so that it
+leaves no trace beside the notebook and is free again when its holder dies.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from hashlib import blake2b
+
+from cellwright.config.directories import runtime_directory
+from cellwright.errors import Locked
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+
+class FileLock:
+    """Held inside its `with` block; also keeps threads of one process apart."""
+
+    def __init__(self, path: str, timeout: float) -> None:
+        self.path = path
+        self.timeout = timeout
+        self._descriptor = -1
+
+    def __enter__(self) -> Self:
+        name = blake2b(os.fsencode(self.path), digest_size=16).hexdigest()
+        place = f"{runtime_directory()}/{name}.lock"
+        deadline = time.monotonic() + self.timeout
+        wait = 0.001
+        while True:
+            descriptor = os.open(
+                place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
+            )
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # A cleaner of temp folders may have removed the file under us: then the lock is
+                # worth nothing, because the next writer makes another file.
+                if os.path.samestat(os.fstat(descriptor), os.stat(place)):
+                    self._descriptor = descriptor
+                    return self
+            except (BlockingIOError, FileNotFoundError):
+                pass
+            except BaseException:
+                os.close(descriptor)
+                raise
+            os.close(descriptor)
+            if time.monotonic() >= deadline:
+                raise Locked(self.path, self.timeout)
+            time.sleep(wait)
+            wait = min(wait * 2, 0.02)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        os.close(self._descriptor)
+        self._descriptor = -1

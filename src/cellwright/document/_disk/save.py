@@ -1,0 +1,301 @@
+"""Replace a file so that a crash at any moment leaves the old bytes or the new ones.
+
+Unique temp file beside the target, fsync, rename, fsync of the folder, read back. Before the
+rename every failure leaves the file as it was; after it, the new bytes are there and a failure
+means only that their durability is unconfirmed.
+
+Mode, owner, extended attributes and symbolic links are kept. A file with several names (hard
+links) is refused unless told otherwise, because the rename gives this name a file of its own.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+
+from cellwright.errors import (
+    Conflict,
+    DurabilityUnconfirmed,
+    HardLinked,
+    NotSaved,
+    OwnerWouldChange,
+    ReadOnlyNotebook,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    Parts = Sequence[bytes | memoryview]
+
+_PREFIX, _SUFFIX = ".cellwright-", ".tmp"
+_BLOCK = 1 << 18
+_MOST_PARTS = 1024  # IOV_MAX on Linux
+
+
+def replace_file(
+    path: str, parts: Parts, expected: Parts | None, *, break_hard_links: bool = False
+) -> None:
+    """Make `path`, which is a real path and locked, hold exactly these parts.
+
+    Args:
+        path: where; no symbolic link.
+        parts: the new bytes, encoded before any file is touched.
+        expected: what the file must still hold right before it is replaced; None to take what
+            comes.
+        break_hard_links: give this name a file of its own if it has other names.
+
+    Raises:
+        Conflict: the file does not hold `expected`.
+        NotSaved: the system refused; the file is untouched. Also `ReadOnlyNotebook`,
+            `HardLinked`, `OwnerWouldChange`.
+        DurabilityUnconfirmed: the new bytes are in place, but may not survive a power cut.
+    """
+    folder = os.path.dirname(path)
+    old = _examine(path, break_hard_links=break_hard_links)
+    if old is None and expected is not None:
+        raise Conflict(f"{path} was deleted since it was read")
+    clean(folder)
+    temp, descriptor = _make_temp(folder, path, 0o600 if old else 0o666)
+    renamed = False
+    step = "write"
+    try:
+        try:
+            if old is not None:
+                step = "keep mode and owner"
+                _keep_attributes(descriptor, path, old)
+            step = "write"
+            _write(descriptor, parts)
+            step = "fsync"
+            os.fsync(descriptor)
+            step = "compare"
+            if expected is not None:
+                _check_unchanged(path, expected)
+            elif old is None and os.path.lexists(path):
+                raise Conflict(f"{path} was created by somebody else")
+            step = "rename"
+            _rename(temp, path, descriptor)
+            renamed = True
+        finally:
+            if not renamed:
+                _remove(temp)
+        step = "fsync of the folder"
+        _sync_folder(folder)
+        step = "read back"
+        if not holds(path, parts):
+            raise DurabilityUnconfirmed(path, step, "the file holds something else by now")
+    except OSError as error:
+        if isinstance(error, (DurabilityUnconfirmed, OwnerWouldChange)):
+            raise
+        reason = error.strerror or str(error)
+        if renamed:
+            raise DurabilityUnconfirmed(path, step, reason) from None
+        raise NotSaved(path, step, reason, hint=_hint(error)) from None
+    finally:
+        _close(descriptor)
+
+
+def holds(path: str, parts: Parts) -> bool:
+    """Whether a file has exactly these bytes, looked at in blocks."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    block = bytearray(_BLOCK)
+    try:
+        if os.fstat(descriptor).st_size != sum(map(len, parts)):
+            return False
+        for part in parts:
+            view = memoryview(part)
+            for at in range(0, len(view), _BLOCK):
+                piece = view[at : at + _BLOCK]
+                if len(piece) != len(block):
+                    block = bytearray(len(piece))
+                # bytearray on the left: it compares memory, a memoryview element by element.
+                if not _read_into(descriptor, block) or block != piece:
+                    return False
+        return not os.read(descriptor, 1)
+    finally:
+        os.close(descriptor)
+
+
+def sync_file(path: str) -> None:
+    """Make sure that what a file holds is on the disk, though we did not write it."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def clean(folder: str) -> None:
+    """Remove temp files whose writers have died; a living writer holds a lock on its own."""
+    try:
+        names = [
+            n for n in os.listdir(folder or ".") if n.startswith(_PREFIX) and n.endswith(_SUFFIX)
+        ]
+    except OSError:
+        return
+    for name in names:
+        place = os.path.join(folder, name)
+        try:
+            descriptor = os.open(place, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            continue
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.unlink(place)
+        except OSError:
+            pass  # alive, or not ours to remove
+        finally:
+            _close(descriptor)
+
+
+def _examine(path: str, *, break_hard_links: bool) -> os.stat_result | None:
+    """What is there now; refuses what must not be replaced."""
+    try:
+        status = os.lstat(path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise NotSaved(path, "stat", error.strerror or str(error)) from None
+    if not stat.S_ISREG(status.st_mode):
+        raise NotSaved(path, "stat", "it is not a regular file", hint="Choose another path")
+    # Root may write anything; a file without any write permission says that nobody should.
+    if not status.st_mode & 0o222 or not os.access(path, os.W_OK):
+        raise ReadOnlyNotebook(path)
+    if status.st_nlink > 1 and not break_hard_links:
+        raise HardLinked(path, status.st_nlink)
+    return status
+
+
+def _make_temp(folder: str, path: str, mode: int) -> tuple[str, int]:
+    while True:
+        temp = os.path.join(folder, f"{_PREFIX}{os.urandom(8).hex()}{_SUFFIX}")
+        try:
+            descriptor = os.open(
+                temp, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, mode
+            )
+        except FileExistsError:
+            continue
+        except OSError as error:
+            if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+                raise ReadOnlyNotebook(path, "is in a read-only folder") from None
+            raise NotSaved(
+                path, "create a temp file", error.strerror or str(error), hint=_hint(error)
+            ) from None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(descriptor).st_nlink:
+                return temp, descriptor
+        except BlockingIOError:
+            pass  # a cleaner was faster than our lock, and is removing it
+        except OSError as error:
+            _remove(temp)
+            _close(descriptor)
+            raise NotSaved(path, "lock a temp file", error.strerror or str(error)) from None
+        _close(descriptor)
+
+
+def _keep_attributes(descriptor: int, path: str, old: os.stat_result) -> None:
+    new = os.fstat(descriptor)
+    if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
+        try:
+            os.fchown(descriptor, old.st_uid, old.st_gid)
+        except PermissionError:
+            raise OwnerWouldChange(path, f"user {old.st_uid}, group {old.st_gid}") from None
+    os.fchmod(descriptor, stat.S_IMODE(old.st_mode))  # after the owner, which clears some bits
+    if not hasattr(os, "listxattr"):  # macOS
+        return
+    try:
+        names = os.listxattr(path)
+    except OSError as error:
+        if error.errno in (errno.ENOTSUP, errno.EPERM, errno.EACCES):
+            return
+        raise
+    for name in names:
+        try:
+            os.setxattr(descriptor, name, os.getxattr(path, name))
+        except OSError as error:
+            # Security labels are the system's to give; everything else must come along.
+            if not (name.startswith(("security.", "trusted.")) or error.errno == errno.ENODATA):
+                raise
+
+
+def _write(descriptor: int, parts: Iterable[bytes | memoryview]) -> None:
+    views = [memoryview(part) for part in parts if len(part)]
+    while views:
+        written = os.writev(descriptor, views[:_MOST_PARTS])
+        while written:
+            if written < len(views[0]):
+                views[0] = views[0][written:]
+                break
+            written -= len(views[0])
+            del views[0]
+
+
+def _check_unchanged(path: str, expected: Parts) -> None:
+    before = os.lstat(path)
+    if not holds(path, expected):
+        raise Conflict(f"{path} was changed by somebody else since it was read")
+    after = os.lstat(path)
+    # The comparison takes a while in a large file; this narrows the gap before the rename.
+    if _signature(before) != _signature(after):
+        raise Conflict(f"{path} was changed by somebody else since it was read")
+
+
+def _signature(status: os.stat_result) -> tuple[int, int, int, int]:
+    return (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+def _rename(temp: str, path: str, descriptor: int) -> None:
+    while True:
+        try:
+            os.rename(temp, path)
+        except InterruptedError:
+            continue
+        except OSError:
+            # An error does not always mean that it did not happen (network file systems).
+            if os.path.samestat(os.fstat(descriptor), os.lstat(path)):
+                return
+            raise
+        return
+
+
+def _sync_folder(folder: str) -> None:
+    descriptor = os.open(folder or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        _close(descriptor)
+
+
+def _read_into(descriptor: int, block: bytearray) -> bool:
+    view = memoryview(block)
+    while view:
+        count = os.readv(descriptor, [view])
+        if not count:
+            return False
+        view = view[count:]
+    return True
+
+
+def _remove(temp: str) -> None:
+    try:
+        os.unlink(temp)
+    except OSError:
+        pass  # the next open cleans up
+
+
+def _close(descriptor: int) -> None:
+    try:
+        os.close(descriptor)
+    except OSError:
+        pass  # what mattered was fsynced before
+
+
+def _hint(error: OSError) -> str | None:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "The disk is full: free some space, then save again"
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return "Too many open files: close some, then save again"
+    return None

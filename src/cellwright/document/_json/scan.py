@@ -1,0 +1,190 @@
+"""Find values in JSON text by their byte offsets, with the standard library alone.
+
+`check` refuses everything that is not JSON. The walkers after it (`skip_value`, `members`,
+`elements`) trust that it was called, or that another strict parser accepted the bytes; they never
+recurse, so that no nesting is too deep for them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from cellwright.errors import InvalidJson
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+QUOTE, BACKSLASH, COLON, COMMA = b'"\\:,'
+OPEN_OBJECT, CLOSE_OBJECT, OPEN_ARRAY, CLOSE_ARRAY = b"{}[]"
+
+_space = re.compile(rb"[ \t\r\n]*+").match
+_bracket_or_quote = re.compile(rb'["{}\[\]]').search
+_scalar = re.compile(rb"[^,\]} \t\r\n]*+").match
+# Possessive quantifiers: a string of a million escapes must not grow a backtracking stack.
+_token = re.compile(
+    rb"[ \t\r\n]*+(?:"
+    rb'("[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+")'
+    # What Python's json reads is JSON here: a notebook with NaN must be readable.
+    rb"|(-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][-+]?[0-9]++)?+|true|false|null|NaN|-?Infinity)"
+    rb"|([{}\[\],:]))"
+).match
+
+
+def skip_space(data: bytes, at: int) -> int:
+    """The first place from `at` on that holds no white space."""
+    return _space(data, at).end()  # type: ignore[union-attr]  # matches always, maybe nothing
+
+
+def skip_string(data: bytes, at: int) -> int:
+    """The place after the string whose opening quote stands at `at`."""
+    at += 1
+    while True:
+        end = data.find(b'"', at)
+        if end < 0:
+            raise _invalid(data, at, "the string does not end")
+        back = end
+        while data[back - 1] == BACKSLASH:
+            back -= 1
+        if (end - back) % 2 == 0:
+            return end + 1
+        at = end + 1
+
+
+def skip_value(data: bytes, at: int) -> int:
+    """The place after the value that starts at `at`."""
+    first = data[at]
+    if first == QUOTE:
+        return skip_string(data, at)
+    if first not in (OPEN_OBJECT, OPEN_ARRAY):
+        return _scalar(data, at).end()  # type: ignore[union-attr]  # matches always
+    depth = 0
+    while True:
+        found = _bracket_or_quote(data, at)
+        if found is None:
+            raise _invalid(data, len(data), "a bracket is not closed")
+        at = found.start()
+        mark = data[at]
+        if mark == QUOTE:
+            at = skip_string(data, at)
+            continue
+        at += 1
+        if mark in (OPEN_OBJECT, OPEN_ARRAY):
+            depth += 1
+        else:
+            depth -= 1
+            if not depth:
+                return at
+
+
+def decode_string(data: bytes, start: int, end: int) -> str:
+    """The text of the string literal at that place."""
+    if data.find(b"\\", start, end) < 0:
+        return data[start + 1 : end - 1].decode()
+    text: str = json.loads(data[start:end])
+    return text
+
+
+class Member:
+    """One `"key": value` of an object: the decoded key and where both stand."""
+
+    __slots__ = ("end", "key", "key_end", "key_start", "start")
+
+    def __init__(self, key: str, key_start: int, key_end: int, start: int, end: int) -> None:
+        self.key = key
+        self.key_start = key_start
+        self.key_end = key_end
+        self.start = start
+        self.end = end
+
+
+def members(data: bytes, at: int) -> Iterator[Member]:
+    """The members of the object that opens at `at`."""
+    at = skip_space(data, at + 1)
+    while data[at] != CLOSE_OBJECT:
+        key_start, key_end = at, skip_string(data, at)
+        start = skip_space(data, skip_space(data, key_end) + 1)
+        end = skip_value(data, start)
+        yield Member(decode_string(data, key_start, key_end), key_start, key_end, start, end)
+        at = skip_space(data, end)
+        if data[at] == COMMA:
+            at = skip_space(data, at + 1)
+
+
+def elements(data: bytes, at: int) -> Iterator[tuple[int, int]]:
+    """Where the elements of the array that opens at `at` start and end."""
+    at = skip_space(data, at + 1)
+    while data[at] != CLOSE_ARRAY:
+        end = skip_value(data, at)
+        yield at, end
+        at = skip_space(data, end)
+        if data[at] == COMMA:
+            at = skip_space(data, at + 1)
+
+
+def check(data: bytes, at: int = 0) -> None:
+    """Raise `InvalidJson` unless exactly one JSON value stands from `at` to the end."""
+    match = _token
+    open_brackets = bytearray()
+    # What may come next: a value, a key, or what follows a value. `closes` is the bracket that
+    # may also come now, because the array or object has just been opened.
+    want, closes = "value", 0
+    while True:
+        found = match(data, at)
+        if found is None:
+            if want == "end" and skip_space(data, at) == len(data):
+                return
+            raise _explain(data, skip_space(data, at), want)
+        kind = found.lastindex
+        at = found.end()
+        mark = data[at - 1]
+        if kind == 3 and mark not in (OPEN_OBJECT, OPEN_ARRAY):
+            if want == "after" and mark == COMMA:
+                want, closes = ("key" if open_brackets[-1] == CLOSE_OBJECT else "value"), 0
+                continue
+            if want == "colon" and mark == COLON:
+                want = "value"
+                continue
+            if (want == "after" and mark == open_brackets[-1]) or (closes and mark == closes):
+                open_brackets.pop()
+                want, closes = ("after" if open_brackets else "end"), 0
+                continue
+            raise _explain(data, at - 1, want)
+        if want == "key":
+            if kind != 1:
+                raise _explain(data, found.start(kind or 0), want)
+            want, closes = "colon", 0
+        elif want != "value":
+            raise _explain(data, found.start(kind or 0), want)
+        elif kind == 3:
+            open_brackets.append(CLOSE_OBJECT if mark == OPEN_OBJECT else CLOSE_ARRAY)
+            closes = open_brackets[-1]
+            want = "key" if mark == OPEN_OBJECT else "value"
+        else:
+            want, closes = ("after" if open_brackets else "end"), 0
+
+
+_EXPECTED = {
+    "value": "expected a value",
+    "key": "expected a key in double quotes",
+    "colon": "expected ':'",
+    "after": "expected ',' or a closing bracket",
+    "end": "more text follows the end",
+}
+
+
+def _explain(data: bytes, at: int, want: str) -> InvalidJson:
+    if at >= len(data):
+        return _invalid(data, len(data), "the file ends too early" if data else "the file is empty")
+    if data[at] == QUOTE and want in ("value", "key"):
+        return _invalid(
+            data, at, "a string is not closed, or holds a bad escape or a control character"
+        )
+    return _invalid(data, at, _EXPECTED[want])
+
+
+def _invalid(data: bytes, at: int, reason: str) -> InvalidJson:
+    line_start = data.rfind(b"\n", 0, at) + 1
+    column = len(data[line_start:at].decode(errors="replace")) + 1
+    return InvalidJson(reason, line=data.count(b"\n", 0, at) + 1, column=column)

@@ -1,0 +1,254 @@
+"""Change one cell's bytes, or write a new cell in the style of the file.
+
+Each function takes and returns the bytes of one cell. Members that are not named keep their
+bytes; a member that a valid cell needs and this one lacks is added.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from cellwright.document._json.objects import change_members, is_object, merge_patch, read_members
+from cellwright.document._json.scan import OPEN_ARRAY, QUOTE, members
+from cellwright.document._json.style import ListShape, Style, encode_source
+from cellwright.document.validity import cell_keys, cell_metadata_problem, is_valid_id
+from cellwright.errors import InvalidMetadata, TooDeep
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+    from typing import Any
+
+    from cellwright.document._json.scan import Member
+    from cellwright.document._layout import Layout, Slot
+
+# How far around its place a new cell looks for one to take after.
+_LOOK_AROUND = 200
+
+
+class Surgeon:
+    """Edits the cells of one layout."""
+
+    def __init__(self, layout: Layout, minor: int) -> None:
+        self.layout = layout
+        self.minor = minor
+
+    def set_source(self, raw: bytes, source: str, index: int) -> bytes:
+        """Replace the source, in the form it has: a list of lines or one string."""
+        found = self._members(raw, index)
+        style, indent = self.style(raw)
+        member = found.get("source")
+        old = raw[member.start : member.end] if member else b""
+        as_list = self._takes_lists(index) if old in (b"", b'""') else old[0] != QUOTE
+        shape = ListShape.of_array(old) if old[:1] == b"[" else None
+        shape = shape or self._source_shape(index) or ListShape.of_style(style, indent)
+        new = encode_source(source, style, shape, old, as_list=as_list)
+        return change_members(raw, {"source": new}, style, indent, f"cell {index}")
+
+    def set_type(self, raw: bytes, cell_type: str, index: int) -> bytes:
+        """Change the type, and with it which members the cell has."""
+        style, indent = self.style(raw)
+        changes: dict[str, bytes | None] = {"cell_type": style.encode(cell_type)}
+        allowed = cell_keys(cell_type, self.minor)
+        for key in ("outputs", "execution_count", "attachments"):
+            if key not in allowed:
+                changes[key] = None
+        raw = change_members(raw, changes, style, indent, f"cell {index}")
+        found = self._members(raw, index)
+        if "metadata" in found and is_object(raw[found["metadata"].start :]):
+            metadata = self._load(raw, found["metadata"], f"The metadata of cell {index}")
+            bad = [
+                key
+                for key in metadata
+                if cell_metadata_problem(metadata, cell_type, self.minor, (key,))
+            ]
+            if bad:  # such as `execution` of another shape, which only a code cell checks
+                raw = self.set_metadata(raw, dict.fromkeys(bad), cell_type, index)
+        return raw
+
+    def clear_outputs(self, raw: bytes, index: int) -> bytes:
+        """Drop the outputs and the execution count of a code cell."""
+        style, indent = self.style(raw)
+        changes = {"outputs": b"[]", "execution_count": b"null"}
+        return change_members(raw, changes, style, indent, f"cell {index}")
+
+    def set_metadata(
+        self,
+        raw: bytes,
+        patch: Mapping[str, Any],
+        cell_type: str,
+        index: int,
+        *,
+        merge: bool = True,
+    ) -> bytes:
+        """Merge a patch into the metadata, or put it in their place."""
+        found = self._members(raw, index)
+        style, indent = self.style(raw)
+        member = found.get("metadata")
+        old = raw[member.start : member.end] if member else b""
+        if merge:
+            base = old if is_object(old) else b"{}"
+            own = Style.of_object(base, self.layout.escapes_unicode) or style
+            new = merge_patch(base, patch, own, indent + style.unit)
+        else:
+            new = replace_value(old, dict(patch), style, indent)
+        problem = cell_metadata_problem(decode(new, "The metadata"), cell_type, self.minor, patch)
+        if problem:
+            raise InvalidMetadata(problem)
+        return change_members(raw, {"metadata": new}, style, indent, f"cell {index}")
+
+    def complete(self, raw: bytes, cell_type: str, index: int, taken: Container[str]) -> bytes:
+        """Add what a valid cell needs, and take away what its type must not have."""
+        found = self._members(raw, index)
+        style, indent = self.style(raw)
+        changes: dict[str, bytes | None] = {}
+        if "source" not in found:
+            changes["source"] = b"[]"
+        if "metadata" not in found or not is_object(raw[found["metadata"].start :]):
+            changes["metadata"] = b"{}"
+        if cell_type == "code":
+            outputs = found.get("outputs")
+            if outputs is None or raw[outputs.start] != OPEN_ARRAY:
+                changes["outputs"] = b"[]"
+            if "execution_count" not in found:
+                changes["execution_count"] = b"null"
+        else:
+            changes |= dict.fromkeys(found.keys() & {"outputs", "execution_count"})
+        if self.minor >= 5:
+            id_ = self._load(raw, found["id"], "The id") if "id" in found else None
+            if not is_valid_id(id_):
+                changes["id"] = style.encode(new_id(taken))
+        return change_members(raw, changes, style, indent, f"cell {index}") if changes else raw
+
+    def join_attachments(self, raws: Sequence[bytes], index: int) -> bytes:
+        """The first cell with the attachments of all of them; its own win where names meet."""
+        values = []
+        for raw in raws:
+            member = self._members(raw, index).get("attachments")
+            value = decode(raw[member.start : member.end], "The attachments") if member else None
+            values.append(value if isinstance(value, dict) else {})
+        first = raws[0]
+        joined = {name: item for value in reversed(values) for name, item in value.items()}
+        if joined == values[0]:
+            return first
+        style, indent = self.style(first)
+        changes = {"attachments": style.encode(joined, indent)}
+        return change_members(first, changes, style, indent, f"cell {index}")
+
+    def set_id(self, raw: bytes, id_: str, index: int) -> bytes:
+        """Give the cell another id."""
+        style, indent = self.style(raw)
+        return change_members(raw, {"id": style.encode(id_)}, style, indent, f"cell {index}")
+
+    def write_cell(self, cell: Mapping[str, Any], index: int) -> bytes:
+        """Write a new cell, to stand before `index`, as its neighbours are written."""
+        template = self._template(cell["cell_type"], index)
+        style, indent = self.style(template) if template else self._outer_style()
+        order = sorted(cell)
+        if template:
+            order.sort(key=_place_in(list(read_members(template, 0, "a cell"))))
+        shape = self._source_shape(index) or ListShape.of_style(style, indent)
+        source = cell["source"] if isinstance(cell["source"], str) else "".join(cell["source"])
+        values = {key: style.encode(cell[key], indent) for key in order if key != "source"}
+        values["source"] = encode_source(source, style, shape, as_list=self._takes_lists(index))
+        rows = [style.encode(key) + style.colon + values[key] for key in order]
+        if not style.newline:
+            return b"{" + style.comma.join(rows) + b"}"
+        line = style.newline + indent
+        end = style.newline + indent[: len(indent) - len(style.unit)]
+        return b"{" + line + (b"," + line).join(rows) + end + b"}"
+
+    def _members(self, raw: bytes, index: int) -> dict[str, Member]:
+        return read_members(raw, 0, f"cell {index}")
+
+    def _load(self, raw: bytes, member: Member, where: str) -> Any:
+        return decode(raw[member.start : member.end], where)
+
+    def style(self, raw: bytes) -> tuple[Style, bytes]:
+        """The style of a cell and the indentation of its members."""
+        style = Style.of_object(raw, self.layout.escapes_unicode)
+        if style is None:
+            return self._outer_style()
+        if not style.newline:
+            return style, b""
+        opening = raw[1 : raw.index(b'"')]
+        return style, opening[opening.rfind(b"\n") + 1 :]
+
+    def _outer_style(self) -> tuple[Style, bytes]:
+        style = self.layout.outer_style()
+        return style, style.unit * 3
+
+    def _nearby(self, index: int) -> Iterator[Slot]:
+        """The cells around a place that can be read, the nearest first."""
+        slots = self.layout.slots
+        for distance in range(_LOOK_AROUND):
+            for i in (index - 1 - distance, index + distance):
+                if 0 <= i < len(slots) and slots[i].facts.problem is None:
+                    yield slots[i]
+
+    def _template(self, cell_type: str, index: int) -> bytes | None:
+        first = None
+        for slot in self._nearby(index):
+            if slot.facts.type == cell_type:
+                return slot.raw
+            first = first or slot
+        return first.raw if first else None
+
+    def _nearby_sources(self, index: int) -> Iterator[bytes]:
+        for slot in self._nearby(index):
+            raw = slot.raw
+            for member in members(raw, 0):
+                if member.key == "source":
+                    yield raw[member.start : member.end]
+
+    def _source_shape(self, index: int) -> ListShape | None:
+        for value in self._nearby_sources(index):
+            shape = ListShape.of_array(value) if value[:1] == b"[" else None
+            if shape:
+                return shape
+        return None
+
+    def _takes_lists(self, index: int) -> bool:
+        """Whether sources near a place are lists of lines; so where nothing shows it."""
+        for value in self._nearby_sources(index):
+            if value not in (b"", b"[]", b'""'):
+                return value[0] != QUOTE
+        return True
+
+
+def replace_value(old: bytes, value: Any, style: Style, indent: bytes) -> bytes:
+    """Write a value, or keep the bytes that already say the same."""
+    new = style.encode(value, indent)
+    try:
+        same = bool(old) and json.dumps(json.loads(old)) == json.dumps(value)
+    except (ValueError, RecursionError):
+        same = False
+    return old if same else new
+
+
+def decode(raw: bytes, where: str) -> Any:
+    """Turn JSON into Python objects; integers beyond Python's limit become floats."""
+    try:
+        return json.loads(raw, parse_int=_integer)
+    except RecursionError:
+        raise TooDeep(where) from None
+
+
+def _integer(text: str) -> int | float:
+    return int(text) if len(text) < 4300 else float(text)
+
+
+def new_id(taken: Container[str]) -> str:
+    """Eight random hex digits that no cell has yet."""
+    while True:
+        id_ = os.urandom(4).hex()
+        if id_ not in taken:
+            return id_
+
+
+def _place_in(order: list[str]) -> Callable[[str], Any]:
+    """A sort key that follows the template, or the alphabet if the template does."""
+    if order == sorted(order):
+        return lambda key: key
+    return lambda key: (order.index(key) if key in order else len(order), key)

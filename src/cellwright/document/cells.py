@@ -1,0 +1,159 @@
+"""The cells of a notebook as read-only views of their bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import overload
+
+from cellwright.document._surgery import decode
+from cellwright.errors import InvalidCell
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Literal
+
+    from cellwright.document._layout import Layout, Slot
+    from cellwright.document.outputs import Output
+    from cellwright.document.refs import Resolver
+
+    CellType = Literal["code", "markdown", "raw"]
+
+
+class Cell:
+    """One cell as it stood when it was asked for; edits of the notebook do not change it."""
+
+    __slots__ = ("_slot", "handle", "index")
+
+    def __init__(self, slot: Slot, index: int, handle: str) -> None:
+        self._slot = slot
+        self.index = index
+        self.handle = handle
+
+    @property
+    def id(self) -> str | None:
+        """The id in the file; None before nbformat 4.5, or where it is missing."""
+        return self._slot.facts.id
+
+    @property
+    def type(self) -> str:
+        """`code`, `markdown` or `raw`."""
+        return self._slot.facts.type
+
+    @property
+    def source(self) -> str:
+        """The text of the cell, always as one string."""
+        return self._slot.facts.source
+
+    @property
+    def hash(self) -> str:
+        """A short hash of type and source, to be given as `expect`."""
+        return self._slot.hash
+
+    @property
+    def problem(self) -> str | None:
+        """Why this is no valid cell, or None."""
+        return self._slot.facts.problem
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """A copy of the cell's metadata."""
+        value = self.to_dict().get("metadata")
+        return value if isinstance(value, dict) else {}
+
+    @property
+    def execution_count(self) -> int | None:
+        """The number in front of a code cell, if it has been run."""
+        value = self.to_dict().get("execution_count")
+        return value if isinstance(value, int) else None
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        """What the last run printed, showed or raised; empty for text."""
+        from cellwright.document.outputs import parse_output
+
+        value = self.to_dict().get("outputs")
+        return tuple(map(parse_output, value)) if isinstance(value, list) else ()
+
+    @property
+    def attachments(self) -> dict[str, Any]:
+        """Files that the text of a cell refers to, as MIME bundles by name."""
+        value = self.to_dict().get("attachments")
+        return value if isinstance(value, dict) else {}
+
+    @property
+    def raw(self) -> bytes:
+        """The cell as it stands in the file."""
+        return self._slot.raw
+
+    def to_dict(self) -> dict[str, Any]:
+        """The cell as nbformat has it, decoded anew at every call."""
+        if not self.raw.startswith(b"{"):
+            raise InvalidCell(self.index, self.problem or "not an object")
+        value: dict[str, Any] = decode(self.raw, f"Cell {self.index}")
+        return value
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.handle} at {self.index}>"
+
+
+class CodeCell(Cell):
+    """A cell that can be run."""
+
+    __slots__ = ()
+
+
+class MarkdownCell(Cell):
+    """A cell of text."""
+
+    __slots__ = ()
+
+
+class RawCell(Cell):
+    """A cell that is passed on as it is."""
+
+    __slots__ = ()
+
+
+class BrokenCell(Cell):
+    """Something in the list of cells that is no valid cell; `problem` says why.
+
+    It can be moved and deleted, and keeps its bytes.
+    """
+
+    __slots__ = ()
+
+
+_CLASSES = {"code": CodeCell, "markdown": MarkdownCell, "raw": RawCell}
+
+
+class Cells(Sequence[Cell]):
+    """All cells in order; each is decoded when it is looked at."""
+
+    __slots__ = ("_layout", "_resolver")
+
+    def __init__(self, layout: Layout, resolver: Resolver) -> None:
+        self._layout = layout
+        self._resolver = resolver
+
+    def __len__(self) -> int:
+        return len(self._layout.slots)
+
+    @overload
+    def __getitem__(self, index: int) -> Cell: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Cell, ...]: ...
+    def __getitem__(self, index: int | slice) -> Cell | tuple[Cell, ...]:
+        if isinstance(index, slice):
+            return tuple(self._cell(i) for i in range(*index.indices(len(self))))
+        count = len(self)
+        if not -count <= index < count:
+            raise IndexError(index)
+        return self._cell(index % count)
+
+    def _cell(self, index: int) -> Cell:
+        slot = self._layout.slots[index]
+        kind = BrokenCell if slot.facts.problem else _CLASSES[slot.facts.type]
+        return kind(slot, index, self._resolver.handle(index))
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} cells>"

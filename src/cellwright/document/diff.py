@@ -1,0 +1,95 @@
+"""A change as a unified diff that speaks of cells."""
+
+from __future__ import annotations
+
+import json
+from difflib import unified_diff
+
+from cellwright.document._json.index import BOM
+from cellwright.document._surgery import decode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from cellwright.document._layout import Layout, Slot
+    from cellwright.document.change import CellChange, Change
+
+
+def unified(change: Change, path: str, context: int) -> str:
+    """The diff of a change; the hunks of each cell stand under a line that names it."""
+    lines: list[str] = []
+    if change.before.layout.skeleton != change.after.layout.skeleton:
+        rows = list(_skeleton_rows(change, context))
+        if rows:
+            lines += ["@@ notebook @@", *rows]
+    for cell in change.cells:
+        lines += [f"@@ {_title(cell)} @@", *_cell_rows(change, cell, context)]
+    if not lines:
+        return ""
+    return "\n".join([f"--- a/{path}", f"+++ b/{path}", *lines]) + "\n"
+
+
+def _title(cell: CellChange) -> str:
+    if cell.kind == "deleted":
+        place = f"was at index {cell.before}"
+    elif cell.before is None or cell.before == cell.after:
+        place = f"index {cell.after}"
+    else:
+        place = f"index {cell.before} -> {cell.after}"
+    return f"cell {cell.handle} ({cell.type}, {place}) {cell.kind}"
+
+
+def _cell_rows(change: Change, cell: CellChange, context: int) -> Iterator[str]:
+    old = change.before.layout.slots[cell.before] if cell.before is not None else None
+    new = change.after.layout.slots[cell.after] if cell.after is not None else None
+    if old and new and old.facts.type != new.facts.type:
+        yield f"-[{old.facts.type}]"
+        yield f"+[{new.facts.type}]"
+    yield from _hunks(_source(old), _source(new), context)
+    if old and new:
+        before, after = _members(old), _members(new)
+        yield from _hunks(_shown(before.get("metadata")), _shown(after.get("metadata")), context)
+        if before.get("outputs") != after.get("outputs"):
+            yield f"-outputs: {_count(before.get('outputs'))}"
+            yield f"+outputs: {_count(after.get('outputs'))}"
+
+
+def _skeleton_rows(change: Change, context: int) -> Iterator[str]:
+    before, after = _top(change.before.layout), _top(change.after.layout)
+    yield from _hunks(_shown(before), _shown(after), context)
+
+
+def _hunks(old: list[str], new: list[str], context: int) -> Iterator[str]:
+    # The first two rows of difflib are file names, which the caller has written once.
+    rows = list(unified_diff(old, new, lineterm="", n=context))[2:]
+    # A hunk that starts at the first line needs no other head than the cell's own.
+    yield from rows[1:] if rows and rows[0].startswith(("@@ -1", "@@ -0,0")) else rows
+
+
+def _source(slot: Slot | None) -> list[str]:
+    if slot is None:
+        return []
+    if slot.facts.problem:
+        return slot.raw.decode(errors="replace").split("\n")
+    return slot.facts.source.split("\n") if slot.facts.source else []
+
+
+def _members(slot: Slot) -> dict[str, Any]:
+    value = decode(slot.raw, "The cell")
+    return value if isinstance(value, dict) else {}
+
+
+def _top(layout: Layout) -> dict[str, Any]:
+    value: dict[str, Any] = decode(layout.skeleton.removeprefix(BOM), "The notebook")
+    value.pop("cells", None)
+    return value
+
+
+def _shown(value: Any) -> list[str]:
+    return [] if value is None else json.dumps(value, indent=1, ensure_ascii=False).split("\n")
+
+
+def _count(outputs: Any) -> str:
+    return f"{len(outputs)} kept" if isinstance(outputs, list) and outputs else "none"

@@ -1,0 +1,161 @@
+"""Notebooks on disk: read one, write one, or edit one in a single locked step."""
+
+from __future__ import annotations
+
+import os
+
+from cellwright.config.defaults import LOCK_TIMEOUT, MAX_FILE_BYTES
+from cellwright.document._disk.load import load
+from cellwright.document._disk.lock import FileLock
+from cellwright.document._disk.save import clean, holds, replace_file, sync_file
+from cellwright.document._layout import Layout
+from cellwright.document.notebook import Notebook
+from cellwright.errors import Conflict, NotebookNotFound, NotSaved
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from cellwright.document.change import Change
+    from cellwright.document.edits import Edit
+    from cellwright.document.revision import Snapshot
+
+    PathLike = str | os.PathLike[str]
+
+
+# An outside editor that saves again and again is a conflict, not a reason to try forever.
+_ATTEMPTS = 5
+
+
+class Saved:
+    """What a write did: where the bytes are, how many, and whether any had to be written."""
+
+    __slots__ = ("changed", "path", "size")
+
+    def __init__(self, path: str, size: int, *, changed: bool) -> None:
+        self.path = path
+        self.size = size
+        self.changed = changed
+
+    def __repr__(self) -> str:
+        return f"<Saved {self.path}, {self.size} bytes>"
+
+
+def read(path: PathLike, *, max_bytes: int = MAX_FILE_BYTES) -> Notebook:
+    """Read a notebook of any version from 2 to 4; raises a `DocumentError` that says why not."""
+    name = os.fspath(path)
+    real = _real(name)
+    clean(os.path.dirname(real))
+    return _read(name, real, max_bytes)
+
+
+def write(
+    notebook: Notebook,
+    path: PathLike | None = None,
+    *,
+    lock_timeout: float = LOCK_TIMEOUT,
+    break_hard_links: bool = False,
+) -> Saved:
+    """Write a notebook, atomically and durably, and read it back.
+
+    To the file it was read from, `path` may be left out; if that file has been changed by
+    somebody else meanwhile, nothing is written. Another file is replaced whatever it holds.
+
+    Raises:
+        Conflict: somebody else changed the file since it was read.
+        NotSaved: the system refused, and the file is untouched.
+        DurabilityUnconfirmed: the new bytes are in place, but may not survive a power cut.
+    """
+    name = os.fspath(path) if path is not None else notebook.path
+    if name is None:
+        raise NotSaved("the notebook", "write", "it has no path yet", hint="Give a path")
+    real = _real(name)
+    with FileLock(real, lock_timeout):
+        return _write(notebook, name, real, break_hard_links=break_hard_links)
+
+
+def edit(
+    path: PathLike,
+    edits: Edit | Mapping[str, Any] | Sequence[Edit | Mapping[str, Any]],
+    *,
+    base: Snapshot | str | None = None,
+    create: bool = False,
+    max_bytes: int = MAX_FILE_BYTES,
+    lock_timeout: float = LOCK_TIMEOUT,
+    break_hard_links: bool = False,
+) -> tuple[Notebook, Change]:
+    """Read a file, apply edits and save it, with no other writer of ours in between.
+
+    If an outside editor saves meanwhile, the edits are applied again to what it wrote.
+    """
+    name = os.fspath(path)
+    real = _real(name)
+    with FileLock(real, lock_timeout):
+        for attempt in range(_ATTEMPTS):
+            try:
+                notebook = _read(name, real, max_bytes)
+            except NotebookNotFound:
+                if not create:
+                    raise
+                notebook = Notebook(path=name)
+            change = notebook.apply(edits, base=base)
+            try:
+                _write(notebook, name, real, break_hard_links=break_hard_links)
+            except Conflict:
+                if attempt == _ATTEMPTS - 1:
+                    raise
+                continue
+            return notebook, change
+    raise AssertionError  # pragma: no cover  # the loop returns or raises
+
+
+def _real(name: str) -> str:
+    try:
+        return os.path.realpath(name)
+    except (OSError, ValueError):
+        return name  # opening it will say what is wrong
+
+
+def _read(name: str, real: str, max_bytes: int) -> Notebook:
+    data = load(name, max_bytes)
+    notebook = Notebook(data, path=name)
+    notebook.origin = (real, notebook.state.layout if not notebook.needs_upgrade else _raw(data))
+    return notebook
+
+
+def _raw(data: bytes) -> Layout:
+    """The bytes of an old notebook, kept to see whether the file still holds them."""
+    return Layout(data, -1, (), (b"",), data)
+
+
+def _write(notebook: Notebook, name: str, real: str, *, break_hard_links: bool) -> Saved:
+    parts = list(notebook.parts())
+    size = sum(map(len, parts))
+    expected = None
+    if notebook.origin is not None and notebook.origin[0] == real:
+        origin = notebook.origin[1]
+        expected = list(origin.parts())
+        if not notebook.needs_upgrade and origin is notebook.state.layout:
+            return _confirm(notebook, name, real, parts, size)
+    replace_file(real, parts, expected, break_hard_links=break_hard_links)
+    layout = _raw(parts[0]) if notebook.needs_upgrade else notebook.state.layout  # type: ignore[arg-type]
+    notebook.origin = (real, layout)
+    notebook.path = name
+    return Saved(name, size, changed=True)
+
+
+def _confirm(
+    notebook: Notebook, name: str, real: str, parts: list[bytes | memoryview], size: int
+) -> Saved:
+    """Nothing was edited: the file already holds these bytes, or somebody changed it."""
+    try:
+        if not holds(real, parts):
+            raise Conflict(f"{name} was changed by somebody else since it was read")
+        sync_file(real)
+    except FileNotFoundError:
+        raise Conflict(f"{name} was deleted since it was read") from None
+    except OSError as error:
+        raise NotSaved(name, "read back", error.strerror or str(error)) from None
+    notebook.path = name
+    return Saved(name, size, changed=False)

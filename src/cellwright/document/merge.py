@@ -1,0 +1,226 @@
+"""Three-way merge, cell by cell: what two sides made of one base.
+
+Cells are paired by `align`. The order is the current one; cells that the other side moved or
+added follow the cell they follow there. Deleting what the other side edited is a conflict, and so
+is editing one cell on both sides. Outputs never conflict: the side that changed them has its way,
+and the current one if both did.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cellwright.document._layout import Slot
+from cellwright.document._merge_objects import merge_objects
+from cellwright.document._surgery import Surgeon
+from cellwright.document.align import align
+from cellwright.document.change import Change, State, longest_increasing
+from cellwright.errors import CellConflict, Conflict, NeedsUpgrade
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cellwright.document._layout import Layout
+    from cellwright.document.notebook import Notebook
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """A merge: the notebook, in which cells in conflict are as in `current`, and the conflicts."""
+
+    notebook: Notebook
+    conflicts: tuple[CellConflict, ...]
+
+    def raise_for_conflicts(self) -> Merged:
+        """Raise `Conflict` if any cell is in conflict."""
+        if self.conflicts:
+            names = ", ".join(conflict.handle for conflict in self.conflicts)
+            raise Conflict(f"Both sides changed {names}", cells=self.conflicts)
+        return self
+
+
+def merge(base: Notebook, current: Notebook, other: Notebook) -> Merged:
+    """Merge what `other` made of `base` into `current`; neither is changed."""
+    for notebook in (base, current, other):
+        if notebook.needs_upgrade:
+            raise NeedsUpgrade(notebook.version)
+    to_other = align(base.snapshot(), other.snapshot())
+    merging = _Merging(base.state, current.state, other.state, to_other, current.nbformat_minor)
+    layout, _ = merging.run()
+    return Merged(current.with_layout(layout), tuple(merging.conflicts))
+
+
+def follow(change: Change, state: State, minor: int) -> Change:
+    """Make a recorded change to a notebook that has changed since; raises `Conflict`.
+
+    A cell that holds the source the change found gets the cell that the change left, outputs and
+    all: this is how an undo brings outputs back.
+    """
+    pairs = {i: j for j, i in enumerate(change.origins) if i is not None}
+    merging = _Merging(change.before, state, change.after, pairs, minor, whole_cells=True)
+    layout, origins = merging.run()
+    if merging.conflicts:
+        names = ", ".join(conflict.handle for conflict in merging.conflicts)
+        raise Conflict(f"Changed since: {names}", cells=merging.conflicts)
+    return Change(state, State(layout), origins)
+
+
+class _Merging:
+    def __init__(
+        self,
+        base: State,
+        current: State,
+        other: State,
+        to_other: dict[int, int],
+        minor: int,
+        *,
+        whole_cells: bool = False,
+    ) -> None:
+        self.base, self.current, self.other = base, current, other
+        self.to_current = align(base.snapshot, current.snapshot)
+        self.to_other = to_other
+        self.whole_cells = whole_cells
+        self.surgeon = Surgeon(current.layout, minor)
+        self.conflicts: list[CellConflict] = []
+        self.slots: list[Slot] = list(current.layout.slots)
+        self.deleted: set[int] = set()
+        self.from_current = {j: i for i, j in self.to_current.items()}
+        self.from_other = {k: i for i, k in to_other.items()}
+
+    def run(self) -> tuple[Layout, list[int | None]]:
+        """The merged layout, and the index in `current` of each of its cells."""
+        from cellwright.document._apply import place_gaps
+
+        for i in range(len(self.base.layout.slots)):
+            self._merge_cell(i, self.to_current.get(i), self.to_other.get(i))
+        slots: list[Slot] = []
+        origins: list[int | None] = []
+        for side, index in self._order():
+            slots.append(self.slots[index] if side == "current" else self.other.layout.slots[index])
+            origins.append(index if side == "current" else None)
+        layout = self._merge_skeleton()
+        return layout.with_cells(slots, place_gaps(self.current.layout, origins)), origins
+
+    def _merge_cell(self, i: int, j: int | None, k: int | None) -> None:
+        """Decide about one cell of the base, by its index on all three sides."""
+        was = self.base.layout.slots[i]
+        now = self.current.layout.slots[j] if j is not None else None
+        then = self.other.layout.slots[k] if k is not None else None
+        if j is None or now is None:
+            if then is not None and then.hash != was.hash:
+                self._disagree(i, None, then, "deleted here, edited there", was)
+        elif then is None:
+            if now.hash != was.hash:
+                self._disagree(i, j, None, "edited here, deleted there", was)
+            else:
+                self.deleted.add(j)
+        elif then is was or then.raw == was.raw:
+            pass
+        elif now is was or now.raw == was.raw or (self.whole_cells and now.hash == was.hash):
+            self.slots[j] = then
+        elif then.raw != now.raw:
+            self._merge_contents(i, j, was, now, then)
+
+    def _merge_contents(self, i: int, j: int, was: Slot, now: Slot, then: Slot) -> None:
+        if was.facts.problem or now.facts.problem or then.facts.problem or self.whole_cells:
+            self._disagree(i, j, then, "edited on both sides", was)
+            return
+        style, indent = self.surgeon.style(now.raw)
+        raw, clashes = merge_objects(was.raw, now.raw, then.raw, style, indent)
+        if clashes:
+            self._disagree(i, j, then, f"both sides changed {', '.join(clashes)}", was)
+            return
+        # One side may have made text of a cell whose outputs the other renewed.
+        merged = Slot.of(raw)
+        ids = {id_ for id_ in self.current.snapshot.ids if id_ is not None}
+        self.slots[j] = Slot.of(self.surgeon.complete(raw, merged.facts.type, j, ids))
+
+    def _order(self) -> Iterable[tuple[str, int]]:
+        """The cells of the result in order, each as a side and an index there."""
+        moved = self._moved_by_other()
+        count = len(self.current.layout.slots)
+        order = [("current", j) for j in range(count) if j not in self.deleted and j not in moved]
+        before: tuple[str, int] | None = None
+        for k in range(len(self.other.layout.slots)):
+            i = self.from_other.get(k)
+            if i is None:
+                if self._is_here_too(k):
+                    continue
+                item = ("other", k)
+            elif i in self.to_current and self.to_current[i] not in self.deleted:
+                item = ("current", self.to_current[i])
+            else:
+                continue
+            if item not in order:
+                order.insert(order.index(before) + 1 if before else 0, item)
+            before = item
+        return order
+
+    def _moved_by_other(self) -> set[int]:
+        """Cells of `current` that the other side moved and this side did not."""
+        there = [self.from_other[k] for k in sorted(self.from_other)]
+        here = [self.from_current[j] for j in sorted(self.from_current)]
+        moved = set(there) - longest_increasing(there)
+        moved -= set(here) - longest_increasing(here)
+        return {self.to_current[i] for i in moved if i in self.to_current}
+
+    def _is_here_too(self, k: int) -> bool:
+        """Whether a cell that the other side added was added here as well."""
+        id_, hash_ = self.other.snapshot.ids[k], self.other.snapshot.hashes[k]
+        before = self._base_before(k, self.from_other)
+        for j in range(len(self.current.layout.slots)):
+            if j in self.from_current:
+                continue
+            same_hash = self.current.snapshot.hashes[j] == hash_
+            if id_ is not None and self.current.snapshot.ids[j] == id_:
+                if not same_hash:
+                    then = self.other.layout.slots[k]
+                    self._disagree(None, j, then, "added on both sides", None)
+                return True
+            if id_ is None and same_hash and self._base_before(j, self.from_current) == before:
+                return True
+        return False
+
+    def _base_before(self, index: int, to_base: dict[int, int]) -> int | None:
+        return next((to_base[k] for k in range(index - 1, -1, -1) if k in to_base), None)
+
+    def _merge_skeleton(self) -> Layout:
+        base, current, other = (
+            state.layout.skeleton for state in (self.base, self.current, self.other)
+        )
+        if other in (base, current):
+            return self.current.layout
+        start, end = current.index(b"{"), current.rindex(b"}") + 1
+        style = self.current.layout.outer_style()
+        merged, clashes = merge_objects(
+            base[base.index(b"{") : base.rindex(b"}") + 1],
+            current[start:end],
+            other[other.index(b"{") : other.rindex(b"}") + 1],
+            style,
+            style.unit,
+        )
+        if clashes:
+            names = ", ".join(clashes)
+            self.conflicts.append(CellConflict("the notebook", None, f"both sides changed {names}"))
+            return self.current.layout
+        return self.current.layout.with_skeleton(current[:start] + merged + current[end:])
+
+    def _disagree(
+        self, i: int | None, j: int | None, then: Slot | None, reason: str, was: Slot | None
+    ) -> None:
+        if j is not None:
+            handle = self.current.snapshot.resolver.handle(j)
+        else:
+            handle = self.base.snapshot.resolver.handle(i or 0)
+        now = self.current.layout.slots[j] if j is not None else None
+        self.conflicts.append(
+            CellConflict(
+                handle,
+                j,
+                reason,
+                base=was.facts.source if was else None,
+                current=now.facts.source if now else None,
+                other=then.facts.source if then else None,
+            )
+        )

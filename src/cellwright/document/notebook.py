@@ -1,0 +1,190 @@
+"""The document in memory: read from bytes, edited as data, written back losslessly."""
+
+from __future__ import annotations
+
+from cellwright.document._layout import Layout
+from cellwright.document._surgery import decode
+from cellwright.document.cells import Cells
+from cellwright.document.change import Change, State
+from cellwright.errors import InvalidNotebook, NeedsUpgrade, UnknownRevision, UnsupportedVersion
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+    from cellwright.document.cells import Cell
+    from cellwright.document.edits import Edit
+    from cellwright.document.refs import CellRef
+    from cellwright.document.revision import Snapshot
+
+_NEW = b'{\n "cells": [],\n "metadata": {},\n "nbformat": 4,\n "nbformat_minor": 5\n}\n'
+
+
+class Notebook:
+    """A notebook, with every byte of the file it came from.
+
+    `apply` changes it and returns what it did. Cells that no edit touched keep their bytes.
+    `path` is where it was read from or last written to. `state` is what it holds, never changed
+    in place, and `origin` what the file at a real path is known to hold: both are for the rooms
+    that save, merge and remember.
+    """
+
+    __slots__ = ("_old", "nbformat", "nbformat_minor", "origin", "path", "state")
+
+    def __init__(self, data: bytes = _NEW, *, path: str | None = None) -> None:
+        layout = Layout.of_file(data)
+        self.state = State(layout)
+        self.origin: tuple[str, Layout] | None = None
+        self._old: bytes | None = None
+        self.path = path
+        self.nbformat, self.nbformat_minor = _version(layout)
+        if self.nbformat < 4:
+            from cellwright.document.versions import convert_old
+
+            self._old = data
+            self.state = State(Layout.of_file(convert_old(data, self.nbformat)))
+        elif layout.cut < 0:
+            raise InvalidNotebook("There is no `cells` array", hint="Is this file a notebook?")
+
+    @property
+    def cells(self) -> Cells:
+        """All cells in order; each is decoded when it is looked at."""
+        return Cells(self.state.layout, self.state.snapshot.resolver)
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """A copy of the notebook's metadata."""
+        value = self._member("metadata")
+        return value if isinstance(value, dict) else {}
+
+    @property
+    def revision(self) -> str:
+        """A short name for the order, ids, types and sources of all cells."""
+        return self.snapshot().revision
+
+    def snapshot(self) -> Snapshot:
+        """What a reader sees now, to be given back as `base` of a later edit."""
+        return self.state.snapshot
+
+    def cell(self, ref: CellRef) -> Cell:
+        """The one cell that answers to an id, `cell-N` or an index."""
+        return self.cells[self.snapshot().resolver.index(ref)]
+
+    def apply(
+        self,
+        edits: Edit | Change | Mapping[str, Any] | Sequence[Edit | Mapping[str, Any]],
+        *,
+        base: Snapshot | str | None = None,
+    ) -> Change:
+        """Apply a list of edits, all or nothing, and return what changed.
+
+        Args:
+            edits: typed edits or their JSON shape; or a change, such as another's `inverse()`.
+            base: what the caller had read. References mean the cells of that snapshot; changes
+                made elsewhere since then stay.
+
+        Raises:
+            Conflict: a cell concerned is not as the caller knew it; nothing was applied.
+            UnknownRevision: `base` is a revision that is not the current one. Whoever remembers
+                it gives its snapshot instead.
+        """
+        if self._old is not None:
+            raise NeedsUpgrade(self.version)
+        if isinstance(base, str):
+            if base != self.revision:
+                raise UnknownRevision(base)
+            base = None
+        if isinstance(edits, Change):
+            change = self._follow(edits)
+        else:
+            from cellwright.document._apply import apply
+            from cellwright.document.edits import Edit, parse_edit
+
+            given: list[Any] = [edits] if isinstance(edits, (Edit, dict)) else list(edits)
+            parsed = [parse_edit(edit, position) for position, edit in enumerate(given)]
+            state = self.state
+            layout, origins = apply(state.layout, self.nbformat_minor, parsed, state.snapshot, base)
+            after = state if layout is state.layout else State(layout)
+            change = Change(state, after, origins, parsed)
+        self.state = change.after
+        return change
+
+    def to_bytes(self) -> bytes:
+        """Exactly what would be written."""
+        return self._old if self._old is not None else self.state.layout.to_bytes()
+
+    def parts(self) -> Iterator[bytes | memoryview]:
+        """The bytes of `to_bytes`, in pieces that need no copy."""
+        return iter((self._old,)) if self._old is not None else self.state.layout.parts()
+
+    @property
+    def version(self) -> str:
+        """The format version of the file, such as `4.5`."""
+        return f"{self.nbformat}.{self.nbformat_minor}"
+
+    @property
+    def needs_upgrade(self) -> bool:
+        """Whether the file is too old to be edited as it is."""
+        return self._old is not None
+
+    def upgrade(self) -> Change:
+        """Make it nbformat 4.5, with an id for every cell; the only way to a newer version."""
+        from cellwright.document.versions import upgrade
+
+        before = self.state
+        layout = upgrade(before.layout, self.nbformat_minor if self._old is None else 0)
+        self._old = None
+        self.nbformat, self.nbformat_minor = _version(layout)
+        self.state = State(layout)
+        return Change(before, self.state, list(range(len(layout.slots))))
+
+    def validate(self) -> str | None:
+        """What nbformat's own schema says is wrong, or None."""
+        from cellwright.document.versions import schema_problem
+
+        return schema_problem(self.to_bytes())
+
+    def _follow(self, change: Change) -> Change:
+        """Make a change that was recorded elsewhere, keeping what happened since."""
+        if change.before.layout is self.state.layout:
+            return Change(self.state, change.after, change.origins)
+        from cellwright.document.merge import follow
+
+        return follow(change, self.state, self.nbformat_minor)
+
+    def with_layout(self, layout: Layout) -> Notebook:
+        """A copy of this notebook that holds something else."""
+        copy = object.__new__(Notebook)
+        for name in Notebook.__slots__:
+            setattr(copy, name, getattr(self, name))
+        copy.state = State(layout)
+        copy.nbformat, copy.nbformat_minor = _version(layout)
+        return copy
+
+    def _member(self, key: str) -> Any:
+        layout = self.state.layout
+        member = layout.members.get(key)
+        if member is None:
+            return None
+        return decode(layout.skeleton[member.start : member.end], f"`{key}`")
+
+    def __repr__(self) -> str:
+        return f"<Notebook {self.path or 'unsaved'} with {len(self.state.layout.slots)} cells>"
+
+
+def _version(layout: Layout) -> tuple[int, int]:
+    def number(key: str) -> Any:
+        member = layout.members.get(key)
+        raw = layout.skeleton[member.start : member.end] if member else b"null"
+        return int(raw) if raw.isdigit() and len(raw) < 10 else raw.decode(errors="replace")
+
+    major, minor = number("nbformat"), number("nbformat_minor")
+    if major == "null":
+        raise InvalidNotebook("There is no `nbformat` version", hint="Is this file a notebook?")
+    minor = 0 if minor == "null" else minor
+    if not isinstance(major, int) or not isinstance(minor, int):
+        raise InvalidNotebook(f"The nbformat version {major}.{minor} is not a pair of integers")
+    if not 2 <= major <= 4:
+        raise UnsupportedVersion(f"{major}.{minor}")
+    return major, minor

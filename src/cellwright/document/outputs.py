@@ -1,0 +1,87 @@
+"""What a code cell printed, showed or raised, as typed values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """Text that a cell wrote to `stdout` or `stderr`."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Display:
+    """Something a cell showed, in one or several MIME types."""
+
+    data: Mapping[str, Any]
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Result(Display):
+    """The value of a cell's last expression."""
+
+    execution_count: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Error:
+    """An exception that a cell raised."""
+
+    ename: str
+    evalue: str
+    traceback: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """An output of a kind that this version does not know, as it stands in the file."""
+
+    value: Any
+
+
+Output = Stream | Display | Result | Error | Unknown
+
+
+def parse_output(value: Any) -> Output:
+    """Turn an output of a notebook into a typed one; what does not fit becomes `Unknown`."""
+    if not isinstance(value, dict):
+        return Unknown(value)
+    kind = value.get("output_type")
+    if kind == "stream":
+        return Stream(str(value.get("name", "stdout")), _joined(value.get("text", "")))
+    if kind in ("display_data", "execute_result"):
+        data, metadata = value.get("data"), value.get("metadata")
+        if not isinstance(data, dict):
+            return Unknown(value)
+        bundle = {mime: _joined_if_text(mime, item) for mime, item in data.items()}
+        extra = metadata if isinstance(metadata, dict) else {}
+        if kind == "display_data":
+            return Display(bundle, extra)
+        return Result(bundle, extra, value.get("execution_count"))
+    if kind == "error":
+        traceback = value.get("traceback")
+        lines = tuple(map(str, traceback)) if isinstance(traceback, list) else ()
+        return Error(str(value.get("ename", "")), str(value.get("evalue", "")), lines)
+    return Unknown(value)
+
+
+def _joined_if_text(mime: str, value: Any) -> Any:
+    # Only JSON types may hold a list that is data rather than lines.
+    is_json = mime == "application/json" or mime.endswith("+json")
+    return value if is_json else _joined(value)
+
+
+def _joined(value: Any) -> Any:
+    if isinstance(value, list) and all(isinstance(line, str) for line in value):
+        return "".join(value)
+    return value
