@@ -1,0 +1,99 @@
+"""The design's promises about everything but the document."""
+
+from __future__ import annotations
+
+from tests.behaviour.promise import NotYet, row
+
+# fmt: off
+ROWS = (
+    # The house
+    row("D-100", "§1", "Every error is in one drawn tree, with a stable and unique code, a hint, and whether to retry", NotYet("house")),
+    row("D-101", "§1", "Imports go down only, and a new room must be placed before it is used", NotYet("house")),
+    row("D-102", "§1", "Every setting knows its origin: flag, variable, project file, user file or default, in this order", NotYet("house")),
+    row("D-103", "§1", "Unknown settings are refused with the near one, in files, variables and flags", NotYet("house")),
+    row("D-104", "§1", "Wrong or impossible values and broken files are refused with their place", NotYet("house")),
+    row("D-105", "§1", "A project's file can set only what is harmless", NotYet("house")),
+    row("D-106", "§6", "Every limit and timeout is a setting with the design's default", NotYet("house")),
+    row("D-107", "§7", "The runtime directory is the session's, else one per user in the temp folder, never in the home folder", NotYet("house")),
+    row("D-108", "§7", "A runtime directory that is a link, somebody else's or not 0700 is refused", NotYet("house")),
+    row("D-109", "§10", "./dev demo sets itself up and shows the main job", NotYet("house")),
+    row("D-110", "§10", "./dev test sets itself up, runs and ends with a table: what ran, what only --all runs, what was skipped and why", NotYet("house")),
+    row("D-111", "§10", "./dev check holds lint, types and the direction of imports", NotYet("house")),
+    row("D-112", "§10", "A missing tool is a named skip on a user's machine and a failure where CI is set", NotYet("house")),
+    row("D-113", "§1", "Requirements are pinned by hash and name no index", NotYet("house")),
+
+    # The text view
+    row("D-114", "§5", "With a base revision, N in a marker is the cell's index in that revision", NotYet("text view")),
+    row("D-115", "§5", "Rendering and then parsing is the identity for every notebook of the corpus", NotYet("text view")),
+    row("D-116", "§5", "read prints one terminator after the last cell and write strips one", NotYet("text view")),
+    row("D-117", "§5", "Selectors: :raw, :N, :N-, :A-B, :A+C, several ranges, and a range with :raw", NotYet("text view")),
+    row("D-118", "§5", "Selectors of our own: :cell=ID, :section=Heading and :outline", NotYet("text view")),
+    row("D-119", "§5", "Errors of the text view carry the line, counted from 1", NotYet("text view")),
+
+    # History
+    row("D-120", "§4", "The journal keeps every change, who made it, and every revision that a read gave out", NotYet("history and command line")),
+    row("D-121", "§4", "Undo takes the caller's own newest change by default and restores whole before-images, outputs included", NotYet("history and command line")),
+    row("D-122", "§4", "Undo compares hashes, never outputs, and says that kernel state was not undone", NotYet("history and command line")),
+    row("D-123", "§4", "Changes made without us become one outside entry", NotYet("history and command line")),
+    row("D-124", "§4", "Backups are a view of the journal's first before-image", NotYet("history and command line")),
+    row("D-125", "§7", "The journal is SQLite in WAL mode, one per user and host; rollback mode on network file systems", NotYet("history and command line")),
+
+    # The command line
+    row("D-126", "§9", "The commands and their shapes are the design's, as cellwright and as cw", NotYet("history and command line")),
+    row("D-127", "§9", "stdout is data and stderr is talk", NotYet("history and command line")),
+    row("D-128", "§9", "--json gives ok, data and error with code, message, hint and retryable", NotYet("history and command line")),
+    row("D-129", "§9", "Exit codes: 0, 1, 2, 3, 4, 5, 6, 124 and 130, as listed", NotYet("history and command line")),
+    row("D-130", "§9", "Progress is shown on a terminal only", NotYet("history and command line")),
+
+    # Kernels
+    row("D-131", "§6", "The Python is chosen in the stated order, never silently the engine's own", NotYet("kernels")),
+    row("D-132", "§6", "A project's environment without ipykernel is KERNEL_MISSING with the install command", NotYet("kernels")),
+    row("D-133", "§6", "Our variable names and the documents' both reach the kernel", NotYet("kernels")),
+    row("D-134", "§6", "API keys and tokens are withheld from kernels, by name in a hint, with a setting to pass them", NotYet("kernels")),
+    row("D-135", "§6", "cancelled, timed_out and died are separate facts", NotYet("kernels")),
+    row("D-136", "§3", "eval retries once after a kernel's death and says retried and what was lost", NotYet("kernels")),
+    row("D-137", "§6", "No kernel and no descendant of one outlives its owner", NotYet("kernels")),
+    row("D-138", "§6", "A spare warm kernel answers the first cell", NotYet("kernels")),
+    row("D-139", "§6", "Artifact ids are short, random and unguessable", NotYet("kernels")),
+
+    # The workspace and its engine
+    row("D-140", "§2", "Every edit is read back from its owner before success is reported", NotYet("workspace and engine")),
+    row("D-141", "§4", "One call edits and runs, and answers with the diff, the executions and what is stale", NotYet("workspace and engine")),
+    row("D-142", "§3", "A notebook's cell is never re-run by itself after a kernel's death; the replay is offered", NotYet("workspace and engine")),
+    row("D-143", "§4", "A run executes the source the cell had when it was called; outputs of a cell changed since land stale", NotYet("workspace and engine")),
+    row("D-144", "§4", "One set of status words everywhere, with stale and its reason", NotYet("workspace and engine")),
+    row("D-145", "§2", "A notebook has one kernel, shared by all doors", NotYet("workspace and engine")),
+    row("D-146", "§7", "One engine per user and host, started on demand, leaving when idle and empty", NotYet("workspace and engine")),
+    row("D-147", "§7", "A second owner of a notebook gets OWNED_ELSEWHERE, never a second kernel", NotYet("workspace and engine")),
+    row("D-148", "§7", "A root confines a client's paths", NotYet("workspace and engine")),
+    row("D-149", "§7", "The engine checks the peer's uid and its wire version, and holds no descriptor of its client", NotYet("workspace and engine")),
+    row("D-150", "§7", "Where a socket is impossible everything works in process, and says so", NotYet("workspace and engine")),
+    row("D-151", "§7", "A run has an id to wait for, detach from, poll, stream and resume from any door", NotYet("workspace and engine")),
+
+    # Tools and modes
+    row("D-152", "§8", "Eight native tools, each naming its notebook by path, with the same words everywhere", NotYet("tools and MCP")),
+    row("D-153", "§8", "Answers keep to a budget, images are images, and the rest is an artifact", NotYet("tools and MCP")),
+    row("D-154", "§8", "Five profiles keep the documents' own names and schemas working", NotYet("tools and MCP")),
+    row("D-155", "§8", "The table of effects and modes holds for every door", NotYet("tools and MCP")),
+    row("D-156", "§8", "A forbidden tool is not listed, and calling it is MODE_FORBIDS with the mode to switch to", NotYet("tools and MCP")),
+
+    # The protocol
+    row("D-157", "§3", "execute_cell_range from a running cell is nested, or queued behind its caller; a range with the caller is refused", NotYet("manipulator protocol")),
+    row("D-158", "§3", "A repeated request id gets the first answer again, and nothing is applied twice", NotYet("manipulator protocol")),
+    row("D-159", "§3", "Blocking calls work inside a running Python cell", NotYet("manipulator protocol")),
+
+    # The assistant
+    row("D-160", "§3", "The notebook context is a message of its own after the system prompt; a setting puts it inside", NotYet("assistant")),
+    row("D-161", "§3", "People and prompts count cells from 1, parameters and JSON from 0", NotYet("assistant")),
+    row("D-162", "§2", "Without a key, the embedded model carries out tool references by itself", NotYet("assistant")),
+
+    # JupyterLab
+    row("D-163", "§2", "A live tab is the truth for the notebook it has open; the answer says host and saved", NotYet("JupyterLab")),
+    row("D-164", "§2", "An agent's edits in a tab are saved by default, a kernel's splices are not", NotYet("JupyterLab")),
+    row("D-165", "§10", "A wheel ships the built extension, and nobody needs Node to use it", NotYet("JupyterLab")),
+
+    # Many notebooks
+    row("D-166", "§1", "Many notebooks run with parameters, in parallel, resumable, on Dask too", NotYet("batch")),
+    row("D-167", "§9", "run -p sets parameters without inserting a cell; batch inserts one, in copies", NotYet("batch")),
+)
+# fmt: on

@@ -1,0 +1,107 @@
+"""S1, the `notebook` tool that edits and the `python` tool that runs."""
+
+from __future__ import annotations
+
+from tests.behaviour.promise import NotYet, row
+
+# fmt: off
+ROWS = (
+    # The notebook tool
+    row("S1-001", "5", "The notebook tool edits files and never starts or talks to a kernel", NotYet("tools and MCP")),
+    row("S1-002", "19", "Its actions are edit, insert and delete", NotYet("history and command line")),
+    row("S1-003", "20", "Its path is relative to the session's working directory", NotYet("tools and MCP")),
+    row("S1-004", "21", "A notebook must have a cells array", NotYet("document")),
+    row("S1-005", "21", "The cell index must be within bounds", NotYet("history and command line")),
+    row("S1-006", "22", "A notebook is written as whole JSON with indent 1; one that exists keeps its own style", NotYet("document")),
+    row("S1-007", "23", "The tool answers with a summary in words", NotYet("tools and MCP")),
+    row("S1-008", "23", "The tool's details are action, cellIndex, cellType, totalCells and cellSource", NotYet("tools and MCP")),
+    row("S1-009", "25-31", "The tool has no gateway, session, execution, chunks or rich capture", NotYet("tools and MCP")),
+    row("S1-010", "35", "The python tool runs cells in sequence with lasting state and rich displays", NotYet("kernels")),
+    row("S1-011", "43-46", "Content is split into lines that keep their newline; the last line gets none", NotYet("document")),
+    row("S1-012", "53-54", "edit replaces the source and keeps the type", NotYet("history and command line")),
+    row("S1-013", "56", "insert takes an index from 0 to the number of cells", NotYet("history and command line")),
+    row("S1-014", "57", "insert makes a code cell unless told otherwise", NotYet("history and command line")),
+    row("S1-015", "58", "A new code cell has execution_count null and outputs []", NotYet("document")),
+    row("S1-016", "59", "A new markdown cell has metadata and source only, and an id where the format has ids", NotYet("document")),
+    row("S1-017", "61-62", "delete removes the cell and gives its source back in the details", NotYet("history and command line")),
+    row("S1-018", "68", "A missing notebook is an error", NotYet("document")),
+    row("S1-019", "69", "Invalid JSON is an error", NotYet("document")),
+    row("S1-020", "70", "Cells that are missing or no array are an error", NotYet("document")),
+    row("S1-021", "71", "An index out of range is an error, with one more place allowed for insert", NotYet("history and command line")),
+    row("S1-022", "72", "edit and insert without content are an error", NotYet("history and command line")),
+    row("S1-023", "74", "Errors come as text beginning with Error: and naming the notebook", NotYet("tools and MCP")),
+
+    # Sessions
+    row("S1-024", "84", "The session mode is the default", NotYet("kernels")),
+    row("S1-025", "85", "Kernels of the session mode are kept for the next call", NotYet("kernels")),
+    row("S1-026", "86", "At most 4 sessions are kept", NotYet("kernels")),
+    row("S1-027", "86", "The oldest session is evicted when there are too many", NotYet("kernels")),
+    row("S1-028", "87", "Idle and dead sessions are looked for every 30 s", NotYet("kernels")),
+    row("S1-029", "87", "An idle or dead session goes after 5 minutes", NotYet("kernels")),
+    row("S1-030", "88", "A queue per session serialises its executions", NotYet("kernels")),
+    row("S1-031", "89-92", "The per-call mode makes a kernel, runs, and always shuts it down", NotYet("kernels")),
+    row("S1-032", "96", "reset of a call with several cells applies to the first one only", NotYet("tools and MCP")),
+    row("S1-033", "102", "A heartbeat every 5 s finds dead kernels", NotYet("kernels")),
+    row("S1-034", "102", "A failing execution finds a dead kernel too", NotYet("kernels")),
+    row("S1-035", "103", "A kernel that is dead before a run is restarted first", NotYet("kernels")),
+    row("S1-036", "104", "A crash while executing restarts the kernel and runs the code once more", NotYet("kernels")),
+    row("S1-037", "105", "A second restart in one session fails with 'Python kernel restarted too many times in this session'", NotYet("kernels")),
+    row("S1-038", "109", "Making a kernel at a gateway is retried once on a 5xx", NotYet("kernels")),
+    row("S1-039", "113", "EMFILE, ENFILE and 'Too many open files' are recognised", NotYet("kernels")),
+    row("S1-040", "114", "Out of file descriptors, the tracked sessions are cleared", NotYet("kernels")),
+    row("S1-041", "115", "Out of file descriptors, the shared gateway is shut down", NotYet("kernels")),
+    row("S1-042", "116", "Out of file descriptors, making the session is retried once", NotYet("kernels")),
+
+    # The kernel's environment
+    row("S1-043", "120-123", "The kernel gets PI_SESSION_FILE and ARTIFACTS, besides our own names", NotYet("kernels")),
+    row("S1-044", "122", "The session file exists at the path that the variable gives", NotYet("kernels")),
+    row("S1-045", "127", "The kernel starts in the requested working directory", NotYet("kernels")),
+    row("S1-046", "128", "The given variables are in the kernel's os.environ", NotYet("kernels")),
+    row("S1-047", "129", "The working directory is put first on sys.path unless it is there", NotYet("kernels")),
+    row("S1-048", "133", "Helpers in the kernel find the session and the artifacts by those variables", NotYet("kernels")),
+
+    # What comes out of an execution
+    row("S1-049", "139", "Stream messages reach the callback as text chunks", NotYet("kernels")),
+    row("S1-050", "141", "The text of a display is its markdown, else plain text, else converted HTML", NotYet("kernels")),
+    row("S1-051", "143", "application/json is captured as an output of type json", NotYet("kernels")),
+    row("S1-052", "144", "image/png is captured as an output of type image", NotYet("kernels")),
+    row("S1-053", "145", "application/x-omp-status is captured as a status and gives no text", NotYet("kernels")),
+    row("S1-054", "146", "An error gives its traceback to the stream and its parts as data", NotYet("kernels")),
+    row("S1-055", "147", "input() gets a warning in the text, an empty reply and a flag on the result", NotYet("kernels")),
+    row("S1-056", "148", "An execution is complete after execute_reply and idle, both", NotYet("kernels")),
+    row("S1-057", "152", "Aborting interrupts, over REST and over the control channel", NotYet("kernels")),
+    row("S1-058", "153", "An aborted result says cancelled", NotYet("kernels")),
+    row("S1-059", "154", "A timeout adds 'Command timed out after <n> seconds' to the output", NotYet("kernels")),
+
+    # Too much output
+    row("S1-060", "160", "Every chunk is sanitised", NotYet("kernels")),
+    row("S1-061", "161", "Lines and bytes are counted, in total and as shown", NotYet("kernels")),
+    row("S1-062", "162", "Output can spill to an artifact", NotYet("kernels")),
+    row("S1-063", "163", "The threshold for truncation has a default and can be changed", NotYet("kernels")),
+    row("S1-064", "165", "The tail is kept, and no character is cut in two", NotYet("kernels")),
+    row("S1-065", "166", "The artifact holds the whole stream", NotYet("kernels")),
+    row("S1-066", "168-172", "The sink's result has the visible text, whether and how much was cut, and the artifact's id", NotYet("kernels")),
+    row("S1-067", "174", "A cut result says so, to the model and on the terminal", NotYet("kernels")),
+    row("S1-068", "176", "The notebook tool has no output pipeline", NotYet("tools and MCP")),
+
+    # How it looks
+    row("S1-069", "182", "The view of a call shows action, path, and cell or type", NotYet("assistant")),
+    row("S1-070", "184", "The view of a success is made from the details", NotYet("assistant")),
+    row("S1-071", "185", "The cell's source is shown as a code cell", NotYet("assistant")),
+    row("S1-072", "186", "Markdown cells are highlighted as markdown, the others as what they are", NotYet("assistant")),
+    row("S1-073", "187", "The collapsed preview shows twice COLLAPSED_LINES", NotYet("assistant")),
+    row("S1-074", "188", "A preview can be expanded", NotYet("assistant")),
+    row("S1-075", "189", "Rendered views are cached by width and expansion", NotYet("assistant")),
+    row("S1-076", "193", "A result whose first text begins with Error: is shown as an error block", NotYet("assistant")),
+    row("S1-077", "199", "Each running cell goes from pending to running to complete or error", NotYet("assistant")),
+    row("S1-078", "200", "Structured status events have a section of their own", NotYet("assistant")),
+    row("S1-079", "201", "JSON outputs are shown as trees", NotYet("assistant")),
+    row("S1-080", "202", "A cut output is shown with a warning and its artifact:// pointer", NotYet("assistant")),
+
+    # The two side by side
+    row("S1-081", "210", "The python tool keeps state by mode, streams, shows rich output, interrupts and truncates", NotYet("tools and MCP")),
+    row("S1-082", "211", "The notebook tool's edits are deterministic", NotYet("tools and MCP")),
+    row("S1-083", "213-216", "Editing with notebook and executing with python works as a workflow", NotYet("tools and MCP")),
+    row("S1-084", "218", "The hole that the document admits is filled: one call edits a notebook and runs its cells", NotYet("workspace and engine")),
+)
+# fmt: on

@@ -1,0 +1,92 @@
+"""S3, a notebook as editable text, and `eval` that runs cells."""
+
+from __future__ import annotations
+
+from tests.behaviour.promise import NotYet, row
+
+# fmt: off
+ROWS = (
+    # The text
+    row("S3-001", "7", "Notebooks are converted and edited as text with no kernel involved", NotYet("text view")),
+    row("S3-002", "15", "read treats an .ipynb as a notebook unless the selector is :raw", NotYet("text view")),
+    row("S3-003", "15", "read treats any other file as a plain file", NotYet("tools and MCP")),
+    row("S3-004", "17-19", "The markers are # %% [code] cell:N, # %% [markdown] cell:N and # %% [raw] cell:N", NotYet("text view")),
+    row("S3-005", "20", "Line selectors count the lines of that text", NotYet("text view")),
+    row("S3-006", "20", "A selector may name several ranges", NotYet("text view")),
+    row("S3-007", "21", "Edited text is turned back into the notebook", NotYet("text view")),
+    row("S3-008", "22", "A cell that a marker refers to by N keeps its metadata", NotYet("text view")),
+    row("S3-009", "22", "A new cell has empty metadata", NotYet("text view")),
+    row("S3-010", "23", "Text for a missing notebook starts from an empty one of nbformat 4.5", NotYet("text view")),
+    row("S3-011", "25-31", "The text view has no session, execution, chunks or artifacts", NotYet("text view")),
+    row("S3-012", "35", "eval takes cells that each name their language, py among them", NotYet("kernels")),
+    row("S3-013", "37", "eval has the subprocess, reset and cancel, streaming, displays and truncation", NotYet("kernels")),
+
+    # Sources
+    row("S3-014", "43", "A source list is joined to one text", NotYet("document")),
+    row("S3-015", "45-46", "Every line keeps its newline, and a last line without one gets none", NotYet("document")),
+    row("S3-016", "47", "An empty source becomes an empty list", NotYet("document")),
+
+    # From text to cells
+    row("S3-017", "53", "The first line must be a marker; even a blank line before it is refused", NotYet("text view")),
+    row("S3-018", "54", "A marker is # %% and a type in brackets, with cell:N optional", NotYet("text view")),
+    row("S3-019", "55", "An N not used before clones that cell with the new type and source", NotYet("text view")),
+    row("S3-020", "56", "Any other marker makes a new cell", NotYet("text view")),
+    row("S3-021", "57", "A code cell made from text has execution_count and outputs", NotYet("text view")),
+    row("S3-022", "58", "A markdown or raw cell made from text has neither", NotYet("text view")),
+
+    # Errors
+    row("S3-023", "64", "Reading a missing notebook is an error", NotYet("document")),
+    row("S3-024", "65", "Invalid JSON is an error", NotYet("document")),
+    row("S3-025", "66", "Cells that are missing or no array are an error", NotYet("document")),
+    row("S3-026", "67", "A cell that is no object or has no known type is an error", NotYet("document")),
+    row("S3-027", "68", "Text that is no valid representation is an error", NotYet("text view")),
+    row("S3-028", "70", "These come as ordinary errors of the tool that was called", NotYet("tools and MCP")),
+
+    # Sessions
+    row("S3-029", "80-81", "A kernel is kept per session id and working directory", NotYet("kernels")),
+    row("S3-030", "82", "Several owners share a kept kernel", NotYet("kernels")),
+    row("S3-031", "83", "Executions of one session are serialised", NotYet("kernels")),
+    row("S3-032", "84", "A dead kernel is replaced before a run", NotYet("kernels")),
+    row("S3-033", "85-88", "The per-call mode makes a process, runs, and always shuts it down", NotYet("kernels")),
+    row("S3-034", "92", "Each cell has a reset of its own; the call has none", NotYet("kernels")),
+    row("S3-035", "98-99", "A process that died is replaced, and code that died with it is retried once", NotYet("kernels")),
+    row("S3-036", "100", "A reset is refused while another of the same session is under way", NotYet("kernels")),
+
+    # The kernel's environment
+    row("S3-037", "106-107", "The kernel gets PI_SESSION_FILE and PI_ARTIFACTS_DIR, besides our own names", NotYet("kernels")),
+    row("S3-038", "108-110", "With PI_TOOL_BRIDGE_URL, TOKEN and SESSION kernel code calls its session's tools", NotYet("tools and MCP")),
+    row("S3-039", "104", "Variables can be set and removed for each execution", NotYet("kernels")),
+    row("S3-040", "112", "Code runs in the requested folder, with the variables in os.environ and the folder on sys.path", NotYet("kernels")),
+
+    # The runner
+    row("S3-041", "116", "Python runs in a subprocess that speaks newline-delimited JSON", NotYet("kernels")),
+    row("S3-042", "118", "stdout and stderr frames become text chunks", NotYet("kernels")),
+    row("S3-043", "119", "display and result frames become rendered MIME bundles", NotYet("kernels")),
+    row("S3-044", "120", "An error frame gives the traceback as text and its parts as data", NotYet("kernels")),
+    row("S3-045", "121", "A done frame gives status, execution count and whether it was cancelled", NotYet("kernels")),
+    row("S3-046", "125-127", "The text of a display is its markdown, else plain text, else converted HTML", NotYet("kernels")),
+    row("S3-047", "131", "application/json is captured as JSON", NotYet("kernels")),
+    row("S3-048", "132", "image/png and image/jpeg are captured as images", NotYet("kernels")),
+    row("S3-049", "133", "application/x-omp-status is captured as a status event", NotYet("kernels")),
+    row("S3-050", "137", "Aborting and timing out send SIGINT to the runner", NotYet("kernels")),
+    row("S3-051", "138", "A runner that does not settle in the grace is killed and made anew by the next call", NotYet("kernels")),
+    row("S3-052", "139", "The output of a timeout says so", NotYet("kernels")),
+
+    # Too much output
+    row("S3-053", "145-148", "The sink sanitises, counts, spills to an artifact and keeps a whole-character tail", NotYet("kernels")),
+    row("S3-054", "150", "A cut result says so, to the model and on the terminal", NotYet("kernels")),
+
+    # How it looks
+    row("S3-055", "158", "Markers are part of the text, not comments that get lost", NotYet("text view")),
+    row("S3-056", "164", "Each running cell goes from pending to running to complete or error", NotYet("assistant")),
+    row("S3-057", "165", "Structured status events are shown", NotYet("assistant")),
+    row("S3-058", "166", "JSON outputs are shown as trees", NotYet("assistant")),
+    row("S3-059", "167", "Images are shown", NotYet("assistant")),
+    row("S3-060", "168", "A cut output is shown with a warning and its artifact:// pointer", NotYet("assistant")),
+
+    # The two side by side
+    row("S3-061", "174-178", "Reading or editing, then eval, then writing back works as a workflow", NotYet("tools and MCP")),
+    row("S3-062", "180", "The hole that the document admits is filled: one call edits a notebook and runs its cells", NotYet("workspace and engine")),
+    row("S3-063", "design §5", "A source line that looks like a marker is escaped by one more % and comes back as it was", NotYet("text view")),
+)
+# fmt: on
