@@ -57,13 +57,21 @@ class CellwrightError(Exception):
     retryable: ClassVar[bool] = False
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
+        message = _on_one_line(message)
         super().__init__(message)
         self.message = message
-        self.hint = hint
+        self.hint = hint and _on_one_line(hint)
 
     def __str__(self) -> str:
         # An OSError parent would print "[Errno …]"; the sentence is ours in every leaf.
         return self.message
+
+
+def _on_one_line(text: str) -> str:
+    # Paths, ids and keys come from outside, and may hold line breaks and escape sequences.
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 class DocumentError(CellwrightError):

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from cellwright.document._json.objects import change_members, is_object, merge_patch
 from cellwright.document._json.style import Style, split_lines
-from cellwright.document._layout import Slot
+from cellwright.document._slots import Slot
 from cellwright.document._surgery import Surgeon, decode, new_id, replace_value
 from cellwright.document.align import align
 from cellwright.document.edits import (
@@ -38,24 +38,24 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cellwright.document._layout import Layout
+    from cellwright.document.change import State
     from cellwright.document.edits import Edit
     from cellwright.document.refs import CellRef
     from cellwright.document.revision import Snapshot
 
 
 def apply(
-    layout: Layout,
+    state: State,
     minor: int,
     edits: Sequence[Edit],
-    current: Snapshot,
     base: Snapshot | None = None,
-) -> tuple[Layout, list[int | None]]:
+) -> tuple[Layout, Sequence[int | None]]:
     """The layout after the edits, and for each of its cells the index it had before.
 
     With `base`, references are as they were in that snapshot; if a cell that an edit touches has
     changed since, nothing is applied and `Conflict` tells what it holds now.
     """
-    draft = Draft(layout, minor, current, base)
+    draft = Draft(state, minor, base)
     for position, edit in enumerate(edits):
         try:
             draft.take(edit)
@@ -76,21 +76,21 @@ class Draft:
     with the index it had before, or None if it is new.
     """
 
-    def __init__(
-        self, layout: Layout, minor: int, current: Snapshot, base: Snapshot | None
-    ) -> None:
+    def __init__(self, state: State, minor: int, base: Snapshot | None) -> None:
+        layout = state.layout
         self.layout = layout
         self.minor = minor
-        self.current = current
+        self.state = state
         self.base = base
-        self.pairs = align(base, current) if base is not None else None
+        self.pairs = align(base, state.snapshot) if base is not None else None
         self.surgeon = Surgeon(layout, minor)
-        self.slots: list[Slot] = list(layout.slots)
+        self.count = len(layout.slots)
+        self.replaced: dict[int, Slot] = {}
         self.gone: set[int] = set()
         self.moved: set[int] = set()
         self.split: set[int] = set()
         self.arrivals: dict[int, list[tuple[Slot | None, int | None]]] = {}
-        self.ids = {id_ for id_ in current.ids if id_ is not None}
+        self._ids: set[str | None] | None = None
         self.skeleton = layout.skeleton
         self.conflicts: list[CellConflict] = []
 
@@ -126,31 +126,48 @@ class Draft:
             case _:
                 raise InvalidEdit(f"cannot apply {type(edit).__name__}")
 
-    def finish(self) -> tuple[Layout, list[int | None]]:
+    def finish(self) -> tuple[Layout, Sequence[int | None]]:
         """Put the cells in order, and the separators between them."""
-        slots: list[Slot] = []
-        origins: list[int | None] = []
-        for i in range(len(self.slots) + 1):
-            for slot, origin in self.arrivals.get(i, ()):
-                # A moved cell may have been edited after it was moved.
-                if origin is not None and origin not in self.gone:
-                    slots.append(self.slots[origin])
-                    origins.append(origin)
-                elif slot is not None:
-                    slots.append(slot)
-                    origins.append(None)
-            if i < len(self.slots) and i not in self.gone and i not in self.moved:
-                slots.append(self.slots[i])
-                origins.append(i)
         layout = self.layout
         if self.skeleton is not layout.skeleton:
             layout = layout.with_skeleton(self.skeleton)
-        same = len(slots) == len(self.layout.slots) and all(
-            a is b for a, b in zip(slots, self.layout.slots, strict=True)
-        )
-        if same:
-            return layout, origins
+        if not self.arrivals and not self.gone:
+            return layout.with_replaced(self.replaced) if self.replaced else layout, range(
+                self.count
+            )
+        slots: list[Slot] = []
+        origins: list[int | None] = []
+        for i in range(self.count + 1):
+            for slot, origin in self.arrivals.get(i, ()):
+                # A moved cell may have been edited, or deleted, after it was moved.
+                if slot is not None:
+                    slots.append(slot)
+                    origins.append(None)
+                elif origin is not None and origin not in self.gone:
+                    slots.append(self._slot(origin))
+                    origins.append(origin)
+            if i < self.count and i not in self.gone and i not in self.moved:
+                slots.append(self._slot(i))
+                origins.append(i)
+        if origins == list(range(self.count)):  # moved to where it was
+            return layout.with_replaced(self.replaced) if self.replaced else layout, origins
         return layout.with_cells(slots, place_gaps(self.layout, origins)), origins
+
+    @property
+    def ids(self) -> set[str | None]:
+        """The ids that are taken; asked for only when a new one is needed."""
+        if self._ids is None:
+            self._ids = set(self.state.snapshot.ids)
+        return self._ids
+
+    def _new_id(self) -> str:
+        id_ = new_id(self.ids)
+        self.ids.add(id_)
+        return id_
+
+    def _slot(self, i: int) -> Slot:
+        """A cell as the edits so far have left it."""
+        return self.replaced.get(i) or self.layout.slots[i]
 
     # -- references -------------------------------------------------------------------------
 
@@ -158,8 +175,7 @@ class Draft:
         self, ref: CellRef, expect: str | None = None, *, touch: bool = True
     ) -> int | None:
         """The index of a cell; None, and a conflict noted, if it is not as the caller knew it."""
-        source = self.current if self.base is None else self.base
-        i = source.resolver.index(ref)
+        i = self._index(ref)
         known = expect
         if self.base is not None and self.pairs is not None:
             known = expect or self.base.hashes[i]
@@ -171,10 +187,10 @@ class Draft:
             i = self.pairs[i]
         if i in self.gone:
             raise InvalidEdit(f"cell {ref} is deleted by the same list")
-        if touch and known is not None and self.current.hashes[i] != known:
+        if touch and known is not None and self.layout.slots[i].hash != known:
             self.conflicts.append(
                 CellConflict(
-                    self.current.resolver.handle(i),
+                    self._handle(i),
                     i,
                     "it was edited",
                     current=self.layout.slots[i].facts.source,
@@ -183,10 +199,25 @@ class Draft:
             return None
         return i
 
+    def _index(self, ref: CellRef) -> int:
+        """The index of a cell in what the caller knew."""
+        if self.base is not None:
+            return self.base.resolver.index(ref)
+        if type(ref) is int and -self.count <= ref < self.count:
+            return ref % self.count  # a position needs no look at any id
+        return self.state.snapshot.resolver.index(ref)
+
+    @property
+    def _known_count(self) -> int:
+        return self.count if self.base is None else len(self.base.ids)
+
+    def _handle(self, i: int) -> str:
+        return self.state.snapshot.resolver.handle(i)
+
     def _readable(self, ref: CellRef, expect: str | None) -> int | None:
         i = self._existing(ref, expect)
         if i is not None:
-            problem = self.slots[i].facts.problem
+            problem = self._slot(i).facts.problem
             if problem:
                 raise InvalidCell(i, problem)
         return i
@@ -195,16 +226,15 @@ class Draft:
         """The index before which a cell shall stand."""
         if sum(place is not None for place in (edit.after, edit.before, edit.at)) > 1:
             raise InvalidEdit("give only one of `after`, `before`, `at`")
-        then = self.current if self.base is None else self.base
         if edit.after is not None:
-            return self._now(then.resolver.index(edit.after) + 1)
+            return self._now(self._index(edit.after) + 1)
         if edit.before is not None:
-            i = then.resolver.index(edit.before)
+            i = self._index(edit.before)
             return self.pairs[i] if self.pairs is not None and i in self.pairs else self._now(i)
         if edit.at is None:
-            return len(self.slots)
-        if edit.at > len(then.ids):
-            raise InvalidEdit(f"`at` is {edit.at}, but there are {len(then.ids)} cells")
+            return self.count
+        if edit.at > self._known_count:
+            raise InvalidEdit(f"`at` is {edit.at}, but there are {self._known_count} cells")
         return self._now(edit.at)
 
     def _now(self, place: int) -> int:
@@ -217,26 +247,20 @@ class Draft:
 
     def _set(self, i: int, raw: bytes) -> None:
         """Keep the new bytes of a cell, completed to a valid cell, if they differ."""
-        old = self.slots[i]
-        if raw == old.raw:
-            return
-        facts = Slot.of(raw).facts
-        raw = self.surgeon.complete(raw, facts.type, i, self.ids)
-        self.slots[i] = Slot.of(raw)
-        id_ = self.slots[i].facts.id
-        if id_ is not None:
-            self.ids.add(id_)
+        if raw != self._slot(i).raw:
+            raw = self.surgeon.complete(raw, Slot.of(raw).facts.type, i, self._new_id)
+            self.replaced[i] = Slot.of(raw)
 
     def _resource(self, i: int, source: str) -> None:
-        if source != self.slots[i].facts.source:
-            self._set(i, self.surgeon.set_source(self.slots[i].raw, source, i))
+        if source != self._slot(i).facts.source:
+            self._set(i, self.surgeon.set_source(self._slot(i).raw, source, i))
 
     def _retype(self, i: int, cell_type: str) -> None:
-        facts = self.slots[i].facts
+        facts = self._slot(i).facts
         if facts.problem and facts.type in ("code", "markdown", "raw", "unknown"):
             raise InvalidCell(i, facts.problem)
         if facts.type != cell_type:
-            self._set(i, self.surgeon.set_type(self.slots[i].raw, cell_type, i))
+            self._set(i, self.surgeon.set_type(self._slot(i).raw, cell_type, i))
 
     def _replace(self, edit: Replace) -> None:
         i = self._readable(edit.cell, edit.expect)
@@ -245,17 +269,17 @@ class Draft:
         if edit.type is not None:
             self._retype(i, edit.type)
         self._resource(i, edit.source)
-        if edit.outputs == "clear" and self.slots[i].facts.type == "code":
-            self._set(i, self.surgeon.clear_outputs(self.slots[i].raw, i))
+        if edit.outputs == "clear" and self._slot(i).facts.type == "code":
+            self._set(i, self.surgeon.clear_outputs(self._slot(i).raw, i))
 
     def _replace_text(self, edit: ReplaceText) -> None:
         i = self._readable(edit.cell, edit.expect)
         if i is None:
             return
-        source = self.slots[i].facts.source
+        source = self._slot(i).facts.source
         found = source.count(edit.old)
         if found != edit.count:
-            raise TextMismatch(self.current.resolver.handle(i), found, edit.count)
+            raise TextMismatch(self._handle(i), found, edit.count)
         self._resource(i, source.replace(edit.old, edit.new))
 
     def _insert(self, edit: Insert) -> None:
@@ -284,12 +308,15 @@ class Draft:
     def _arrive(self, place: int, cell: dict[str, Any]) -> None:
         """Write a new cell to stand at a place."""
         if self.minor >= 5:
-            cell["id"] = cell.get("id") or new_id(self.ids)
+            cell["id"] = cell.get("id") or self._new_id()
             self.ids.add(cell["id"])
         problem = cell_problem(cell, min(self.minor, 5))
         if problem:
             raise InvalidEdit(problem)
-        slot = Slot.of(self.surgeon.write_cell(cell, place))
+        try:
+            slot = Slot.of(self.surgeon.write_cell(cell, place))
+        except InvalidMetadata as error:
+            raise InvalidEdit(error.message) from None
         self.arrivals.setdefault(place, []).append((slot, None))
 
     def _move(self, edit: Move) -> None:
@@ -312,17 +339,15 @@ class Draft:
         if i in self.moved or i in self.split:
             raise InvalidEdit(f"cell {edit.cell} is moved or split by the same list")
         self.split.add(i)
-        lines = split_lines(self.slots[i].facts.source)
+        lines = split_lines(self._slot(i).facts.source)
         if edit.line >= len(lines):
             raise InvalidEdit(f"the cell has {len(lines)} lines; `line` must be less")
-        second = self.surgeon.set_source(self.slots[i].raw, "".join(lines[edit.line :]), i)
-        if self.slots[i].facts.type == "code":
+        second = self.surgeon.set_source(self._slot(i).raw, "".join(lines[edit.line :]), i)
+        if self._slot(i).facts.type == "code":
             second = self.surgeon.clear_outputs(second, i)
         if self.minor >= 5:
-            id_ = new_id(self.ids)
-            self.ids.add(id_)
-            second = self.surgeon.set_id(second, id_, i)
-        second = self.surgeon.complete(second, self.slots[i].facts.type, i, self.ids)
+            second = self.surgeon.set_id(second, self._new_id(), i)
+        second = self.surgeon.complete(second, self._slot(i).facts.type, i, self._new_id)
         self._resource(i, "".join(lines[: edit.line]).removesuffix("\n"))
         self.arrivals.setdefault(i + 1, []).append((Slot.of(second), None))
 
@@ -333,12 +358,12 @@ class Draft:
         order = sorted(i for i in found if i is not None)
         if len(order) < 2 or order != list(range(order[0], order[0] + len(order))):
             raise InvalidEdit("`merge` takes two or more different cells that are neighbours")
-        if self.moved.intersection(order):
-            raise InvalidEdit("a cell is moved and merged by the same list")
-        sources = [self.slots[i].facts.source for i in order]
+        if not (self.moved | self.split).isdisjoint(order):
+            raise InvalidEdit("a cell is moved or split, and merged, by the same list")
+        sources = [self._slot(i).facts.source for i in order]
         self._resource(order[0], "\n".join(sources))
-        if self.slots[order[0]].facts.type != "code":
-            raws = [self.slots[i].raw for i in order]
+        if self._slot(order[0]).facts.type != "code":
+            raws = [self._slot(i).raw for i in order]
             self._set(order[0], self.surgeon.join_attachments(raws, order[0]))
         self.gone.update(order[1:])
 
@@ -346,7 +371,7 @@ class Draft:
         if edit.cell is not None:
             i = self._readable(edit.cell, None)
             if i is not None:
-                slot = self.slots[i]
+                slot = self._slot(i)
                 self._set(
                     i,
                     self.surgeon.set_metadata(
@@ -358,29 +383,30 @@ class Draft:
 
     def _clear_outputs(self, edit: ClearOutputs) -> None:
         if edit.cells is None:
-            wanted = [i for i in range(len(self.slots)) if i not in self.gone]
+            wanted = [i for i in range(self.count) if i not in self.gone]
         else:
             # Outputs are no part of a cell's hash, so that clearing them cannot conflict.
             found = [self._existing(ref, touch=False) for ref in edit.cells]
             wanted = [i for i in found if i is not None]
         for i in wanted:
-            facts = self.slots[i].facts
+            facts = self._slot(i).facts
             if facts.type == "code" and not facts.problem:
-                self._set(i, self.surgeon.clear_outputs(self.slots[i].raw, i))
+                self._set(i, self.surgeon.clear_outputs(self._slot(i).raw, i))
 
     def _splice(self, edit: Splice) -> None:
-        count = len(self.current.ids if self.base is None else self.base.ids)
+        count = self._known_count
         if edit.start + edit.delete_count > count:
             raise InvalidEdit(
                 f"start {edit.start} + delete_count {edit.delete_count} is past the "
                 f"{count} cells there are"
             )
         # An id stays with the cells that bring it, also if the cell that had it goes now.
-        for k in range(edit.start, edit.start + edit.delete_count):
-            i = self._existing(k)
-            if i is not None:
-                self.gone.add(i)
-                self.ids.discard(self.current.ids[i] or "")
+        going = [self._existing(k) for k in range(edit.start, edit.start + edit.delete_count)]
+        self.gone.update(i for i in going if i is not None)
+        stay = {id_ for i, id_ in enumerate(self.state.snapshot.ids) if i not in self.gone}
+        for i in going:
+            if i is not None and self._slot(i).facts.id not in stay:
+                self.ids.discard(self._slot(i).facts.id)
         place = self._now(edit.start)
         for value in edit.cells:
             self._arrive(place, self._given_cell(value))

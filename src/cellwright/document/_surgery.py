@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cellwright.document._json.scan import Member
-    from cellwright.document._layout import Layout, Slot
+    from cellwright.document._layout import Layout
+    from cellwright.document._slots import Slot
 
 # How far around its place a new cell looks for one to take after.
 _LOOK_AROUND = 200
@@ -41,8 +42,8 @@ class Surgeon:
         member = found.get("source")
         old = raw[member.start : member.end] if member else b""
         as_list = self._takes_lists(index) if old in (b"", b'""') else old[0] != QUOTE
-        shape = ListShape.of_array(old) if old[:1] == b"[" else None
-        shape = shape or self._source_shape(index) or ListShape.of_style(style, indent)
+        shape = ListShape.of_array(old, style.comma) if old[:1] == b"[" else None
+        shape = shape or self._source_shape(index, style) or ListShape.of_style(style, indent)
         new = encode_source(source, style, shape, old, as_list=as_list)
         return change_members(raw, {"source": new}, style, indent, f"cell {index}")
 
@@ -98,7 +99,7 @@ class Surgeon:
             raise InvalidMetadata(problem)
         return change_members(raw, {"metadata": new}, style, indent, f"cell {index}")
 
-    def complete(self, raw: bytes, cell_type: str, index: int, taken: Container[str]) -> bytes:
+    def complete(self, raw: bytes, cell_type: str, index: int, make_id: Callable[[], str]) -> bytes:
         """Add what a valid cell needs, and take away what its type must not have."""
         found = self._members(raw, index)
         style, indent = self.style(raw)
@@ -107,18 +108,19 @@ class Surgeon:
             changes["source"] = b"[]"
         if "metadata" not in found or not is_object(raw[found["metadata"].start :]):
             changes["metadata"] = b"{}"
+        # One type's members, left on a cell of another, would make it invalid.
+        foreign = {"outputs", "execution_count", "attachments"} - cell_keys(cell_type, self.minor)
+        changes |= dict.fromkeys(found.keys() & foreign)
         if cell_type == "code":
             outputs = found.get("outputs")
             if outputs is None or raw[outputs.start] != OPEN_ARRAY:
                 changes["outputs"] = b"[]"
             if "execution_count" not in found:
                 changes["execution_count"] = b"null"
-        else:
-            changes |= dict.fromkeys(found.keys() & {"outputs", "execution_count"})
         if self.minor >= 5:
             id_ = self._load(raw, found["id"], "The id") if "id" in found else None
             if not is_valid_id(id_):
-                changes["id"] = style.encode(new_id(taken))
+                changes["id"] = style.encode(make_id())
         return change_members(raw, changes, style, indent, f"cell {index}") if changes else raw
 
     def join_attachments(self, raws: Sequence[bytes], index: int) -> bytes:
@@ -148,7 +150,7 @@ class Surgeon:
         order = sorted(cell)
         if template:
             order.sort(key=_place_in(list(read_members(template, 0, "a cell"))))
-        shape = self._source_shape(index) or ListShape.of_style(style, indent)
+        shape = self._source_shape(index, style) or ListShape.of_style(style, indent)
         source = cell["source"] if isinstance(cell["source"], str) else "".join(cell["source"])
         values = {key: style.encode(cell[key], indent) for key in order if key != "source"}
         values["source"] = encode_source(source, style, shape, as_list=self._takes_lists(index))
@@ -202,9 +204,9 @@ class Surgeon:
                 if member.key == "source":
                     yield raw[member.start : member.end]
 
-    def _source_shape(self, index: int) -> ListShape | None:
+    def _source_shape(self, index: int, style: Style) -> ListShape | None:
         for value in self._nearby_sources(index):
-            shape = ListShape.of_array(value) if value[:1] == b"[" else None
+            shape = ListShape.of_array(value, style.comma) if value[:1] == b"[" else None
             if shape:
                 return shape
         return None
@@ -239,7 +241,7 @@ def _integer(text: str) -> int | float:
     return int(text) if len(text) < 4300 else float(text)
 
 
-def new_id(taken: Container[str]) -> str:
+def new_id(taken: Container[str | None]) -> str:
     """Eight random hex digits that no cell has yet."""
     while True:
         id_ = os.urandom(4).hex()

@@ -12,7 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Literal
 
-    from cellwright.document._layout import Layout, Slot
+    from cellwright.document._layout import Layout
+    from cellwright.document._slots import Slot
     from cellwright.document.outputs import Output
     from cellwright.document.refs import Resolver
 
@@ -57,13 +58,13 @@ class Cell:
     @property
     def metadata(self) -> dict[str, Any]:
         """A copy of the cell's metadata."""
-        value = self.to_dict().get("metadata")
+        value = self._member("metadata")
         return value if isinstance(value, dict) else {}
 
     @property
     def execution_count(self) -> int | None:
         """The number in front of a code cell, if it has been run."""
-        value = self.to_dict().get("execution_count")
+        value = self._member("execution_count")
         return value if isinstance(value, int) else None
 
     @property
@@ -71,13 +72,13 @@ class Cell:
         """What the last run printed, showed or raised; empty for text."""
         from cellwright.document.outputs import parse_output
 
-        value = self.to_dict().get("outputs")
+        value = self._member("outputs")
         return tuple(map(parse_output, value)) if isinstance(value, list) else ()
 
     @property
     def attachments(self) -> dict[str, Any]:
         """Files that the text of a cell refers to, as MIME bundles by name."""
-        value = self.to_dict().get("attachments")
+        value = self._member("attachments")
         return value if isinstance(value, dict) else {}
 
     @property
@@ -91,6 +92,10 @@ class Cell:
             raise InvalidCell(self.index, self.problem or "not an object")
         value: dict[str, Any] = decode(self.raw, f"Cell {self.index}")
         return value
+
+    def _member(self, key: str) -> Any:
+        raw = self._slot.member(key)
+        return None if raw is None else decode(raw, f"`{key}` of cell {self.index}")
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.handle} at {self.index}>"

@@ -35,13 +35,18 @@ class CellChange:
 
 
 class State:
-    """A layout with the snapshot that names its cells."""
+    """What a notebook holds at one moment: a layout, and the snapshot that names its cells.
 
-    __slots__ = ("_snapshot", "layout")
+    Of an nbformat 2 or 3 notebook, `old` is the file as it is, and the layout its conversion.
+    """
 
-    def __init__(self, layout: Layout, snapshot: Snapshot | None = None) -> None:
+    __slots__ = ("_snapshot", "layout", "nbformat", "nbformat_minor", "old")
+
+    def __init__(self, layout: Layout, old: bytes | None = None) -> None:
         self.layout = layout
-        self._snapshot = snapshot
+        self.old = old
+        self.nbformat, self.nbformat_minor = layout.version
+        self._snapshot: Snapshot | None = None
 
     @property
     def snapshot(self) -> Snapshot:
@@ -49,9 +54,7 @@ class State:
         if self._snapshot is None:
             from cellwright.document.revision import Snapshot
 
-            slots = self.layout.slots
-            ids = [slot.facts.id for slot in slots]
-            self._snapshot = Snapshot(ids, [slot.hash for slot in slots])
+            self._snapshot = Snapshot.of(self.layout.slots)
         return self._snapshot
 
 
@@ -93,27 +96,29 @@ class Change:
     @property
     def cells(self) -> list[CellChange]:
         """What happened to each cell concerned, in the new order, deleted ones first."""
-        old, new = self.before.snapshot, self.after.snapshot
-        kept = {i for i in self.origins if i is not None}
+        old, new = self.before.layout.slots, self.after.layout.slots
+        origins = self.origins
+        kept = set(origins)
         found = [
-            CellChange("deleted", old.resolver.handle(i), slot.facts.type, i, None)
-            for i, slot in enumerate(self.before.layout.slots)
+            CellChange("deleted", self._handle(self.before, i), old[i].facts.type, i, None)
+            for i in range(len(old))
             if i not in kept
         ]
-        in_order = longest_increasing([i for i in self.origins if i is not None])
-        for j, (slot, i) in enumerate(zip(self.after.layout.slots, self.origins, strict=True)):
+        in_order = longest_increasing([i for i in origins if i is not None])
+        for j, i in enumerate(origins):
             if i is None:
                 kind = "inserted"
-            elif slot.hash != self.before.layout.slots[i].hash:
-                kind = "edited"
-            elif i not in in_order:
-                kind = "moved"
-            elif slot is not self.before.layout.slots[i]:
-                kind = "updated"
-            else:
+            elif new[j] is old[i] and i in in_order:
                 continue
-            found.append(CellChange(kind, new.resolver.handle(j), slot.facts.type, i, j))
+            elif new[j].hash != old[i].hash:
+                kind = "edited"
+            else:
+                kind = "updated" if i in in_order else "moved"
+            found.append(CellChange(kind, self._handle(self.after, j), new[j].facts.type, i, j))
         return found
+
+    def _handle(self, state: State, index: int) -> str:
+        return state.snapshot.resolver.handle(index)
 
     def diff(self, path: str = "notebook.ipynb", context: int = 3) -> str:
         """A unified diff, cell by cell; empty if nothing changed."""
@@ -125,8 +130,9 @@ class Change:
 def longest_increasing(values: list[int]) -> set[int]:
     """The values that need not be called moved: a longest run that is already in order."""
     from bisect import bisect_left
+    from operator import lt
 
-    if values == sorted(values):
+    if all(map(lt, values, values[1:])):
         return set(values)
     tails: list[int] = []
     places: list[int] = []

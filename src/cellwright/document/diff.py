@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 from difflib import unified_diff
 
 from cellwright.document._json.index import BOM
+from cellwright.document._json.scan import OPEN_ARRAY, elements
 from cellwright.document._surgery import decode
+from cellwright.errors import TooDeep
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
-    from cellwright.document._layout import Layout, Slot
+    from cellwright.document._slots import Slot
     from cellwright.document.change import CellChange, Change
+
+_FIRST_LINE = re.compile(r"@@ -[01][ ,]")
 
 
 def unified(change: Change, path: str, context: int) -> str:
@@ -49,23 +53,22 @@ def _cell_rows(change: Change, cell: CellChange, context: int) -> Iterator[str]:
         yield f"+[{new.facts.type}]"
     yield from _hunks(_source(old), _source(new), context)
     if old and new:
-        before, after = _members(old), _members(new)
-        yield from _hunks(_shown(before.get("metadata")), _shown(after.get("metadata")), context)
-        if before.get("outputs") != after.get("outputs"):
-            yield f"-outputs: {_count(before.get('outputs'))}"
-            yield f"+outputs: {_count(after.get('outputs'))}"
+        yield from _hunks(_shown(old.member("metadata")), _shown(new.member("metadata")), context)
+        if old.member("outputs") != new.member("outputs"):
+            yield f"-outputs: {_count(old)}"
+            yield f"+outputs: {_count(new)}"
 
 
 def _skeleton_rows(change: Change, context: int) -> Iterator[str]:
-    before, after = _top(change.before.layout), _top(change.after.layout)
-    yield from _hunks(_shown(before), _shown(after), context)
+    before, after = change.before.layout.skeleton, change.after.layout.skeleton
+    yield from _hunks(_shown(before.removeprefix(BOM)), _shown(after.removeprefix(BOM)), context)
 
 
 def _hunks(old: list[str], new: list[str], context: int) -> Iterator[str]:
     # The first two rows of difflib are file names, which the caller has written once.
     rows = list(unified_diff(old, new, lineterm="", n=context))[2:]
     # A hunk that starts at the first line needs no other head than the cell's own.
-    yield from rows[1:] if rows and rows[0].startswith(("@@ -1", "@@ -0,0")) else rows
+    yield from rows[1:] if rows and _FIRST_LINE.match(rows[0]) else rows
 
 
 def _source(slot: Slot | None) -> list[str]:
@@ -76,20 +79,18 @@ def _source(slot: Slot | None) -> list[str]:
     return slot.facts.source.split("\n") if slot.facts.source else []
 
 
-def _members(slot: Slot) -> dict[str, Any]:
-    value = decode(slot.raw, "The cell")
-    return value if isinstance(value, dict) else {}
+def _shown(raw: bytes | None) -> list[str]:
+    """JSON in lines; what nobody can decode as it stands in the file."""
+    if raw is None:
+        return []
+    try:
+        value = decode(raw, "The value")
+    except TooDeep:
+        return raw.decode(errors="replace").split("\n")
+    return json.dumps(value, indent=1, ensure_ascii=False).split("\n")
 
 
-def _top(layout: Layout) -> dict[str, Any]:
-    value: dict[str, Any] = decode(layout.skeleton.removeprefix(BOM), "The notebook")
-    value.pop("cells", None)
-    return value
-
-
-def _shown(value: Any) -> list[str]:
-    return [] if value is None else json.dumps(value, indent=1, ensure_ascii=False).split("\n")
-
-
-def _count(outputs: Any) -> str:
-    return f"{len(outputs)} kept" if isinstance(outputs, list) and outputs else "none"
+def _count(slot: Slot) -> str:
+    raw = slot.member("outputs")
+    count = sum(1 for _ in elements(raw, 0)) if raw and raw[0] == OPEN_ARRAY else 0
+    return f"{count} kept" if count else "none"

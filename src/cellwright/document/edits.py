@@ -32,6 +32,8 @@ class Edit:
             allowed, test = _RULES[field.name]
             if not test(value):
                 raise InvalidEdit(f"`{field.name}` of `{self.op}` must be {allowed}")
+            if isinstance(value, list):  # so that an edit equals the one made from its shape
+                object.__setattr__(self, field.name, tuple(value))
 
     def to_json(self) -> dict[str, Any]:
         """The JSON shape, without the fields that are as they would be by default."""
@@ -160,8 +162,9 @@ class Splice(Edit):
         for name in ("start", "delete_count"):
             if not _is_count(getattr(self, name)):
                 raise InvalidEdit(f"`{name}` of `splice` must be an integer from 0 on")
-        if not _is_list(self.cells) or not all(isinstance(cell, dict) for cell in self.cells):
+        if not _is_list(self.cells) or not all(map(_is_json_object, self.cells)):
             raise InvalidEdit("`cells` of `splice` must be a list of cells")
+        object.__setattr__(self, "cells", tuple(self.cells))
 
 
 EDITS: dict[str, type[Edit]] = {
@@ -188,12 +191,13 @@ def parse_edit(value: Edit | Mapping[str, Any], position: int | None = None) -> 
         return value
     if not isinstance(value, dict):
         raise InvalidEdit("an edit is an object with `op`", position=position)
-    kind = EDITS.get(value.get("op", ""))
+    op = value.get("op")
+    kind = EDITS.get(op) if isinstance(op, str) else None
     if kind is None:
         raise InvalidEdit(
-            f"unknown op {value.get('op')!r}",
+            f"unknown op {op!r}",
             position=position,
-            hint=f"One of {', '.join(EDITS)}{_meant(str(value.get('op')), EDITS)}",
+            hint=f"One of {', '.join(EDITS)}{_meant(str(op), EDITS)}",
         )
     known = [field.name for field in fields(kind)]  # type: ignore[arg-type]  # a dataclass
     given = {key: item for key, item in value.items() if key != "op"}
@@ -202,7 +206,7 @@ def parse_edit(value: Edit | Mapping[str, Any], position: int | None = None) -> 
             raise InvalidEdit(
                 f"`{kind.op}` has no field `{key}`",
                 position=position,
-                hint=f"Its fields are {', '.join(known)}{_meant(key, known)}",
+                hint=f"Its fields are {', '.join(known)}{_meant(str(key), known)}",
             )
     # A list of lines is how notebooks write a source, and so how models often send one.
     if _is_list(given.get("source")) and all(isinstance(x, str) for x in given["source"]):
@@ -218,6 +222,7 @@ def parse_edit(value: Edit | Mapping[str, Any], position: int | None = None) -> 
         raise InvalidEdit(error.message, position=position, hint=error.hint) from None
 
 
+_DEEPEST = 200
 _NEEDED = {
     "replace": ("cell", "source"),
     "replace_text": ("cell", "old", "new"),
@@ -246,6 +251,26 @@ def _is_count(value: object) -> bool:
     return type(value) is int and value >= 0
 
 
+def _is_json_object(value: object) -> bool:
+    """An object whose keys are all strings, and which is not nested beyond reason."""
+    if not isinstance(value, dict):
+        return False
+    level: list[Any] = [value]
+    for _ in range(_DEEPEST):
+        keys = [key for item in level if isinstance(item, dict) for key in item]
+        if not all(isinstance(key, str) for key in keys):
+            return False
+        level = [
+            inner
+            for item in level
+            for inner in (item.values() if isinstance(item, dict) else item)
+            if isinstance(inner, (dict, list, tuple))
+        ]
+        if not level:
+            return True
+    return False
+
+
 def _is_ref(value: object) -> bool:
     return isinstance(value, str) or type(value) is int
 
@@ -267,6 +292,6 @@ _RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "count": ("an integer from 1 on", lambda value: _is_count(value) and value > 0),
     "line": ("an integer from 1 on", lambda value: _is_count(value) and value > 0),
     "merge": ("true or false", lambda value: isinstance(value, bool)),
-    "metadata": ("an object", lambda value: isinstance(value, dict)),
+    "metadata": ("a JSON object", _is_json_object),
     "cells": ("a list of cells", lambda value: _is_list(value) and all(map(_is_ref, value))),
 }

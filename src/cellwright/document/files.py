@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 
 from cellwright.config.defaults import LOCK_TIMEOUT, MAX_FILE_BYTES
 from cellwright.document._disk.load import load
@@ -14,16 +15,18 @@ from cellwright.errors import Conflict, NotebookNotFound, NotSaved
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from cellwright.document.change import Change
+    from cellwright.document.change import Change, State
     from cellwright.document.edits import Edit
     from cellwright.document.revision import Snapshot
 
     PathLike = str | os.PathLike[str]
 
 
+# From here on, hashing takes long enough to be done while the disk is busy.
+_LARGE = 1_000_000
 # An outside editor that saves again and again is a conflict, not a reason to try forever.
 _ATTEMPTS = 5
 
@@ -126,7 +129,7 @@ def _read(name: str, real: str, max_bytes: int) -> Notebook:
 
 def _raw(data: bytes) -> Layout:
     """The bytes of an old notebook, kept to see whether the file still holds them."""
-    return Layout(data, -1, (), (b"",), data)
+    return Layout(data, (), (b"",))
 
 
 def _write(notebook: Notebook, name: str, real: str, *, break_hard_links: bool) -> Saved:
@@ -138,11 +141,29 @@ def _write(notebook: Notebook, name: str, real: str, *, break_hard_links: bool) 
         expected = list(origin.parts())
         if not notebook.needs_upgrade and origin is notebook.state.layout:
             return _confirm(notebook, name, real, parts, size)
-    replace_file(real, parts, expected, break_hard_links=break_hard_links)
-    layout = _raw(parts[0]) if notebook.needs_upgrade else notebook.state.layout  # type: ignore[arg-type]
+    save = partial(replace_file, real, parts, expected, break_hard_links=break_hard_links)
+    if size < _LARGE or notebook.needs_upgrade:
+        save()
+    else:
+        _side_by_side(save, notebook.state)
+    old = notebook.state.old
+    layout = _raw(old) if old is not None else notebook.state.layout
     notebook.origin = (real, layout)
     notebook.path = name
     return Saved(name, size, changed=True)
+
+
+def _side_by_side(save: Callable[[], None], state: State) -> None:
+    """Save in a thread, and meanwhile work out the revision that every answer will carry.
+
+    Saving waits for the disk, so that the two take hardly longer than one.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as pool:
+        saving = pool.submit(save)
+        state.snapshot.revision  # noqa: B018  # kept by the snapshot
+    saving.result()
 
 
 def _confirm(

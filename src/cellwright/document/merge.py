@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cellwright.document._layout import Slot
 from cellwright.document._merge_objects import merge_objects
-from cellwright.document._surgery import Surgeon
+from cellwright.document._slots import Slot
+from cellwright.document._surgery import Surgeon, new_id
 from cellwright.document.align import align
 from cellwright.document.change import Change, State, longest_increasing
 from cellwright.errors import CellConflict, Conflict, NeedsUpgrade
@@ -85,6 +85,7 @@ class _Merging:
         self.conflicts: list[CellConflict] = []
         self.slots: list[Slot] = list(current.layout.slots)
         self.deleted: set[int] = set()
+        self.found_here: set[int] = set()
         self.from_current = {j: i for i, j in self.to_current.items()}
         self.from_other = {k: i for i, k in to_other.items()}
 
@@ -100,7 +101,21 @@ class _Merging:
             slots.append(self.slots[index] if side == "current" else self.other.layout.slots[index])
             origins.append(index if side == "current" else None)
         layout = self._merge_skeleton()
+        if layout.version[1] >= 5:
+            self._give_ids(slots, origins, layout)
         return layout.with_cells(slots, place_gaps(self.current.layout, origins)), origins
+
+    def _give_ids(self, slots: list[Slot], origins: list[int | None], layout: Layout) -> None:
+        """Give an id to cells that come from a version without ids into one that needs them."""
+        upgraded = self.current.nbformat_minor < 5
+        surgeon = Surgeon(layout, layout.version[1])
+        ids = {slot.facts.id for slot in slots}
+        for i, (slot, origin) in enumerate(zip(slots, origins, strict=True)):
+            new_here = upgraded or origin is None or slot is not self.current.layout.slots[origin]
+            if new_here and slot.facts.id is None and not slot.facts.problem:
+                id_ = new_id(ids)
+                ids.add(id_)
+                slots[i] = Slot.of(surgeon.set_id(slot.raw, id_, i))
 
     def _merge_cell(self, i: int, j: int | None, k: int | None) -> None:
         """Decide about one cell of the base, by its index on all three sides."""
@@ -133,8 +148,9 @@ class _Merging:
             return
         # One side may have made text of a cell whose outputs the other renewed.
         merged = Slot.of(raw)
-        ids = {id_ for id_ in self.current.snapshot.ids if id_ is not None}
-        self.slots[j] = Slot.of(self.surgeon.complete(raw, merged.facts.type, j, ids))
+        ids = set(self.current.snapshot.ids) | set(self.other.snapshot.ids)
+        raw = self.surgeon.complete(raw, merged.facts.type, j, lambda: new_id(ids))
+        self.slots[j] = Slot.of(raw)
 
     def _order(self) -> Iterable[tuple[str, int]]:
         """The cells of the result in order, each as a side and an index there."""
@@ -170,15 +186,17 @@ class _Merging:
         id_, hash_ = self.other.snapshot.ids[k], self.other.snapshot.hashes[k]
         before = self._base_before(k, self.from_other)
         for j in range(len(self.current.layout.slots)):
-            if j in self.from_current:
+            if j in self.from_current or j in self.found_here:
                 continue
             same_hash = self.current.snapshot.hashes[j] == hash_
             if id_ is not None and self.current.snapshot.ids[j] == id_:
                 if not same_hash:
                     then = self.other.layout.slots[k]
                     self._disagree(None, j, then, "added on both sides", None)
+                self.found_here.add(j)
                 return True
             if id_ is None and same_hash and self._base_before(j, self.from_current) == before:
+                self.found_here.add(j)  # it stands for one cell of the other side, not for two
                 return True
         return False
 

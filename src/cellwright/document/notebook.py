@@ -6,7 +6,7 @@ from cellwright.document._layout import Layout
 from cellwright.document._surgery import decode
 from cellwright.document.cells import Cells
 from cellwright.document.change import Change, State
-from cellwright.errors import InvalidNotebook, NeedsUpgrade, UnknownRevision, UnsupportedVersion
+from cellwright.errors import InvalidNotebook, NeedsUpgrade, UnknownRevision
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,22 +30,21 @@ class Notebook:
     that save, merge and remember.
     """
 
-    __slots__ = ("_old", "nbformat", "nbformat_minor", "origin", "path", "state")
+    __slots__ = ("origin", "path", "state")
 
     def __init__(self, data: bytes = _NEW, *, path: str | None = None) -> None:
         layout = Layout.of_file(data)
-        self.state = State(layout)
         self.origin: tuple[str, Layout] | None = None
-        self._old: bytes | None = None
         self.path = path
-        self.nbformat, self.nbformat_minor = _version(layout)
-        if self.nbformat < 4:
+        if layout.version[0] < 4:
             from cellwright.document.versions import convert_old
 
-            self._old = data
-            self.state = State(Layout.of_file(convert_old(data, self.nbformat)))
+            self.state = State(Layout.of_file(convert_old(data, layout.version[0])), data)
+            self.state.nbformat, self.state.nbformat_minor = layout.version
         elif layout.cut < 0:
             raise InvalidNotebook("There is no `cells` array", hint="Is this file a notebook?")
+        else:
+            self.state = State(layout)
 
     @property
     def cells(self) -> Cells:
@@ -89,7 +88,7 @@ class Notebook:
             UnknownRevision: `base` is a revision that is not the current one. Whoever remembers
                 it gives its snapshot instead.
         """
-        if self._old is not None:
+        if self.needs_upgrade:
             raise NeedsUpgrade(self.version)
         if isinstance(base, str):
             if base != self.revision:
@@ -104,7 +103,7 @@ class Notebook:
             given: list[Any] = [edits] if isinstance(edits, (Edit, dict)) else list(edits)
             parsed = [parse_edit(edit, position) for position, edit in enumerate(given)]
             state = self.state
-            layout, origins = apply(state.layout, self.nbformat_minor, parsed, state.snapshot, base)
+            layout, origins = apply(state, self.nbformat_minor, parsed, base)
             after = state if layout is state.layout else State(layout)
             change = Change(state, after, origins, parsed)
         self.state = change.after
@@ -112,11 +111,21 @@ class Notebook:
 
     def to_bytes(self) -> bytes:
         """Exactly what would be written."""
-        return self._old if self._old is not None else self.state.layout.to_bytes()
+        return self.state.old if self.state.old is not None else self.state.layout.to_bytes()
 
     def parts(self) -> Iterator[bytes | memoryview]:
         """The bytes of `to_bytes`, in pieces that need no copy."""
-        return iter((self._old,)) if self._old is not None else self.state.layout.parts()
+        return iter((self.state.old,)) if self.state.old is not None else self.state.layout.parts()
+
+    @property
+    def nbformat(self) -> int:
+        """The major version of the file."""
+        return self.state.nbformat
+
+    @property
+    def nbformat_minor(self) -> int:
+        """The minor version of the file."""
+        return self.state.nbformat_minor
 
     @property
     def version(self) -> str:
@@ -126,18 +135,17 @@ class Notebook:
     @property
     def needs_upgrade(self) -> bool:
         """Whether the file is too old to be edited as it is."""
-        return self._old is not None
+        return self.state.old is not None
 
     def upgrade(self) -> Change:
         """Make it nbformat 4.5, with an id for every cell; the only way to a newer version."""
         from cellwright.document.versions import upgrade
 
         before = self.state
-        layout = upgrade(before.layout, self.nbformat_minor if self._old is None else 0)
-        self._old = None
-        self.nbformat, self.nbformat_minor = _version(layout)
-        self.state = State(layout)
-        return Change(before, self.state, list(range(len(layout.slots))))
+        layout = upgrade(before.layout)
+        if layout is not before.layout or before.old is not None:
+            self.state = State(layout)
+        return Change(before, self.state, range(len(layout.slots)))
 
     def validate(self) -> str | None:
         """What nbformat's own schema says is wrong, or None."""
@@ -156,10 +164,7 @@ class Notebook:
     def with_layout(self, layout: Layout) -> Notebook:
         """A copy of this notebook that holds something else."""
         copy = object.__new__(Notebook)
-        for name in Notebook.__slots__:
-            setattr(copy, name, getattr(self, name))
-        copy.state = State(layout)
-        copy.nbformat, copy.nbformat_minor = _version(layout)
+        copy.path, copy.origin, copy.state = self.path, self.origin, State(layout)
         return copy
 
     def _member(self, key: str) -> Any:
@@ -171,20 +176,3 @@ class Notebook:
 
     def __repr__(self) -> str:
         return f"<Notebook {self.path or 'unsaved'} with {len(self.state.layout.slots)} cells>"
-
-
-def _version(layout: Layout) -> tuple[int, int]:
-    def number(key: str) -> Any:
-        member = layout.members.get(key)
-        raw = layout.skeleton[member.start : member.end] if member else b"null"
-        return int(raw) if raw.isdigit() and len(raw) < 10 else raw.decode(errors="replace")
-
-    major, minor = number("nbformat"), number("nbformat_minor")
-    if major == "null":
-        raise InvalidNotebook("There is no `nbformat` version", hint="Is this file a notebook?")
-    minor = 0 if minor == "null" else minor
-    if not isinstance(major, int) or not isinstance(minor, int):
-        raise InvalidNotebook(f"The nbformat version {major}.{minor} is not a pair of integers")
-    if not 2 <= major <= 4:
-        raise UnsupportedVersion(f"{major}.{minor}")
-    return major, minor

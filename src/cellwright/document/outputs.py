@@ -58,7 +58,10 @@ def parse_output(value: Any) -> Output:
         return Unknown(value)
     kind = value.get("output_type")
     if kind == "stream":
-        return Stream(str(value.get("name", "stdout")), _joined(value.get("text", "")))
+        text = _joined(value.get("text", ""))
+        if not isinstance(text, str):
+            return Unknown(value)
+        return Stream(str(value.get("name", "stdout")), text)
     if kind in ("display_data", "execute_result"):
         data, metadata = value.get("data"), value.get("metadata")
         if not isinstance(data, dict):
@@ -77,7 +80,9 @@ def parse_output(value: Any) -> Output:
 
 def _joined_if_text(mime: str, value: Any) -> Any:
     # Only JSON types may hold a list that is data rather than lines.
-    is_json = mime == "application/json" or mime.endswith("+json")
+    is_json = mime == "application/json" or (
+        mime.startswith("application/") and mime.endswith("+json")
+    )
     return value if is_json else _joined(value)
 
 

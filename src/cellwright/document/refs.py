@@ -19,16 +19,14 @@ _number = re.compile(r"-?\d{1,9}", re.ASCII).fullmatch
 class Resolver:
     """Finds cells among ordered ids, where None stands for a cell without one."""
 
-    __slots__ = ("_digits", "_places", "ids")
+    __slots__ = ("_places", "ids")
 
     def __init__(self, ids: Sequence[str | None]) -> None:
         self.ids = ids
         self._places: dict[str, list[int]] = {}
-        self._digits = False
         for i, id_ in enumerate(ids):
             if id_ is not None:
                 self._places.setdefault(id_, []).append(i)
-                self._digits = self._digits or _number(id_) is not None
 
     def index(self, ref: CellRef) -> int:
         """The index of the one cell meant; never a guess.
@@ -48,7 +46,7 @@ class Resolver:
                 return int(found[1])
             # Where ids are numbers, a number that is no id is more likely a cell that is gone
             # than a position.
-            if _number(ref) and not self._digits:
+            if _number(ref) and not any(map(_number, self._places)):
                 return self._position(int(ref), ref)
         elif type(ref) is int:  # a bool is no index
             return self._position(ref, ref)
@@ -59,8 +57,9 @@ class Resolver:
         id_ = self.ids[index]
         if id_ is not None and len(self._places[id_]) == 1:
             return id_
-        handle = f"cell-{index}"
-        return handle if handle not in self._places else str(index)
+        # Some cell may have been given that very text as its id; zeros in front find ours still.
+        padded = (f"cell-{index:0{width}}" for width in range(1, 10))
+        return next(handle for handle in padded if handle not in self._places)
 
     def _position(self, number: int, ref: CellRef) -> int:
         count = len(self.ids)

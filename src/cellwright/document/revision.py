@@ -2,41 +2,62 @@
 
 from __future__ import annotations
 
+from array import array
 from hashlib import blake2b
 
+from cellwright.document._slots import hash_text, survey
 from cellwright.document.refs import Resolver
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from cellwright.document._slots import Slot
+
 
 class Snapshot:
-    """The ordered ids and hashes of a notebook's cells.
+    """The ordered ids and hashes of a notebook's cells, and the revision that names them.
 
     Outputs, counts and metadata are no part of it, so that a running cell makes nobody's base
-    stale.
+    stale. One that was remembered is made from the revision, the ids and the hashes.
     """
 
-    __slots__ = ("_resolver", "_revision", "hashes", "ids")
+    __slots__ = ("_hashes", "_resolver", "_revision", "_texts", "ids")
 
-    def __init__(self, ids: Sequence[str | None], hashes: Sequence[str]) -> None:
-        self.ids = tuple(ids)
-        self.hashes = tuple(hashes)
-        self._revision: str | None = None
+    def __init__(self, revision: str, ids: Sequence[str | None], hashes: Sequence[str]) -> None:
+        self.ids = ids
+        self._revision: str | None = revision
+        self._hashes: Sequence[str] | None = hashes
+        self._texts: Sequence[str] = ()
         self._resolver: Resolver | None = None
+
+    @classmethod
+    def of(cls, slots: Sequence[Slot]) -> Snapshot:
+        """What there is to see of these cells now."""
+        ids, texts = survey(slots)
+        snapshot = cls("", ids, ())
+        snapshot._revision = snapshot._hashes = None
+        snapshot._texts = texts
+        return snapshot
+
+    @property
+    def hashes(self) -> Sequence[str]:
+        """A short hash of the type and source of each cell."""
+        if self._hashes is None:
+            self._hashes = [hash_text(text) for text in self._texts]
+        return self._hashes
 
     @property
     def revision(self) -> str:
-        """A short hash over the ordered ids and hashes."""
+        """A short hash over the ordered ids, types and sources."""
         if self._revision is None:
-            # JSON-like quoting keeps an id that holds a separator from posing as two.
-            rows = [
-                f"{hash_} {id_!r}" if id_ is not None else hash_
-                for id_, hash_ in zip(self.ids, self.hashes, strict=True)
-            ]
-            text = "\n".join(rows).encode("utf-8", "surrogatepass")
-            self._revision = blake2b(text, digest_size=6).hexdigest()
+            ids = ["\0" if id_ is None else id_ for id_ in self.ids]
+            # The lengths say where one text ends and the next begins.
+            state = blake2b(array("q", map(len, ids)), digest_size=6)
+            state.update(array("q", map(len, self._texts)))
+            for texts in (ids, self._texts):
+                state.update("".join(texts).encode("utf-8", "surrogatepass"))
+            self._revision = state.hexdigest()
         return self._revision
 
     @property

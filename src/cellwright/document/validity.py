@@ -43,7 +43,7 @@ def cell_keys(cell_type: str, minor: int) -> frozenset[str]:
 def cell_problem(cell: Mapping[str, Any], minor: int) -> str | None:
     """What is wrong with a whole cell as it would stand in the file, or None."""
     cell_type = cell.get("cell_type")
-    if cell_type not in _KEYS:
+    if not isinstance(cell_type, str) or cell_type not in _KEYS:
         return f"cell_type must be code, markdown or raw, not {cell_type!r}"
     allowed = cell_keys(cell_type, minor)
     required = allowed - {"attachments"}
@@ -135,7 +135,7 @@ def _output_problem(output: object) -> str | None:
     if not isinstance(output, dict):
         return "an output must be an object"
     kind = output.get("output_type")
-    if kind not in _OUTPUT_KEYS:
+    if not isinstance(kind, str) or kind not in _OUTPUT_KEYS:
         return f"unknown output_type {kind!r}"
     if set(output) != _OUTPUT_KEYS[kind]:
         return f"a {kind} output has exactly {', '.join(sorted(_OUTPUT_KEYS[kind]))}"

@@ -6,10 +6,15 @@ import json
 import warnings
 
 from cellwright.document._json.index import BOM
-from cellwright.document._layout import Layout, Slot
+from cellwright.document._json.objects import change_members
+from cellwright.document._slots import Slot
 from cellwright.document._surgery import Surgeon, decode, new_id
 from cellwright.document.validity import is_valid_id
 from cellwright.errors import InvalidNotebook
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cellwright.document._layout import Layout
 
 NEWEST_MINOR = 5
 
@@ -18,10 +23,17 @@ def convert_old(data: bytes, major: int) -> bytes:
     """An nbformat 2 or 3 notebook as the bytes of an nbformat 4 one."""
     import nbformat
 
+    value = decode(data.removeprefix(BOM), "The notebook")
+    # The conversion stumbles over what a file with nothing to say may leave out.
+    value.setdefault("metadata", {})
+    worksheets = value.setdefault("worksheets", [])
+    for worksheet in worksheets if isinstance(worksheets, list) else ():
+        if isinstance(worksheet, dict):
+            worksheet.setdefault("cells", [])
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about ids that it makes up, which we drop
-            old = nbformat.reads(data.removeprefix(BOM).decode(), as_version=nbformat.NO_CONVERT)
+            old = nbformat.reads(json.dumps(value), as_version=nbformat.NO_CONVERT)
             node = nbformat.convert(old, 4)
     except Exception as error:  # noqa: BLE001  # whatever a broken old file sets off in there
         reason = str(error).partition("\n")[0] or type(error).__name__
@@ -32,25 +44,27 @@ def convert_old(data: bytes, major: int) -> bytes:
     return text.encode("utf-8", "backslashreplace")
 
 
-def upgrade(layout: Layout, minor: int) -> Layout:
+def upgrade(layout: Layout) -> Layout:
     """The same notebook as nbformat 4.5: valid, unique ids, and no other byte changed."""
     surgeon = Surgeon(layout, NEWEST_MINOR)
-    taken = {slot.facts.id or "" for slot in layout.slots}
-    ids: set[str] = set()
-    slots = []
+    taken = {slot.facts.id for slot in layout.slots}
+    ids: set[str | None] = set()
+    replaced: dict[int, Slot] = {}
     for i, slot in enumerate(layout.slots):
         id_ = slot.facts.id
-        keep = slot.facts.problem or (id_ is not None and id_ not in ids and is_valid_id(id_))
-        slots.append(slot if keep else Slot.of(surgeon.set_id(slot.raw, new_id(taken | ids), i)))
-        ids.add(slots[-1].facts.id or "")
-    layout = layout.with_cells(slots, layout.gaps)
-    member = layout.members.get("nbformat_minor")
-    if minor >= NEWEST_MINOR or member is None:
+        if not slot.facts.problem and (id_ in ids or not is_valid_id(id_)):
+            id_ = new_id(taken | ids)
+            replaced[i] = Slot.of(surgeon.set_id(slot.raw, id_, i))
+        ids.add(id_)
+    if replaced:
+        layout = layout.with_replaced(replaced)
+    if layout.version[1] >= NEWEST_MINOR:
         return layout
-    skeleton = layout.skeleton
-    return layout.with_skeleton(
-        skeleton[: member.start] + str(NEWEST_MINOR).encode() + skeleton[member.end :]
-    )
+    style, start = layout.outer_style(), layout.start
+    end = layout.skeleton.rindex(b"}") + 1
+    minor = {"nbformat_minor": str(NEWEST_MINOR).encode()}
+    whole = change_members(layout.skeleton[start:end], minor, style, style.unit, "the notebook")
+    return layout.with_skeleton(layout.skeleton[:start] + whole + layout.skeleton[end:])
 
 
 def schema_problem(data: bytes) -> str | None:

@@ -1,13 +1,16 @@
 """Where the cells of a notebook stand in its bytes.
 
-Two parsers give the same answer: msgspec's, fast, for large files, and the standard library's for
-small ones, for what msgspec refuses (NaN, lone surrogates, deep nesting) and as the test oracle.
+Two parsers give the same answer: msgspec's, fast, measures the cells of large files; the standard
+library's does small ones, what msgspec refuses (NaN, lone surrogates, deep nesting), and is the
+test oracle.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+from itertools import accumulate
+from operator import add
 
 from cellwright.document._json.scan import (
     CLOSE_ARRAY,
@@ -27,53 +30,74 @@ from cellwright.errors import DuplicateKey, InvalidNotebook, NotUtf8
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable
 
 BOM = b"\xef\xbb\xbf"
 # Below this size the standard library is done before msgspec is imported.
 MSGSPEC_FROM_BYTES = 200_000
+_BLOCK = 1 << 14
 
 _separator = re.compile(rb"[ \t\r\n]*+,[ \t\r\n]*+").match
 
 
 class Index:
-    """The top-level members of a notebook, and the span of every cell."""
+    """The top-level members of a notebook, and where every cell starts and ends.
 
-    __slots__ = ("cells_close", "cells_open", "members", "spans")
+    `strict` is whether msgspec took the file. A file whose top level has no `cells` array
+    (nbformat 2 and 3) has `cells_open` -1.
+    """
 
-    def __init__(
-        self,
-        members: dict[str, Member],
-        cells_open: int,
-        spans: Sequence[tuple[int, int]],
-        cells_close: int,
-    ) -> None:
-        self.members = members
-        self.cells_open = cells_open
-        self.spans = spans
-        self.cells_close = cells_close
+    __slots__ = ("cells_close", "cells_open", "ends", "members", "starts", "strict")
+
+    def __init__(self) -> None:
+        self.members: dict[str, Member] = {}
+        self.cells_open = -1
+        self.cells_close = -1
+        self.starts: list[int] = []
+        self.ends: list[int] = []
+        self.strict = False
 
 
 def index(data: bytes) -> Index:
-    """Index a whole file; raises `InvalidNotebook` or one of its kinds.
-
-    A file whose top level has no `cells` array (nbformat 2 and 3) gets `cells_open` -1.
-    """
+    """Index a whole file; raises `InvalidNotebook` or one of its kinds."""
     check_utf8(data)
     start = skip_space(data, len(BOM) if data.startswith(BOM) else 0)
     if len(data) >= MSGSPEC_FROM_BYTES or "msgspec" in sys.modules:
-        lengths = _measure(memoryview(data)[start:])
-        if lengths is not None:
-            return _walk(data, start, lengths)
+        found = index_by_measuring(data, start)
+        if found is not None:
+            return found
     return index_with_standard_library(data, start)
 
 
 def index_with_standard_library(data: bytes, start: int) -> Index:
-    """The same answer as `index`, by the slower parser that accepts all of JSON."""
+    """Index by the slower parser that accepts all of JSON."""
     check(data, start)
     if data[start] != OPEN_OBJECT:
         raise InvalidNotebook("The file holds JSON, but not an object")
-    return _walk(data, start, None)
+
+    def find(found: Index, at: int) -> None:
+        for cell, end in elements(data, at):
+            found.starts.append(cell)
+            found.ends.append(end)
+
+    return _walk(data, start, find)
+
+
+def index_by_measuring(data: bytes, start: int) -> Index | None:
+    """Index by the lengths that msgspec gives; None if it cannot say."""
+    try:
+        from cellwright.document._json.fast import cell_lengths
+
+        lengths = cell_lengths(memoryview(data)[start:])
+    except (ImportError, ValueError, RecursionError):
+        return None  # the standard library knows whether the file really is wrong
+
+    def find(found: Index, at: int) -> None:
+        found.starts, found.ends = _measured(data, skip_space(data, at + 1), lengths)
+
+    found = _walk(data, start, find)
+    found.strict = True
+    return found
 
 
 def check_utf8(data: bytes) -> None:
@@ -85,10 +109,10 @@ def check_utf8(data: bytes) -> None:
     at, size = 0, len(data)
     # `isascii` runs at memory speed, so that only blocks that hold other characters are decoded.
     while at < size:
-        end = min(at + 4096, size)
+        end = min(at + _BLOCK, size)
         while end < size and data[end] & 0xC0 == 0x80 and end > at:
             end -= 1
-        block = data[at : end if end > at else at + 4096]
+        block = data[at : end if end > at else at + _BLOCK]
         if not block.isascii():
             try:
                 block.decode()
@@ -97,63 +121,58 @@ def check_utf8(data: bytes) -> None:
         at += len(block)
 
 
-def _measure(data: memoryview) -> list[int] | None:
-    """The length of every cell, or None if msgspec cannot say."""
-    try:
-        from cellwright.document._json.fast import cell_lengths
-
-        return cell_lengths(data)
-    except (ImportError, ValueError, RecursionError):
-        return None  # the other parser knows whether the file really is wrong
-
-
-def _walk(data: bytes, start: int, lengths: list[int] | None) -> Index:
-    """Walk the top level; over the cells by their lengths if these are known."""
-    found: dict[str, Member] = {}
-    cells_open = cells_close = -1
-    spans: Sequence[tuple[int, int]] = ()
+def _walk(data: bytes, start: int, find: Callable[[Index, int], None]) -> Index:
+    """Walk the top level of a valid file; `find` looks for the cells in their array."""
+    found = Index()
     at = skip_space(data, start + 1)
     while data[at] != CLOSE_OBJECT:
         key_start, key_end = at, skip_string(data, at)
         key = decode_string(data, key_start, key_end)
         value = skip_space(data, skip_space(data, key_end) + 1)
-        if key in found:
+        if key in found.members:
             raise DuplicateKey(key, "the notebook")
         if key == "cells" and data[value] == OPEN_ARRAY:
-            cells_open = value
-            spans = list(elements(data, value)) if lengths is None else _spans(data, value, lengths)
-            cells_close = skip_space(data, spans[-1][1] if spans else value + 1)
-            end = cells_close + 1
-            if data[cells_close] != CLOSE_ARRAY:
-                raise InvalidNotebook("The two parsers disagree about the cells")
+            found.cells_open = value
+            find(found, value)
+            found.cells_close = skip_space(data, found.ends[-1] if found.ends else value + 1)
+            end = found.cells_close + 1
+            if data[found.cells_close] != CLOSE_ARRAY:
+                raise InvalidNotebook("The parsers disagree about the cells")
         else:
             end = skip_value(data, value)
-        found[key] = Member(key, key_start, key_end, value, end)
+        found.members[key] = Member(key, key_start, key_end, value, end)
         at = skip_space(data, end)
         if data[at] == COMMA:
             at = skip_space(data, at + 1)
-    return Index(found, cells_open, spans, cells_close)
+    return found
 
 
-def _spans(data: bytes, cells_open: int, lengths: list[int]) -> Sequence[tuple[int, int]]:
-    at = skip_space(data, cells_open + 1)
-    spans: list[tuple[int, int]] = []
+def _measured(data: bytes, at: int, lengths: list[int]) -> tuple[list[int], list[int]]:
+    """Starts and ends of cells of known lengths, the first of which starts at `at`."""
     if not lengths:
-        return spans
-    add = spans.append
-    end = at + lengths[0]
-    add((at, end))
-    usual = b","
-    width = 1
-    for length in lengths[1:]:
-        # The separator of the cell before, if it stands here too and a cell opens after it.
-        at = end + width
-        if data[end:at] != usual or data[at] != OPEN_OBJECT:
-            found = _separator(data, end)
-            if found is None:
-                raise InvalidNotebook("The two parsers disagree about the cells")
-            at = found.end()
-            usual, width = found[0], at - end
-        end = at + length
-        add((at, end))
-    return spans
+        return [], []
+    separator = _separator(data, at + lengths[0])
+    width = len(separator[0]) if separator else 0
+    starts = list(accumulate([length + width for length in lengths[:-1]], initial=at))
+    ends = list(map(add, starts, lengths))
+    if separator is None or _evenly_separated(data, starts, ends, separator[0]):
+        return starts, ends
+    starts, ends = [], []
+    for length in lengths:
+        if ends:
+            separator = _separator(data, ends[-1])
+            if separator is None:
+                raise InvalidNotebook("The parsers disagree about the cells")
+            at = separator.end()
+        starts.append(at)
+        ends.append(at + length)
+    return starts, ends
+
+
+def _evenly_separated(data: bytes, starts: list[int], ends: list[int], separator: bytes) -> bool:
+    """Whether that separator, and no white space more, stands between all cells."""
+    if ends[-1] > len(data):
+        return False
+    between = [data[end:start] for end, start in zip(ends, starts[1:], strict=False)]
+    first_bytes = bytes(map(data.__getitem__, starts))
+    return between.count(separator) == len(between) and len(first_bytes.split()) == 1

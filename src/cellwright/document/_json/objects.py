@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from cellwright.document._json.scan import CLOSE_OBJECT, OPEN_OBJECT, Member, members, skip_space
+from cellwright.document._json.scan import OPEN_OBJECT, Member, members
+from cellwright.document._json.style import comma_beside
 from cellwright.errors import DuplicateKey
 
 TYPE_CHECKING = False
@@ -54,10 +55,8 @@ def merge_patch(raw: bytes, patch: Mapping[str, Any], style: Style, indent: byte
             # A patch creates objects too, without the nulls that would remove nothing.
             old = old if old[0] == OPEN_OBJECT else b"{}"
             changes[key] = merge_patch(old, value, style, indent + style.unit)
-        else:
-            changes[key] = style.encode(value, indent)
-        if member and changes[key] is not None and _equal(raw[member.start : member.end], value):
-            del changes[key]  # the same value keeps its spelling
+        elif not member or not _equal(raw[member.start : member.end], value):
+            changes[key] = style.encode(value, indent)  # the same value keeps its spelling
     return change_members(raw, changes, style, indent, "the metadata")
 
 
@@ -108,7 +107,10 @@ def _add(raw: bytes, key: str, value: bytes, style: Style, indent: bytes) -> byt
     first = ordered[0]
     opening = raw[1 : first.key_start]
     colon = raw[first.key_end : first.start]
-    separator = raw[first.end : ordered[1].key_start] if len(ordered) > 1 else b"," + opening
+    if len(ordered) > 1:
+        separator = raw[first.end : ordered[1].key_start]
+    else:
+        separator = b"," + opening if b"\n" in opening else comma_beside(colon)
     # Jupyter sorts keys; a sorted object stays sorted, so that its next save moves nothing.
     keys = [member.key for member in ordered]
     place = len(keys)
@@ -124,8 +126,3 @@ def _add(raw: bytes, key: str, value: bytes, style: Style, indent: bytes) -> byt
 def is_object(raw: bytes) -> bool:
     """Whether the value is an object."""
     return raw[:1] == b"{"
-
-
-def is_empty_object(raw: bytes) -> bool:
-    """Whether the value is an object without members."""
-    return raw[:1] == b"{" and raw[skip_space(raw, 1)] == CLOSE_OBJECT

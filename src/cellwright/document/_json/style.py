@@ -53,13 +53,14 @@ class Style:
         opening = raw[1 : first.key_start]
         colon = raw[first.key_end : first.start]
         if b"\n" not in opening:
-            comma = raw[first.end : found[1].key_start] if len(found) == 2 else b", "
+            two = len(found) == 2
+            comma = raw[first.end : found[1].key_start] if two else comma_beside(colon)
             return cls(b"", b"", colon, comma, escapes_unicode)
         newline = b"\r\n" if b"\r\n" in opening else b"\n"
         inner = opening[opening.rfind(b"\n") + 1 :]
         outer = raw[raw.rfind(b"\n") + 1 : -1] if b"\n" in raw else b""
         unit = inner[len(outer) :] if inner.startswith(outer) else b" "
-        return cls(newline, unit, colon, b", ", escapes_unicode)
+        return cls(newline, unit, colon, comma_beside(colon), escapes_unicode)
 
     def encode(self, value: Any, indent: bytes = b"") -> bytes:
         """Write a value whose line starts with `indent`."""
@@ -107,6 +108,11 @@ def escapes_unicode(data: bytes) -> bool:
 _escaped_character = re.compile(rb"(?<!\\)(?:\\\\)*+\\u(?!00[0-7])[0-9a-fA-F]{4}").search
 
 
+def comma_beside(colon: bytes) -> bytes:
+    """The comma that goes with a colon, where an object has but one member to tell from."""
+    return b", " if colon.endswith(b" ") else b","
+
+
 class ListShape:
     """What stands around the elements of an array."""
 
@@ -118,8 +124,11 @@ class ListShape:
         self.closing = closing
 
     @classmethod
-    def of_array(cls, raw: bytes) -> ListShape | None:
-        """The shape of an array as written, or None if it is empty."""
+    def of_array(cls, raw: bytes, comma: bytes) -> ListShape | None:
+        """The shape of an array as written, or None if it is empty.
+
+        `comma` separates elements on one line, where there is but one to tell from.
+        """
         found: list[tuple[int, int]] = []
         last = 0
         for start, end in elements(raw, 0):
@@ -129,7 +138,10 @@ class ListShape:
         if not found:
             return None
         opening = raw[1 : found[0][0]]
-        separator = raw[found[0][1] : found[1][0]] if len(found) == 2 else b"," + opening
+        if len(found) == 2:
+            separator = raw[found[0][1] : found[1][0]]
+        else:
+            separator = b"," + opening if b"\n" in opening else comma
         return cls(opening, separator, raw[last:-1])
 
     @classmethod

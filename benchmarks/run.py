@@ -1,0 +1,38 @@
+"""`./dev bench`: what our promises cost, against rivals and floors in the same run.
+
+Every table prints ratios; the absolute numbers are this machine's. Methods take turns in a random
+order, so that what the machine is doing besides hits all of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import cold_start
+import replace_cell
+
+BENCHES = {"replace": replace_cell.run, "cold": cold_start.run}
+
+
+def main() -> int:
+    """Run the benches named, or all; exit 1 if a goal is missed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("bench", nargs="*", choices=[*BENCHES, []], help="which; default all")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds")
+    options = parser.parse_args()
+    missed = [
+        goal for name in options.bench or BENCHES for goal in BENCHES[name](quick=options.quick)
+    ]
+    print()
+    for goal in missed:
+        print(f"MISSED  {goal}")
+    print("Every goal is met" if not missed else f"{len(missed)} goals are missed")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,226 @@
+"""The cells of a notebook as pieces of bytes, decoded when looked at."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import overload
+
+from cellwright.document._json.index import BOM
+from cellwright.document._json.scan import OPEN_OBJECT, members
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from cellwright.document._json.fast import FastFacts
+
+CELL_TYPES = frozenset({"code", "markdown", "raw"})
+
+
+class Facts:
+    """What names a cell and what it says; `problem` tells why it is no valid cell."""
+
+    __slots__ = ("id", "problem", "source", "type")
+
+    def __init__(self, id_: str | None, type_: str, source: str, problem: str | None) -> None:
+        self.id = id_
+        self.type = type_
+        self.source = source
+        self.problem = problem
+
+
+class Slot:
+    """The bytes of one cell, somewhere in a buffer; never changed."""
+
+    __slots__ = ("_facts", "_hash", "buffer", "end", "start")
+
+    def __init__(self, buffer: bytes, start: int, end: int) -> None:
+        self.buffer = buffer
+        self.start = start
+        self.end = end
+        self._facts: Facts | None = None
+        self._hash: str | None = None
+
+    @classmethod
+    def of(cls, raw: bytes) -> Slot:
+        """A slot of its own for the bytes of a new cell."""
+        return cls(raw, 0, len(raw))
+
+    @property
+    def raw(self) -> bytes:
+        """The cell as it stands in the file."""
+        return self.buffer[self.start : self.end]
+
+    def member(self, key: str) -> bytes | None:
+        """A member of the cell as it stands in the file."""
+        raw = self.raw
+        if raw[0] != OPEN_OBJECT:
+            return None
+        found = [m for m in members(raw, 0) if m.key == key]
+        return raw[found[-1].start : found[-1].end] if found else None
+
+    @property
+    def facts(self) -> Facts:
+        """Id, type and source, decoded once."""
+        if self._facts is None:
+            self._facts = _read_facts(self.raw)
+        return self._facts
+
+    @property
+    def text(self) -> str:
+        """Type and source as one text, which is what the hash is about."""
+        facts = self.facts
+        # A broken cell has no source to speak of: any change of its bytes counts.
+        return f"{facts.type}\0{facts.source if not facts.problem else self.raw.decode()}"
+
+    @property
+    def hash(self) -> str:
+        """A short hash of type and source."""
+        if self._hash is None:
+            self._hash = hash_text(self.text)
+        return self._hash
+
+
+def hash_text(text: str) -> str:
+    """The short hash of a text, of which every byte counts."""
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+
+
+def _read_facts(raw: bytes) -> Facts:
+    if raw[0] != OPEN_OBJECT:
+        return Facts(None, "unknown", "", "not an object")
+    spans = {m.key: (m.start, m.end) for m in members(raw, 0)}
+
+    def value(key: str) -> object:
+        start, end = spans.get(key, (0, 0))
+        try:
+            return json.loads(raw[start:end]) if end else None
+        except (ValueError, RecursionError):
+            return None
+
+    id_, kind, source = value("id"), value("cell_type"), value("source")
+    id_ = id_ if isinstance(id_, str) else None
+    text = ""
+    problem = None
+    if isinstance(source, str):
+        text = source
+    elif isinstance(source, list) and all(isinstance(line, str) for line in source):
+        text = "".join(source)
+    else:
+        problem = "its source is neither a string nor a list of strings"
+        if "source" not in spans:
+            problem = "it has no source"
+    if not isinstance(kind, str):
+        kind, problem = "unknown", "it has no cell_type"
+    elif kind not in CELL_TYPES:
+        problem = f"its cell_type is {kind!r}"
+    return Facts(id_, kind, text, problem)
+
+
+class FileSlots(Sequence[Slot]):
+    """The cells of a file, some perhaps replaced, each made a slot when it is looked at.
+
+    A file of ten thousand cells is edited one cell at a time; making an object of each would
+    cost more than the edit.
+    """
+
+    __slots__ = ("_cache", "_replaced", "buffer", "ends", "starts")
+
+    def __init__(
+        self,
+        buffer: bytes,
+        starts: list[int],
+        ends: list[int],
+        cache: _Cache,
+        replaced: Mapping[int, Slot] | None = None,
+    ) -> None:
+        self.buffer = buffer
+        self.starts = starts
+        self.ends = ends
+        self._cache = cache
+        self._replaced: Mapping[int, Slot] = replaced or {}
+
+    @classmethod
+    def of_file(
+        cls, buffer: bytes, starts: list[int], ends: list[int], *, strict: bool
+    ) -> FileSlots:
+        """The cells that stand there; `strict` if msgspec took the file."""
+        return cls(buffer, starts, ends, _Cache(strict=strict))
+
+    def replacing(self, slots: Mapping[int, Slot]) -> FileSlots:
+        """The same cells but for some; what is shared stays the same object."""
+        replaced = {**self._replaced, **slots}
+        return FileSlots(self.buffer, self.starts, self.ends, self._cache, replaced)
+
+    def pieces(self) -> Iterator[tuple[int, int, Slot]]:
+        """Where something else stands now: start and end in the file, and what."""
+        for i in sorted(self._replaced):
+            yield self.starts[i], self.ends[i], self._replaced[i]
+
+    def survey(self) -> tuple[list[str | None], list[str]]:
+        """The ids and texts of all cells, as fast as they can be had."""
+        known = self._cache.facts(self.buffer)
+        if known is None:
+            return [slot.facts.id for slot in self], [slot.text for slot in self]
+        ids = [facts.id for facts in known]
+        join, types = "".join, CELL_TYPES
+        texts = [
+            f"{facts.cell_type}\0{join(facts.source)}" if facts.cell_type in types else ""
+            for facts in known
+        ]
+        for i, slot in self._replaced.items():
+            ids[i] = slot.facts.id
+            texts[i] = ""
+        if "" in texts:
+            texts = [text or self[i].text for i, text in enumerate(texts)]
+        return ids, texts
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    @overload
+    def __getitem__(self, index: int) -> Slot: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Slot]: ...
+    def __getitem__(self, index: int | slice) -> Slot | list[Slot]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        if index < 0:
+            index += len(self.starts)
+        slot = self._replaced.get(index) or self._cache.slots.get(index)
+        if slot is None:
+            slot = Slot(self.buffer, self.starts[index], self.ends[index])
+            self._cache.slots[index] = slot
+        return slot
+
+
+class _Cache:
+    """What has been found out about the cells of a file; shared by all that was made of it."""
+
+    __slots__ = ("_facts", "_strict", "slots")
+
+    def __init__(self, *, strict: bool) -> None:
+        self.slots: dict[int, Slot] = {}
+        self._strict = strict
+        self._facts: list[FastFacts] | None = None
+
+    def facts(self, buffer: bytes) -> list[FastFacts] | None:
+        """The facts of all cells in one go; None if they have to be looked at one by one."""
+        if self._facts is None and self._strict:
+            self._strict = False
+            from cellwright.document._json.fast import cell_facts
+
+            try:
+                self._facts = cell_facts(memoryview(buffer)[len(BOM) * buffer.startswith(BOM) :])
+            except (ValueError, RecursionError):
+                pass  # some cell is not a valid one
+        return self._facts
+
+
+def survey(slots: Sequence[Slot]) -> tuple[list[str | None], list[str]]:
+    """The ids and texts of all cells."""
+    if isinstance(slots, FileSlots):
+        return slots.survey()
+    return [slot.facts.id for slot in slots], [slot.text for slot in slots]
