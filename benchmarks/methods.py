@@ -53,7 +53,7 @@ def json_edit(path: str, cell: int, turn: int) -> None:
 
 def orjson_edit(path: str, cell: int, turn: int) -> None:
     """The fastest JSON library; it cannot write indent 1."""
-    import orjson
+    import orjson  # type: ignore[import-not-found]  # lives in the rivals' environment
 
     with open(path, "rb") as file:  # noqa: PTH123
         notebook = orjson.loads(file.read())

@@ -7,13 +7,8 @@ order, so that what the machine is doing besides hits all of them.
 from __future__ import annotations
 
 import argparse
-import sys
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-import cold_start
-import replace_cell
+from benchmarks import cold_start, replace_cell
 
 BENCHES = {"replace": replace_cell.run, "cold": cold_start.run}
 

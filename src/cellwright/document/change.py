@@ -34,6 +34,27 @@ class CellChange:
         return f"<{self.kind} {self.handle}: {self.before} -> {self.after}>"
 
 
+class Pieces:
+    """A notebook as bytes: the file with an empty `cells` array, the cells, and their gaps.
+
+    `gaps` has one more than `cells`. Of a notebook too old to be edited there is only `old`.
+    """
+
+    __slots__ = ("cells", "gaps", "old", "skeleton")
+
+    def __init__(
+        self,
+        skeleton: bytes,
+        cells: Sequence[bytes],
+        gaps: Sequence[bytes],
+        old: bytes | None = None,
+    ) -> None:
+        self.skeleton = skeleton
+        self.cells = cells
+        self.gaps = gaps
+        self.old = old
+
+
 class State:
     """What a notebook holds at one moment: a layout, and the snapshot that names its cells.
 
@@ -47,6 +68,26 @@ class State:
         self.old = old
         self.nbformat, self.nbformat_minor = layout.version
         self._snapshot: Snapshot | None = None
+
+    @classmethod
+    def of_pieces(cls, pieces: Pieces) -> State:
+        """The state that was taken to pieces, byte for byte."""
+        from cellwright.document._layout import Layout
+        from cellwright.document._slots import Slot
+
+        if pieces.old is not None:
+            from cellwright.document.notebook import Notebook
+
+            return Notebook(pieces.old).state
+        slots = [Slot.of(raw) for raw in pieces.cells]
+        return cls(Layout(pieces.skeleton, slots, pieces.gaps))
+
+    def pieces(self) -> Pieces:
+        """Everything there is to keep of this state, in pieces that other states share."""
+        layout = self.layout
+        if self.old is not None:
+            return Pieces(b"", (), (), self.old)
+        return Pieces(layout.skeleton, [slot.raw for slot in layout.slots], layout.gaps)
 
     @property
     def snapshot(self) -> Snapshot:

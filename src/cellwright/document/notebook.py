@@ -155,7 +155,11 @@ class Notebook:
 
     def _follow(self, change: Change) -> Change:
         """Make a change that was recorded elsewhere, keeping what happened since."""
-        if change.before.layout is self.state.layout:
+        before = change.before
+        if before.layout is self.state.layout or (
+            before.snapshot.revision == self.revision
+            and before.layout.to_bytes() == self.state.layout.to_bytes()
+        ):
             return Change(self.state, change.after, change.origins)
         from cellwright.document.merge import follow
 
