@@ -1,0 +1,1 @@
+"""What our promises cost: `./dev bench`."""

@@ -18,6 +18,8 @@ CellwrightError                    INTERNAL_ERROR
 │   ├── InvalidEdit                INVALID_EDIT             also ValueError
 │   ├── TextMismatch               TEXT_MISMATCH            also ValueError
 │   ├── InvalidMetadata            INVALID_METADATA         also ValueError
+│   ├── InvalidText                INVALID_TEXT             also ValueError
+│   ├── InvalidSelector            INVALID_SELECTOR         also ValueError
 │   ├── Conflict                   CONFLICT
 │   └── UnknownRevision            UNKNOWN_REVISION         also LookupError
 ├── SaveError                      SAVE_ERROR
@@ -27,6 +29,13 @@ CellwrightError                    INTERNAL_ERROR
 │   ├── OwnerWouldChange           OWNER_WOULD_CHANGE       also PermissionError
 │   ├── Locked                     LOCKED                   also TimeoutError
 │   └── DurabilityUnconfirmed      DURABILITY_UNCONFIRMED   also OSError
+├── HistoryError                   HISTORY_ERROR
+│   ├── JournalUnavailable         JOURNAL_UNAVAILABLE
+│   ├── ChangeNotFound             CHANGE_NOT_FOUND         also LookupError
+│   └── NothingToUndo              NOTHING_TO_UNDO          also LookupError
+├── WorkspaceError                 WORKSPACE_ERROR
+│   ├── OutsideRoot                OUTSIDE_ROOT             also PermissionError
+│   └── AlreadyExists              ALREADY_EXISTS           also FileExistsError
 └── ConfigError                    CONFIG_ERROR
     ├── UnknownSetting             UNKNOWN_SETTING          also ValueError
     ├── InvalidSetting             INVALID_SETTING          also ValueError
@@ -276,6 +285,32 @@ class InvalidMetadata(DocumentError, ValueError):
         super().__init__(f"Invalid metadata: {reason}", hint="See the nbformat schema")
 
 
+class InvalidText(DocumentError, ValueError):
+    """The text is no text view of a notebook; `line` counts from 1."""
+
+    code = "INVALID_TEXT"
+
+    def __init__(self, reason: str, line: int) -> None:
+        super().__init__(
+            f"Line {line}: {reason}",
+            hint="Every cell begins with a line such as `# %% [code]` or `# %% [markdown] cell:3`",
+        )
+        self.line = line
+
+
+class InvalidSelector(DocumentError, ValueError):
+    """A selector of lines, cells or sections cannot be understood, or finds nothing."""
+
+    code = "INVALID_SELECTOR"
+
+    def __init__(self, selector: str, reason: str, *, hint: str | None = None) -> None:
+        super().__init__(
+            f"Selector `{selector}`: {reason}",
+            hint=hint or "Such as 5-16, 20+10, cell=ID, section=Heading, outline or raw",
+        )
+        self.selector = selector
+
+
 class CellConflict:
     """One cell (or, with no `index`, the notebook's metadata) on which two sides disagree.
 
@@ -414,6 +449,72 @@ class DurabilityUnconfirmed(SaveError, OSError):
         )
         self.path = path
         self.step = step
+
+
+class HistoryError(CellwrightError):
+    """The history of a notebook cannot answer."""
+
+    code = "HISTORY_ERROR"
+
+
+class JournalUnavailable(HistoryError):
+    """The journal cannot be read or written; edits go on without it."""
+
+    code = "JOURNAL_UNAVAILABLE"
+    retryable = True
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"The journal cannot be used: {reason}", hint="Run `cellwright doctor` for its place"
+        )
+
+
+class ChangeNotFound(HistoryError, LookupError):
+    """No recorded change has that id."""
+
+    code = "CHANGE_NOT_FOUND"
+
+    def __init__(self, change: str) -> None:
+        super().__init__(f"No change `{change}`", hint="`cellwright log` lists the changes")
+        self.change = change
+
+
+class NothingToUndo(HistoryError, LookupError):
+    """There is no change of this actor left to undo or redo."""
+
+    code = "NOTHING_TO_UNDO"
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"Nothing to {what}", hint="Name a change by its id from the log")
+        self.what = what
+
+
+class WorkspaceError(CellwrightError):
+    """A path is not one that this workspace may touch."""
+
+    code = "WORKSPACE_ERROR"
+
+
+class OutsideRoot(WorkspaceError, PermissionError):
+    """The path leads out of the folder that the caller is confined to."""
+
+    code = "OUTSIDE_ROOT"
+
+    def __init__(self, path: str, root: str) -> None:
+        super().__init__(
+            f"{path} is outside {root}", hint="Give a path inside it, or another --root"
+        )
+        self.path = path
+
+
+class AlreadyExists(WorkspaceError, FileExistsError):
+    """There is a file already where a new one should be made."""
+
+    code = "ALREADY_EXISTS"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path} exists already", hint="Choose another path, or edit it")
+        self.path = path
 
 
 class ConfigError(CellwrightError):
