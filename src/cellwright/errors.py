@@ -33,6 +33,7 @@ CellwrightError                    INTERNAL_ERROR
 │   ├── JournalUnavailable         JOURNAL_UNAVAILABLE
 │   ├── ChangeNotFound             CHANGE_NOT_FOUND         also LookupError
 │   └── NothingToUndo              NOTHING_TO_UNDO          also LookupError
+├── ModeForbids                    MODE_FORBIDS             also PermissionError
 ├── WorkspaceError                 WORKSPACE_ERROR
 │   ├── OutsideRoot                OUTSIDE_ROOT             also PermissionError
 │   └── AlreadyExists              ALREADY_EXISTS           also FileExistsError
@@ -487,6 +488,19 @@ class NothingToUndo(HistoryError, LookupError):
     def __init__(self, what: str) -> None:
         super().__init__(f"Nothing to {what}", hint="Name a change by its id from the log")
         self.what = what
+
+
+class ModeForbids(CellwrightError, PermissionError):
+    """The caller's mode does not allow this."""
+
+    code = "MODE_FORBIDS"
+
+    def __init__(self, what: str, mode: str, needed: str) -> None:
+        super().__init__(
+            f"Mode `{mode}` does not allow to {what}", hint=f"Switch to mode `{needed}`"
+        )
+        self.mode = mode
+        self.needed = needed
 
 
 class WorkspaceError(CellwrightError):

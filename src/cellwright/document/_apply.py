@@ -181,8 +181,7 @@ class Draft:
             known = expect or self.base.hashes[i]
             handle = self.base.resolver.handle(i)
             if i not in self.pairs:
-                if touch:
-                    self.conflicts.append(CellConflict(handle, None, "it was deleted"))
+                self.conflicts.append(CellConflict(handle, None, "it was deleted"))
                 return None
             i = self.pairs[i]
         if i in self.gone:
@@ -324,7 +323,6 @@ class Draft:
             raise InvalidEdit("`move` needs one of `after`, `before`, `at`")
         i = self._existing(edit.cell, touch=False)
         if i is None:
-            self.conflicts.append(CellConflict(str(edit.cell), None, "it was deleted"))
             return
         if i in self.moved or i in self.split:
             raise InvalidEdit(f"cell {edit.cell} is moved or split by the same list")
@@ -435,7 +433,7 @@ def _notebook_metadata(layout: Layout, skeleton: bytes, edit: SetMetadata, minor
     old = skeleton[member.start : member.end] if member else b"{}"
     if edit.merge:
         old = old if is_object(old) else b"{}"
-        own = Style.of_object(old, layout.escapes_unicode) or style
+        own = Style.of_object(old, layout.escapes_unicode, style.comma) or style
         new = merge_patch(old, edit.metadata, own, style.unit * 2)
     else:
         new = replace_value(old, dict(edit.metadata), style, style.unit)

@@ -31,11 +31,13 @@ def merge_objects(
             continue
         if _same(here, before):
             changes[key] = there
+        elif key in _OF_A_FRONTEND:
+            continue
         elif here and there and is_object(here) and is_object(there):
             inner = before if before and is_object(before) else b"{}"
             changes[key], deeper = merge_objects(inner, here, there, style, indent + style.unit)
             clashes += [f"{key}.{path}" for path in deeper]
-        elif key not in _OF_A_FRONTEND:
+        else:
             clashes.append(key)
     return change_members(current, changes, style, indent, "the notebook"), clashes
 

@@ -8,7 +8,14 @@ from hashlib import blake2b
 from typing import overload
 
 from cellwright.document._json.index import BOM
-from cellwright.document._json.scan import OPEN_OBJECT, members
+from cellwright.document._json.scan import (
+    OPEN_ARRAY,
+    OPEN_OBJECT,
+    QUOTE,
+    decode_string,
+    elements,
+    members,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,6 +67,20 @@ class Slot:
             return None
         found = [m for m in members(raw, 0) if m.key == key]
         return raw[found[-1].start : found[-1].end] if found else None
+
+    @property
+    def output_types(self) -> list[str]:
+        """The `output_type` of every output, without a look at anything else in it."""
+        raw = self.member("outputs")
+        if raw is None or raw[0] != OPEN_ARRAY:
+            return []
+        return [
+            decode_string(raw, member.start, member.end)
+            for start, _ in elements(raw, 0)
+            if raw[start] == OPEN_OBJECT
+            for member in members(raw, start)
+            if member.key == "output_type" and raw[member.start] == QUOTE
+        ]
 
     @property
     def facts(self) -> Facts:

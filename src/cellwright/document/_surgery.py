@@ -56,17 +56,20 @@ class Surgeon:
             if key not in allowed:
                 changes[key] = None
         raw = change_members(raw, changes, style, indent, f"cell {index}")
-        found = self._members(raw, index)
-        if "metadata" in found and is_object(raw[found["metadata"].start :]):
-            metadata = self._load(raw, found["metadata"], f"The metadata of cell {index}")
-            bad = [
-                key
-                for key in metadata
-                if cell_metadata_problem(metadata, cell_type, self.minor, (key,))
-            ]
-            if bad:  # such as `execution` of another shape, which only a code cell checks
-                raw = self.set_metadata(raw, dict.fromkeys(bad), cell_type, index)
-        return raw
+        return self.fit_metadata(raw, cell_type, index)
+
+    def fit_metadata(self, raw: bytes, cell_type: str, index: int) -> bytes:
+        """Drop metadata that this type must not have, as `collapsed` is anything but in code."""
+        member = self._members(raw, index).get("metadata")
+        if member is None or not is_object(raw[member.start :]):
+            return raw
+        metadata = self._load(raw, member, f"The metadata of cell {index}")
+        bad = [
+            key
+            for key in metadata
+            if cell_metadata_problem(metadata, cell_type, self.minor, (key,))
+        ]
+        return self.set_metadata(raw, dict.fromkeys(bad), cell_type, index) if bad else raw
 
     def clear_outputs(self, raw: bytes, index: int) -> bytes:
         """Drop the outputs and the execution count of a code cell."""
@@ -90,7 +93,7 @@ class Surgeon:
         old = raw[member.start : member.end] if member else b""
         if merge:
             base = old if is_object(old) else b"{}"
-            own = Style.of_object(base, self.layout.escapes_unicode) or style
+            own = Style.of_object(base, self.layout.escapes_unicode, style.comma) or style
             new = merge_patch(base, patch, own, indent + style.unit)
         else:
             new = replace_value(old, dict(patch), style, indent)

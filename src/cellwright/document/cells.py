@@ -76,6 +76,11 @@ class Cell:
         return tuple(map(parse_output, value)) if isinstance(value, list) else ()
 
     @property
+    def output_types(self) -> list[str]:
+        """The kinds of the outputs, such as `stream` and `error`, without decoding what they hold."""
+        return self._slot.output_types
+
+    @property
     def attachments(self) -> dict[str, Any]:
         """Files that the text of a cell refers to, as MIME bundles by name."""
         value = self._member("attachments")

@@ -11,7 +11,7 @@ from cellwright.document._disk.lock import FileLock
 from cellwright.document._disk.save import clean, holds, replace_file, sync_file
 from cellwright.document._layout import Layout
 from cellwright.document.notebook import Notebook
-from cellwright.errors import Conflict, NotebookNotFound, NotSaved
+from cellwright.errors import Conflict, DurabilityUnconfirmed, NotebookNotFound, NotSaved
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,13 +84,33 @@ def edit(
     *,
     base: Snapshot | str | None = None,
     create: bool = False,
+    lock_timeout: float = LOCK_TIMEOUT,
+    break_hard_links: bool = False,
+) -> tuple[Notebook, Change]:
+    """Read a file, apply edits and save it, with no other writer of ours in between."""
+    return update(
+        path,
+        lambda notebook: notebook.apply(edits, base=base),
+        create=create,
+        lock_timeout=lock_timeout,
+        break_hard_links=break_hard_links,
+    )
+
+
+def update(
+    path: PathLike,
+    make: Callable[[Notebook], Change],
+    *,
+    create: bool = False,
+    failed: Callable[[], None] = lambda: None,
     max_bytes: int = MAX_FILE_BYTES,
     lock_timeout: float = LOCK_TIMEOUT,
     break_hard_links: bool = False,
 ) -> tuple[Notebook, Change]:
-    """Read a file, apply edits and save it, with no other writer of ours in between.
+    """Read a file, let `make` change the notebook, and save it, under one lock.
 
-    If an outside editor saves meanwhile, the edits are applied again to what it wrote.
+    If an outside editor saves meanwhile, `make` is called again with what it wrote. After each
+    call of `make` whose result could not be saved, `failed` is called.
     """
     name = os.fspath(path)
     real = _real(name)
@@ -102,13 +122,16 @@ def edit(
                 if not create:
                     raise
                 notebook = Notebook(path=name)
-            change = notebook.apply(edits, base=base)
+            change = make(notebook)
             try:
                 _write(notebook, name, real, break_hard_links=break_hard_links)
-            except Conflict:
-                if attempt == _ATTEMPTS - 1:
-                    raise
-                continue
+            except DurabilityUnconfirmed:
+                raise  # the new bytes are in place
+            except BaseException as error:
+                failed()
+                if isinstance(error, Conflict) and attempt < _ATTEMPTS - 1:
+                    continue
+                raise
             return notebook, change
     raise AssertionError  # pragma: no cover  # the loop returns or raises
 

@@ -146,11 +146,12 @@ class _Merging:
         if clashes:
             self._disagree(i, j, then, f"both sides changed {', '.join(clashes)}", was)
             return
-        # One side may have made text of a cell whose outputs the other renewed.
-        merged = Slot.of(raw)
+        # One side may have made text of a cell whose outputs or metadata the other renewed.
+        merged = Slot.of(raw).facts
+        if now.facts.type != merged.type or then.facts.type != merged.type:
+            raw = self.surgeon.fit_metadata(raw, merged.type, j)
         ids = set(self.current.snapshot.ids) | set(self.other.snapshot.ids)
-        raw = self.surgeon.complete(raw, merged.facts.type, j, lambda: new_id(ids))
-        self.slots[j] = Slot.of(raw)
+        self.slots[j] = Slot.of(self.surgeon.complete(raw, merged.type, j, lambda: new_id(ids)))
 
     def _order(self) -> Iterable[tuple[str, int]]:
         """The cells of the result in order, each as a side and an index there."""

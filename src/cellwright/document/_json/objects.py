@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 from cellwright.document._json.scan import OPEN_OBJECT, Member, members
-from cellwright.document._json.style import comma_beside
 from cellwright.errors import DuplicateKey
 
 TYPE_CHECKING = False
@@ -110,7 +109,7 @@ def _add(raw: bytes, key: str, value: bytes, style: Style, indent: bytes) -> byt
     if len(ordered) > 1:
         separator = raw[first.end : ordered[1].key_start]
     else:
-        separator = b"," + opening if b"\n" in opening else comma_beside(colon)
+        separator = b"," + opening if b"\n" in opening else style.comma
     # Jupyter sorts keys; a sorted object stays sorted, so that its next save moves nothing.
     keys = [member.key for member in ordered]
     place = len(keys)

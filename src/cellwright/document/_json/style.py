@@ -40,8 +40,13 @@ class Style:
         self._escapes_unicode = escapes_unicode
 
     @classmethod
-    def of_object(cls, raw: bytes, escapes_unicode: Callable[[], bool]) -> Style | None:
-        """The style that an object is written in, or None if it is empty."""
+    def of_object(
+        cls, raw: bytes, escapes_unicode: Callable[[], bool], comma: bytes | None = None
+    ) -> Style | None:
+        """The style that an object is written in, or None if it is empty.
+
+        `comma` is what to take for one where the object has a single member.
+        """
         found = []
         for member in members(raw, 0):
             found.append(member)
@@ -53,14 +58,15 @@ class Style:
         opening = raw[1 : first.key_start]
         colon = raw[first.key_end : first.start]
         if b"\n" not in opening:
-            two = len(found) == 2
-            comma = raw[first.end : found[1].key_start] if two else comma_beside(colon)
+            if len(found) == 2:
+                comma = raw[first.end : found[1].key_start]
+            comma = comma or comma_beside(colon)
             return cls(b"", b"", colon, comma, escapes_unicode)
         newline = b"\r\n" if b"\r\n" in opening else b"\n"
         inner = opening[opening.rfind(b"\n") + 1 :]
         outer = raw[raw.rfind(b"\n") + 1 : -1] if b"\n" in raw else b""
         unit = inner[len(outer) :] if inner.startswith(outer) else b" "
-        return cls(newline, unit, colon, comma_beside(colon), escapes_unicode)
+        return cls(newline, unit, colon, comma or comma_beside(colon), escapes_unicode)
 
     def encode(self, value: Any, indent: bytes = b"") -> bytes:
         """Write a value whose line starts with `indent`."""
