@@ -151,6 +151,10 @@ class Settings:
     def _place(self, name: str) -> str:
         return self.origins[name].place if name in self.origins else "the arguments"
 
+    def to_json(self) -> dict[str, float]:
+        """Every setting by name, in the order they are documented."""
+        return {name: getattr(self, name) for name in SPECS}
+
     def origin(self, name: str) -> Origin:
         """Where the value of setting `name` came from.
 

@@ -172,16 +172,25 @@ class Draft:
     # -- references -------------------------------------------------------------------------
 
     def _existing(
-        self, ref: CellRef, expect: str | None = None, *, touch: bool = True
+        self,
+        ref: CellRef,
+        expect: str | None = None,
+        *,
+        touch: bool = True,
+        must_exist: bool = True,
     ) -> int | None:
-        """The index of a cell; None, and a conflict noted, if it is not as the caller knew it."""
+        """The index of a cell; None, and a conflict noted, if it is not as the caller knew it.
+
+        Without `touch` it may hold something else by now; without `must_exist` it may be gone.
+        """
         i = self._index(ref)
         known = expect
         if self.base is not None and self.pairs is not None:
             known = expect or self.base.hashes[i]
             handle = self.base.resolver.handle(i)
             if i not in self.pairs:
-                self.conflicts.append(CellConflict(handle, None, "it was deleted"))
+                if must_exist:
+                    self.conflicts.append(CellConflict(handle, None, "it was deleted"))
                 return None
             i = self.pairs[i]
         if i in self.gone:
@@ -384,7 +393,7 @@ class Draft:
             wanted = [i for i in range(self.count) if i not in self.gone]
         else:
             # Outputs are no part of a cell's hash, so that clearing them cannot conflict.
-            found = [self._existing(ref, touch=False) for ref in edit.cells]
+            found = [self._existing(ref, touch=False, must_exist=False) for ref in edit.cells]
             wanted = [i for i in found if i is not None]
         for i in wanted:
             facts = self._slot(i).facts

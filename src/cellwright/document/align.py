@@ -19,7 +19,8 @@ def align(old: Snapshot, new: Snapshot) -> dict[int, int]:
     """Pair the cells of two versions: old index to new index.
 
     By ids that are unique on both sides; what then remains by the longest common sequence of
-    hashes; and what then remains, without an id of its own, by position between those.
+    hashes, and by hashes that stand once on each side; and what then remains, without an id of
+    its own, by position between those.
     """
     old_ids, new_ids = _unique(old.ids), _unique(new.ids)
     pairs = {i: new_ids[id_] for id_, i in old_ids.items() if id_ in new_ids}
@@ -37,6 +38,7 @@ def align(old: Snapshot, new: Snapshot) -> dict[int, int]:
     for a, b in common:
         if may_pair(rest_old[a], rest_new[b]):
             pairs[rest_old[a]] = rest_new[b]
+    _pair_by_hash(pairs, old, new, may_pair)
     _pair_by_position(pairs, len(old.ids), len(new.ids), may_pair)
     return pairs
 
@@ -44,6 +46,22 @@ def align(old: Snapshot, new: Snapshot) -> dict[int, int]:
 def _unique(ids: Sequence[str | None]) -> dict[str, int]:
     count = Counter(ids)
     return {id_: i for i, id_ in enumerate(ids) if id_ is not None and count[id_] == 1}
+
+
+def _pair_by_hash(
+    pairs: dict[int, int], old: Snapshot, new: Snapshot, may_pair: Callable[[int, int], bool]
+) -> None:
+    """Pair what is left over and says the same as just one other: it was moved."""
+    taken = set(pairs.values())
+    here = [i for i in range(len(old.ids)) if i not in pairs]
+    there = [j for j in range(len(new.ids)) if j not in taken]
+    count_here = Counter(old.hashes[i] for i in here)
+    count_there = Counter(new.hashes[j] for j in there)
+    places = {new.hashes[j]: j for j in there}
+    for i in here:
+        hash_ = old.hashes[i]
+        if count_here[hash_] == 1 == count_there[hash_] and may_pair(i, places[hash_]):
+            pairs[i] = places[hash_]
 
 
 def _pair_by_position(

@@ -119,8 +119,19 @@ class Change:
         self.origins = origins
         self.edits = tuple(edits)
 
+    @classmethod
+    def between(cls, before: State, after: State) -> Change:
+        """The step between any two states, with cells paired as a merge would."""
+        from cellwright.document.align import align
+
+        pairs = align(before.snapshot, after.snapshot)
+        origins: list[int | None] = [None] * len(after.layout.slots)
+        for i, j in pairs.items():
+            origins[j] = i
+        return cls(before, after, origins)
+
     def __bool__(self) -> bool:
-        return self.before.layout is not self.after.layout
+        return self.before is not self.after
 
     def inverse(self) -> Change:
         """The change that takes this one back, outputs and bytes included.
@@ -149,7 +160,7 @@ class Change:
         for j, i in enumerate(origins):
             if i is None:
                 kind = "inserted"
-            elif new[j] is old[i] and i in in_order:
+            elif i in in_order and (new[j] is old[i] or new[j].raw == old[i].raw):
                 continue
             elif new[j].hash != old[i].hash:
                 kind = "edited"

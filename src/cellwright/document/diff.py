@@ -61,7 +61,7 @@ def _cell_rows(change: Change, cell: CellChange, context: int) -> Iterator[str]:
 
 def _skeleton_rows(change: Change, context: int) -> Iterator[str]:
     before, after = change.before.layout.skeleton, change.after.layout.skeleton
-    yield from _hunks(_shown(before.removeprefix(BOM)), _shown(after.removeprefix(BOM)), context)
+    yield from _hunks(_shown_top(before), _shown_top(after), context)
 
 
 def _hunks(old: list[str], new: list[str], context: int) -> Iterator[str]:
@@ -88,6 +88,12 @@ def _shown(raw: bytes | None) -> list[str]:
     except TooDeep:
         return raw.decode(errors="replace").split("\n")
     return json.dumps(value, indent=1, ensure_ascii=False).split("\n")
+
+
+def _shown_top(skeleton: bytes) -> list[str]:
+    """The notebook without its cells, of which the skeleton has none."""
+    lines = _shown(skeleton.removeprefix(BOM))
+    return [line for line in lines if not line.startswith(' "cells":')]
 
 
 def _count(slot: Slot) -> str:

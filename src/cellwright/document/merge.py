@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from cellwright.document._layout import Layout
+    from cellwright.document.edits import Edit
     from cellwright.document.notebook import Notebook
 
 
@@ -31,6 +32,38 @@ class Merged:
 
     notebook: Notebook
     conflicts: tuple[CellConflict, ...]
+
+    def with_markers(self, here: str = "current", there: str = "other", size: int = 7) -> Notebook:
+        """The notebook with both sides of every cell in conflict, marked as git marks lines.
+
+        A cell that one side deleted is there too; it has nothing between two of the markers.
+        """
+        from cellwright.document.edits import Insert, Replace
+
+        edits: list[Edit] = []
+        for conflict in self.conflicts:
+            if conflict.current is None and conflict.other is None:
+                continue  # the notebook's metadata, which have no place for both
+            sides = ["" if side is None else side for side in (conflict.current, conflict.other)]
+            source = "\n".join(
+                line
+                for line in (
+                    f"{'<' * size} {here}",
+                    *sides[0].split("\n"),
+                    "=" * size,
+                    *sides[1].split("\n"),
+                    f"{'>' * size} {there}",
+                )
+                if line
+            )
+            if conflict.index is None:
+                edits.append(Insert(source))
+            else:
+                place = self.notebook.snapshot().resolver.index(conflict.handle)
+                edits.append(Replace(place, source))
+        marked = self.notebook.with_layout(self.notebook.state.layout)
+        marked.apply(edits)
+        return marked
 
     def raise_for_conflicts(self) -> Merged:
         """Raise `Conflict` if any cell is in conflict."""
@@ -85,9 +118,11 @@ class _Merging:
         self.conflicts: list[CellConflict] = []
         self.slots: list[Slot] = list(current.layout.slots)
         self.deleted: set[int] = set()
-        self.found_here: set[int] = set()
+        self.added_ids: dict[str, int] = {}
+        self.added_here: dict[tuple[int | None, str], list[int]] = {}
         self.from_current = {j: i for i, j in self.to_current.items()}
         self.from_other = {k: i for i, k in to_other.items()}
+        self._survey_added()
 
     def run(self) -> tuple[Layout, list[int | None]]:
         """The merged layout, and the index in `current` of each of its cells."""
@@ -157,7 +192,10 @@ class _Merging:
         """The cells of the result in order, each as a side and an index there."""
         moved = self._moved_by_other()
         count = len(self.current.layout.slots)
-        order = [("current", j) for j in range(count) if j not in self.deleted and j not in moved]
+        kept = [j for j in range(count) if j not in self.deleted and j not in moved]
+        placed = {("current", j) for j in kept}
+        # What comes right after each cell, or (None) first of all, besides what is there.
+        following: dict[tuple[str, int] | None, list[tuple[str, int]]] = {}
         before: tuple[str, int] | None = None
         for k in range(len(self.other.layout.slots)):
             i = self.from_other.get(k)
@@ -169,9 +207,17 @@ class _Merging:
                 item = ("current", self.to_current[i])
             else:
                 continue
-            if item not in order:
-                order.insert(order.index(before) + 1 if before else 0, item)
+            if item not in placed:
+                placed.add(item)
+                following.setdefault(before, []).append(item)
             before = item
+        order: list[tuple[str, int]] = []
+        stack = [("current", j) for j in reversed(kept)]
+        stack += reversed(following.get(None, []))
+        while stack:
+            item = stack.pop()
+            order.append(item)
+            stack += reversed(following.get(item, []))
         return order
 
     def _moved_by_other(self) -> set[int]:
@@ -185,24 +231,32 @@ class _Merging:
     def _is_here_too(self, k: int) -> bool:
         """Whether a cell that the other side added was added here as well."""
         id_, hash_ = self.other.snapshot.ids[k], self.other.snapshot.hashes[k]
-        before = self._base_before(k, self.from_other)
-        for j in range(len(self.current.layout.slots)):
-            if j in self.from_current or j in self.found_here:
-                continue
-            same_hash = self.current.snapshot.hashes[j] == hash_
-            if id_ is not None and self.current.snapshot.ids[j] == id_:
-                if not same_hash:
-                    then = self.other.layout.slots[k]
-                    self._disagree(None, j, then, "added on both sides", None)
-                self.found_here.add(j)
-                return True
-            if id_ is None and same_hash and self._base_before(j, self.from_current) == before:
-                self.found_here.add(j)  # it stands for one cell of the other side, not for two
-                return True
-        return False
+        if id_ is None:
+            # One cell here stands for one cell of the other side, not for two.
+            same = self.added_here.get((self._base_before(k), hash_), [])
+            return bool(same) and same.pop() >= 0
+        j = self.added_ids.pop(id_, None)
+        if j is not None and self.current.snapshot.hashes[j] != hash_:
+            self._disagree(None, j, self.other.layout.slots[k], "added on both sides", None)
+        return j is not None
 
-    def _base_before(self, index: int, to_base: dict[int, int]) -> int | None:
-        return next((to_base[k] for k in range(index - 1, -1, -1) if k in to_base), None)
+    def _survey_added(self) -> None:
+        """Note the cells that this side added, by id or by place and content."""
+        before = None
+        snapshot = self.current.snapshot
+        for j, (id_, hash_) in enumerate(zip(snapshot.ids, snapshot.hashes, strict=True)):
+            if j in self.from_current:
+                before = self.from_current[j]
+            elif id_ is not None:
+                self.added_ids[id_] = j
+            else:
+                self.added_here.setdefault((before, hash_), []).append(j)
+
+    def _base_before(self, k: int) -> int | None:
+        """The cell of the base that a cell of the other side comes after."""
+        return next(
+            (self.from_other[n] for n in range(k - 1, -1, -1) if n in self.from_other), None
+        )
 
     def _merge_skeleton(self) -> Layout:
         base, current, other = (

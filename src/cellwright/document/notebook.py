@@ -109,6 +109,12 @@ class Notebook:
         self.state = change.after
         return change
 
+    def become(self, state: State) -> Change:
+        """Hold what another state holds, to the byte, and return the change."""
+        change = Change.between(self.state, state)
+        self.state = state
+        return change
+
     def to_bytes(self) -> bytes:
         """Exactly what would be written."""
         return self.state.old if self.state.old is not None else self.state.layout.to_bytes()

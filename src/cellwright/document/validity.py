@@ -77,7 +77,7 @@ def cell_metadata_problem(
         if key not in metadata:
             continue
         value = metadata[key]
-        if key == "name" and not (isinstance(value, str) and re.search("^.+$", value)):
+        if key == "name" and not (isinstance(value, str) and re.fullmatch(".+", value)):
             return "`name` must be a non-empty string"
         if key == "tags" and not _is_tags(value):
             return "`tags` must be a list of different strings without commas"
@@ -172,7 +172,7 @@ def _is_lines(value: object) -> bool:
 def _is_tags(value: object) -> bool:
     return (
         isinstance(value, list)
-        and all(isinstance(tag, str) and re.search("^[^,]+$", tag) for tag in value)
+        and all(isinstance(tag, str) and re.fullmatch("[^,]+", tag) for tag in value)
         and len(set(value)) == len(value)
     )
 

@@ -1,0 +1,80 @@
+"""How the result of an edit reads at a terminal."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from cellwright.cli.output import colors, printable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from cellwright.cli.output import Output
+
+_WORDS = {
+    "inserted": "inserted",
+    "deleted": "deleted",
+    "edited": "updated",
+    "moved": "moved",
+    "updated": "updated",
+}
+
+
+def report(output: Output, answer: dict[str, Any], done: str, *, show_diff: bool = False) -> None:
+    """Tell what an edit did: what happened, the notebook, each cell with id and index, its type."""
+    if output.as_json:
+        output.data(answer, "")
+        return
+    output.warn(answer["warnings"])
+    if not answer["changed"]:
+        output.say("Nothing changed")
+        return
+    if not answer["saved"]:
+        output.say(f"Would change {answer['path']}; nothing was saved", color="yellow")
+    elif len(answer["cells"]) == 1:
+        _one_cell(output, answer)
+    else:
+        output.say(f"✓ Notebook {done}", color="green")
+        output.say(f"  Notebook: {printable(answer['path'])}")
+        for cell in answer["cells"]:
+            output.say(f"  {_WORDS[cell['kind']].capitalize()}: {_place(cell)}, {cell['type']}")
+    if answer["saved"] and answer["change"]:
+        output.say(f"  Change: {answer['change']}")
+    if answer.get("backup"):
+        output.say(f"  Backup: {printable(answer['backup'])}")
+    if show_diff:
+        click.echo(colored_diff(answer["diff"]), nl=False)
+
+
+def _one_cell(output: Output, answer: dict[str, Any]) -> None:
+    cell = answer["cells"][0]
+    output.say(f"✓ Cell {_WORDS[cell['kind']]}", color="green")
+    output.say(f"  Notebook: {printable(answer['path'])}")
+    if cell["kind"] == "deleted":
+        output.say(f"  Removed: {printable(cell['handle'])} (was at index {cell['before']})")
+        return
+    name = "New cell" if cell["kind"] == "inserted" else "Cell"
+    output.say(f"  {name}: {_place(cell)}")
+    output.say(f"  Type: {cell['type']}")
+    if answer.get("after_cell"):
+        output.say(f"  Inserted after: {printable(answer['after_cell'])}")
+
+
+def _place(cell: dict[str, Any]) -> str:
+    if cell["after"] is None:
+        return f"{printable(cell['handle'])} (was at index {cell['before']})"
+    moved = cell["before"] is not None and cell["kind"] == "moved"
+    index = f"{cell['before']} -> {cell['after']}" if moved else cell["after"]
+    return f"{printable(cell['handle'])} (index {index})"
+
+
+def colored_diff(diff: str) -> str:
+    """A diff with its lines coloured, and inside changed lines the words that changed."""
+    if not colors(sys.stdout):
+        return printable(diff)
+    from cellwright.cli.words import highlight
+
+    return "".join(highlight(printable(diff)))

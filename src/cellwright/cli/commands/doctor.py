@@ -1,0 +1,98 @@
+"""`cellwright doctor`."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+
+import click
+
+from cellwright.cli.options import Call, common
+from cellwright.errors import CellwrightError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+
+@click.command()
+@common
+def command(call: Call) -> int:
+    """Report versions, folders and the state of the journal; exit 1 if something is wrong."""
+    report = {
+        "cellwright": _version("cellwright"),
+        "python": f"{platform.python_version()} at {sys.executable}",
+        "platform": platform.platform(),
+        "packages": {name: _version(name) for name in ("msgspec", "nbformat", "click", "rich")},
+        "runtime directory": _try(_runtime),
+        "state directory": _try(_state),
+        "config directory": _try(_config),
+        "settings": _try(_settings),
+        "journal": _try(lambda: _journal(call)),
+        "git": _try(_git),
+    }
+    bad = [name for name, value in report.items() if str(value).startswith("PROBLEM")]
+    rows = []
+    for name, value in report.items():
+        shown = (
+            ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else value
+        )
+        rows.append(f"{name:18} {shown}\n")
+    call.output.data({**report, "problems": bad}, rows)
+    return 1 if bad else 0
+
+
+def _try(function: Callable[[], Any]) -> Any:
+    try:
+        return function()
+    except CellwrightError as error:
+        return f"PROBLEM: {error.message}. {error.hint or ''}".strip()
+
+
+def _version(name: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _runtime() -> str:
+    from cellwright.config.directories import runtime_directory
+
+    return runtime_directory()
+
+
+def _state() -> str:
+    from cellwright.config.directories import state_directory
+
+    return str(state_directory())
+
+
+def _config() -> str:
+    from cellwright.config.directories import config_directory
+
+    return str(config_directory())
+
+
+def _settings() -> str:
+    from cellwright.config.loading import load
+
+    settings = load()
+    origins = {name: str(settings.origin(name)) for name in settings.to_json()}
+    changed = [name for name, origin in origins.items() if origin != "default"]
+    return ", ".join(changed) + " changed" if changed else "all default"
+
+
+def _journal(call: Call) -> str:
+    with call.workspace() as workspace:
+        return workspace.journal.describe()
+
+
+def _git() -> str:
+    from cellwright.cli.git import is_installed
+
+    return "drivers installed" if is_installed(os.getcwd()) else "drivers not installed here"  # noqa: PTH109

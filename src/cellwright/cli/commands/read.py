@@ -1,0 +1,59 @@
+"""`cellwright read NB[:SELECTOR]`."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from cellwright.cli.options import Call, common
+from cellwright.cli.output import printable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def outline(data: dict[str, Any]) -> str:
+    """An outline, a row for each heading and cell with its lines."""
+    rows = []
+    for entry in data["outline"]:
+        lines = f"{entry['first']}-{entry['last']}"
+        name = "#" * entry["level"] if entry["kind"] == "heading" else f"  {entry['type']}"
+        mark = " *" if entry["has_outputs"] and entry["kind"] == "cell" else ""
+        title = f"{printable(entry['title'])[:80]}"
+        rows.append(f"{lines:>12}  {printable(entry['handle']):12}  {name} {title}{mark}\n")
+    return "".join(rows)
+
+
+@click.command()
+@click.argument("notebook", metavar="NB[:SELECTOR]")
+@common
+def command(call: Call, notebook: str) -> None:
+    """Print a notebook as text: a marker line for each cell, then its source.
+
+    The text can be edited and given back to `cellwright write`.
+
+    \b
+    cellwright read analysis.ipynb                  all of it
+    cellwright read analysis.ipynb:20-40            some lines
+    cellwright read analysis.ipynb:outline          headings and cells, with their lines
+    cellwright read analysis.ipynb:section=Results  what stands under a heading
+    cellwright read analysis.ipynb:cell=ab12        one cell
+    cellwright read analysis.ipynb:raw              the file as it is
+    """
+    from cellwright.text.selectors import split_path
+    from cellwright.text.view import terminated
+
+    path, selector = split_path(notebook, os.path.exists)
+    with call.workspace() as workspace:
+        book = workspace.open(path)
+        if selector is None:
+            data = book.read()
+            text = terminated(data["text"]) if data["cells"] else ""
+        else:
+            data = book.select(selector)
+            text = outline(data) if data["outline"] else terminated(data["text"])
+            call.output.say(f"{data['total_lines']} lines, {data['total_cells']} cells in all")
+        call.output.data(data, text)
+        call.output.warn(book.warnings())

@@ -1,0 +1,112 @@
+"""The `cellwright` command: finds the command asked for, and turns errors into exit codes."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from cellwright.cli.output import Output, exit_code, usage_failure
+from cellwright.errors import CellwrightError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# Name to one line of help. The module of a command is imported when it is run: a list of
+# commands must not cost the import of them all.
+COMMANDS = {
+    "read": "Print a notebook as editable text",
+    "write": "Write edited text back into a notebook",
+    "show": "Show a notebook with its outputs, for people",
+    "edit": "Change cells: replace, insert, delete, move, or a list of edits",
+    "new": "Make a notebook with no cells",
+    "log": "List the changes of a notebook",
+    "diff": "Show what changed, cell by cell",
+    "undo": "Take back a change, outputs included",
+    "redo": "Make an undone change again",
+    "blame": "Tell which change last touched each cell",
+    "backup": "List earlier states, or restore one to the byte",
+    "upgrade": "Make an old notebook nbformat 4.5",
+    "git": "Let git diff and merge notebooks by cell",
+    "config": "Show the settings and where each came from",
+    "doctor": "Report versions, folders and the state of the journal",
+    "completion": "Print the completion script of a shell",
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """All commands, in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import one command."""
+        if cmd_name not in COMMANDS:
+            return None
+        from importlib import import_module
+
+        command: click.Command = import_module(f"cellwright.cli.commands.{cmd_name}").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a command; an unknown one gets a suggestion."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], COMMANDS, 1)
+            if not near:
+                raise
+            message = f"No such command '{args[0]}'. Did you mean '{near[0]}'?"
+            raise click.UsageError(message, error.ctx) from None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """List the commands without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="cellwright", message="%(version)s")
+def command() -> None:
+    """Edit Jupyter notebooks, and keep every byte you did not touch.
+
+    \b
+    cellwright read analysis.ipynb            the cells as text
+    cellwright edit analysis.ipynb replace 2 'x = 1'
+    cellwright undo analysis.ipynb
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        result = command.main(words, prog_name="cellwright", standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except click.Abort:
+        return 130
+    except KeyboardInterrupt:
+        return 130
+    except click.ClickException as error:
+        return usage_failure(error, as_json="--json" in words)
+    except BrokenPipeError:
+        # Whoever read our output has had enough. Python would complain again at exit.
+        sys.stdout = None
+        return 0
+    except CellwrightError as error:
+        Output.of_words(words).fail(error)
+        return exit_code(error)
+    return result if isinstance(result, int) else 0
+
+
+def entry() -> None:
+    """The console script."""
+    sys.exit(main())

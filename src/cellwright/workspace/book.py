@@ -1,0 +1,305 @@
+"""One notebook and the verbs on it: read, edit, write as text, and its history."""
+
+from __future__ import annotations
+
+import os
+
+from cellwright.document import files
+from cellwright.errors import CellwrightError, NotebookNotFound, UnknownRevision
+from cellwright.workspace.answers import describe_change, describe_notebook
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from cellwright.document.change import Change, State
+    from cellwright.document.edits import Edit
+    from cellwright.document.notebook import Notebook
+    from cellwright.document.revision import Snapshot
+    from cellwright.journal import Entry
+    from cellwright.workspace.workspace import Workspace
+
+
+class Book:
+    """A notebook of a workspace, named by its path; it holds nothing but that."""
+
+    def __init__(self, workspace: Workspace, path: str, name: str) -> None:
+        self.workspace = workspace
+        self.path = path
+        self.name = name
+        self.real = os.path.realpath(path)
+
+    # -- reading ----------------------------------------------------------------------------
+
+    def load(self) -> Notebook:
+        """The notebook as it is now; its revision is remembered, to serve as a base."""
+        self.workspace.require("read", "read a notebook")
+        try:
+            notebook = self._read()
+        except NotebookNotFound:
+            raise NotebookNotFound(self.name) from None
+        self.workspace.journal.remember(self.real, notebook.snapshot())
+        return notebook
+
+    def read(self) -> dict[str, Any]:
+        """The cells, the revision and the text view."""
+        from cellwright.text.view import to_text
+
+        notebook = self.load()
+        return {**describe_notebook(notebook, self.name), "text": to_text(notebook)}
+
+    def select(self, selector: str) -> dict[str, Any]:
+        """Some lines of the text view, a cell, a section, the outline, or the file as it is."""
+        from cellwright.text.selection import select, select_raw
+        from cellwright.text.selectors import parse_selector
+        from cellwright.text.view import render
+
+        wanted = parse_selector(selector)
+        notebook = self.load()
+        if wanted.raw:
+            found = select_raw(notebook.to_bytes().decode(), wanted, len(notebook.cells))
+        else:
+            found = select(render(notebook), wanted)
+        return {
+            "path": self.name,
+            "revision": notebook.revision,
+            "selector": selector,
+            "total_lines": found.total_lines,
+            "total_cells": found.total_cells,
+            "lines": [line._asdict() for line in found.lines],
+            "outline": [entry.to_json() for entry in found.outline],
+            "text": found.text,
+        }
+
+    # -- editing ----------------------------------------------------------------------------
+
+    def edit(
+        self,
+        edits: Sequence[Edit | Mapping[str, Any]],
+        *,
+        base: str | None = None,
+        create: bool = False,
+        dry_run: bool = False,
+        backup: bool = False,
+        label: str = "",
+        kind: str = "edit",
+    ) -> dict[str, Any]:
+        """Apply a list of edits, all or nothing, and save.
+
+        Args:
+            edits: typed edits or their JSON shape.
+            base: the revision the caller had read; references mean the cells it saw.
+            create: make the notebook if there is none.
+            dry_run: change nothing; the answer shows the diff that would be.
+            backup: also write a copy of the file as it was, beside it.
+            label: a few words for the log.
+            kind: what the log calls it.
+        """
+
+        def make(notebook: Notebook) -> Change:
+            return notebook.apply(edits, base=self._base(notebook, base))
+
+        return self._change(
+            make, create=create, dry_run=dry_run, backup=backup, label=label, kind=kind
+        )
+
+    def write(
+        self,
+        text: str,
+        *,
+        base: str | None = None,
+        dry_run: bool = False,
+        backup: bool = False,
+        label: str = "",
+    ) -> dict[str, Any]:
+        """Make the notebook say what an edited text view says; a missing one is created."""
+        from cellwright.text.combine import edits_for
+        from cellwright.text.parsing import parse
+
+        cells = parse(text)
+
+        def make(notebook: Notebook) -> Change:
+            return notebook.apply(edits_for(cells, notebook, self._base(notebook, base)))
+
+        return self._change(make, create=True, dry_run=dry_run, backup=backup, label=label)
+
+    def upgrade(self, *, dry_run: bool = False, backup: bool = False) -> dict[str, Any]:
+        """Make it nbformat 4.5, with an id for every cell."""
+        return self._change(
+            lambda notebook: notebook.upgrade(), dry_run=dry_run, backup=backup, label="upgrade"
+        )
+
+    # -- history ----------------------------------------------------------------------------
+
+    def undo(self, change: str | None = None, *, dry_run: bool = False) -> dict[str, Any]:
+        """Take back the caller's newest change, or the one named; outputs come back with it."""
+        return self._step("undo", change, dry_run=dry_run)
+
+    def redo(self, change: str | None = None, *, dry_run: bool = False) -> dict[str, Any]:
+        """Make a change again that was undone."""
+        return self._step("redo", change, dry_run=dry_run)
+
+    def restore(self, change: str, *, dry_run: bool = False) -> dict[str, Any]:
+        """Bring back a state to the byte: after a change, or `first` for before our first one."""
+        from cellwright.workspace.history import find_state
+
+        state = find_state(self, change)
+
+        def make(notebook: Notebook) -> Change:
+            return notebook.become(state)
+
+        return self._change(make, dry_run=dry_run, label=f"restore {change}", kind="restore")
+
+    def log(self, limit: int | None = None) -> list[dict[str, Any]]:
+        """The changes of this notebook, the newest first, also those made without us."""
+        self._catch_up()
+        journal = self.workspace.journal
+        entries = journal.log(self.real) if limit is None else journal.log(self.real, limit=limit)
+        return [entry.to_json() for entry in entries]
+
+    def blame(self) -> list[dict[str, Any]]:
+        """For every cell, the change that last touched its source or type."""
+        self._catch_up()
+        notebook = self._read()
+        rows = self.workspace.journal.blame(self.real)
+        return [
+            {"index": cell.index, "handle": cell.handle, "type": cell.type, **row.to_json()}
+            for cell, row in zip(notebook.cells, rows, strict=False)
+        ]
+
+    def backups(self) -> list[dict[str, Any]]:
+        """The states that can be restored to the byte, the newest first."""
+        return [entry.to_json() for entry in self.workspace.journal.backups(self.real)]
+
+    def diff(self, before: str | None = None, after: str | None = None) -> dict[str, Any]:
+        """What changed between two states: change ids, `ID^`, `first`, `now`, or another file."""
+        from cellwright.workspace.history import compare
+
+        return describe_change(compare(self, before, after), self.name)
+
+    # -- inside -----------------------------------------------------------------------------
+
+    def _step(self, kind: str, name: str | None, *, dry_run: bool) -> dict[str, Any]:
+        journal, actor = self.workspace.journal, self.workspace.actor
+        found: list[Entry] = []
+
+        def make(notebook: Notebook) -> Change:
+            target = journal.undo_target if kind == "undo" else journal.redo_target
+            entry = target(self.real, actor=actor, change_id=name)
+            found[:] = [entry]
+            change = journal.change(entry)
+            return notebook.apply(change.inverse() if kind == "undo" else change)
+
+        answer = self._change(make, dry_run=dry_run, kind=kind, concerns=found)
+        return {**answer, "concerns": found[0].id}
+
+    def _base(self, notebook: Notebook, revision: str | None) -> Snapshot | None:
+        """The snapshot that a revision names, among those given out by a read."""
+        if revision is None or revision == notebook.revision:
+            return None
+        snapshot = self.workspace.journal.recall(self.real, revision)
+        if snapshot is None:
+            raise UnknownRevision(revision)
+        return snapshot
+
+    def _change(
+        self,
+        make: Callable[[Notebook], Change],
+        *,
+        create: bool = False,
+        dry_run: bool = False,
+        backup: bool = False,
+        label: str = "",
+        kind: str = "edit",
+        concerns: Sequence[Entry] = (),
+    ) -> dict[str, Any]:
+        """Change the file under its lock, on record before it is saved."""
+        self.workspace.require("edit", "edit a notebook")
+        journal, actor = self.workspace.journal, self.workspace.actor
+        recorded: list[Entry | None] = []
+        copies: list[str] = []
+
+        def make_and_record(notebook: Notebook) -> Change:
+            before = notebook.state
+            if notebook.origin is not None:
+                journal.catch_up(self.real, before)
+            change = make(notebook)
+            if dry_run or not change:
+                return change
+            if backup and notebook.origin is not None:
+                copies.append(self._back_up(before))
+            entry = journal.record(
+                self.real,
+                change,
+                actor=actor,
+                label=label,
+                kind=kind if notebook.origin is not None else "create",
+                concerns=concerns[0].id if concerns else None,
+            )
+            recorded.append(entry)
+            return change
+
+        def forget() -> None:
+            if recorded and recorded[-1] is not None:
+                journal.discard(recorded.pop())
+
+        try:
+            if dry_run:
+                change = make_and_record(self._load_or_new(create=create))
+            else:
+                settings = self.workspace.settings
+                _, change = files.update(
+                    self.path,
+                    make_and_record,
+                    create=create,
+                    failed=forget,
+                    max_bytes=settings.max_file_bytes,
+                    lock_timeout=settings.lock_timeout,
+                )
+        except NotebookNotFound:
+            raise NotebookNotFound(self.name) from None
+        entry = recorded[-1] if recorded else None
+        return {
+            **describe_change(change, self.name),
+            "change": entry.id if entry is not None else None,
+            "changed": bool(change),
+            "saved": not dry_run,
+            "host": "file",
+            "backup": copies[-1] if copies else None,
+            "warnings": self.warnings(),
+        }
+
+    def warnings(self) -> list[str]:
+        """What the journal could not do since it was last asked."""
+        found = list(self.workspace.journal.warnings)
+        self.workspace.journal.warnings.clear()
+        return found
+
+    def _read(self) -> Notebook:
+        return files.read(self.path, max_bytes=self.workspace.settings.max_file_bytes)
+
+    def _load_or_new(self, *, create: bool) -> Notebook:
+        from cellwright.document.notebook import Notebook
+
+        try:
+            return self._read()
+        except NotebookNotFound:
+            if create:
+                return Notebook(path=self.path)
+            raise
+
+    def _back_up(self, state: State) -> str:
+        from cellwright.document.notebook import Notebook
+        from cellwright.workspace.backup import write_backup
+
+        copy = Notebook()
+        copy.become(state)
+        return write_backup(self.path, copy)
+
+    def _catch_up(self) -> None:
+        try:
+            notebook = self._read()
+        except CellwrightError:
+            return  # the history of a file that is gone, or broken, is still there to see
+        self.workspace.journal.catch_up(self.real, notebook.state)
