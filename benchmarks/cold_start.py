@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-NOTHING = "pass"
+NOTHING = "python -c pass"
 
 
 def run(*, quick: bool = False) -> list[str]:
@@ -29,29 +29,33 @@ def run(*, quick: bool = False) -> list[str]:
         ]
         notebook = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
         path.write_text(json.dumps(notebook, indent=1), encoding="utf-8")
-        commands = {
-            "python -c pass": (NOTHING, None),
-            "import cellwright": ("import cellwright", 2.0),
+        os.environ["XDG_STATE_HOME"] = folder  # a journal of its own
+        code = "-c"
+        commands: dict[str, tuple[list[str], float | None]] = {
+            NOTHING: ([code, "pass"], None),
+            "import cellwright": ([code, "import cellwright"], 2.0),
             "import and read 20 cells": (
-                f"import cellwright; [c.source for c in cellwright.read({str(path)!r}).cells]",
+                [code, f"import cellwright; cellwright.read({str(path)!r}).cells[19].source"],
                 6.0,
             ),
+            "cellwright --help": (["-m", "cellwright", "--help"], 6.0),
+            "cellwright read, 20 cells": (["-m", "cellwright", "read", str(path)], 10.0),
             "import nbformat and read": (
-                f"import nbformat; nbformat.read({str(path)!r}, as_version=4)",
+                [code, f"import nbformat; nbformat.read({str(path)!r}, as_version=4)"],
                 None,
             ),
         }
         return _measure(commands, 5 if quick else 15)
 
 
-def _measure(commands: dict[str, tuple[str, float | None]], rounds: int) -> list[str]:
+def _measure(commands: dict[str, tuple[list[str], float | None]], rounds: int) -> list[str]:
     times: dict[str, list[float]] = {name: [] for name in commands}
     for turn in range(rounds + 1):
-        for name, (code, _) in commands.items():
-            seconds = _cpu(code)
+        for name, (words, _) in commands.items():
+            seconds = _cpu(words)
             if turn:
                 times[name].append(seconds)
-    floor = statistics.median(times["python -c pass"])
+    floor = statistics.median(times[NOTHING])
     print(f"\nCold start · CPU time · {rounds} rounds")
     missed = []
     for name, (_, goal) in commands.items():
@@ -65,11 +69,11 @@ def _measure(commands: dict[str, tuple[str, float | None]], rounds: int) -> list
     return missed
 
 
-def _cpu(code: str) -> float:
+def _cpu(words: list[str]) -> float:
     environment = {
         key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"
     }
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+    subprocess.run([sys.executable, *words], check=True, env=environment, stdout=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

@@ -41,6 +41,10 @@ if TYPE_CHECKING:
     from cellwright.document.revision import Snapshot as Snapshot
     from cellwright.errors import CellConflict as CellConflict
     from cellwright.errors import CellwrightError as CellwrightError
+    from cellwright.text.combine import from_text as from_text
+    from cellwright.text.view import to_text as to_text
+    from cellwright.workspace.book import Book as Book
+    from cellwright.workspace.workspace import Workspace as Workspace
 
 # Where each public name lives. They are imported when first used, because an agent pays for the
 # import of this package at every command.
@@ -68,6 +72,10 @@ _HOMES = {
     "cellwright.document.outputs": ("Display", "Error", "Output", "Result", "Stream"),
     "cellwright.document.revision": ("Snapshot",),
     "cellwright.errors": ("CellConflict", "CellwrightError"),
+    "cellwright.text.combine": ("from_text",),
+    "cellwright.text.view": ("to_text",),
+    "cellwright.workspace.book": ("Book",),
+    "cellwright.workspace.workspace": ("Workspace",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

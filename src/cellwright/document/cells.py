@@ -65,7 +65,7 @@ class Cell:
     def execution_count(self) -> int | None:
         """The number in front of a code cell, if it has been run."""
         value = self._member("execution_count")
-        return value if isinstance(value, int) else None
+        return value if type(value) is int else None
 
     @property
     def outputs(self) -> tuple[Output, ...]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-_JSON_MIME = re.compile(r"^application/(.*\+)?json$")
+_JSON_MIME = re.compile(r"application/(.*\+)?json")
 _COMMON = frozenset({"cell_type", "metadata", "source"})
 _KEYS = {
     "code": _COMMON | {"outputs", "execution_count"},
@@ -157,7 +157,7 @@ def _attachments_problem(value: object) -> str | None:
 
 def _is_bundle(value: object) -> bool:
     return isinstance(value, dict) and all(
-        _is_text(data) or _JSON_MIME.search(mime) for mime, data in value.items()
+        _is_text(data) or _JSON_MIME.fullmatch(mime) for mime, data in value.items()
     )
 
 

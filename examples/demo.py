@@ -1,0 +1,108 @@
+"""`./dev demo`: what Cellwright does, on a real notebook, from an empty machine.
+
+Every line that starts with `$` is a command you can type yourself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+SAMPLE = Path(__file__).parent / "rain.ipynb"
+# Keeps the numbers of a cell apart from its text, at a terminal and in a file.
+COLOR = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+class Stage:
+    """A folder to play in, with a history of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.environment = {
+            **os.environ,
+            "XDG_STATE_HOME": str(folder / ".state"),
+            "XDG_RUNTIME_DIR": str(folder / ".runtime"),
+            **({"FORCE_COLOR": "1"} if COLOR else {}),
+        }
+        (folder / ".runtime").mkdir(mode=0o700)
+
+    def run(self, words: str, *, stdin: str | None = None, expect: int = 0) -> str:
+        """Type a command, show it with its answer, and check how it ends."""
+        print(f"\033[1m$ {words}\033[0m" if COLOR else f"$ {words}")
+        answer = self.quiet(words, stdin=stdin, expect=expect)
+        print(answer)
+        return answer
+
+    def quiet(self, words: str, *, stdin: str | None = None, expect: int = 0) -> str:
+        """Type a command and check how it ends."""
+        command = [sys.executable, "-m", *shlex.split(words)]
+        done = subprocess.run(
+            command,
+            cwd=self.folder,
+            env=self.environment,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != expect:
+            sys.exit(f"demo: {words} ended with {done.returncode}:\n{done.stderr}")
+        return done.stdout + done.stderr
+
+
+def say(text: str) -> None:
+    """A sentence between the commands."""
+    print(f"\n# {text}")
+
+
+def main() -> None:
+    """Play the demo."""
+    with tempfile.TemporaryDirectory() as name:
+        play(Stage(Path(name)))
+
+
+def play(stage: Stage) -> None:
+    """Read, edit, write as text, conflict, undo; and not a byte lost."""
+    notebook = stage.folder / "rain.ipynb"
+    shutil.copyfile(SAMPLE, notebook)
+    original = notebook.read_bytes()
+
+    say("A notebook as people see it")
+    stage.run("cellwright show rain.ipynb --cells table --cells total --width 78 --no-pager")
+
+    say("and as text that any editor, and any model, can change")
+    stage.run("cellwright read rain.ipynb:outline")
+    stage.run("cellwright read rain.ipynb:cell=total")
+
+    say("Replace one cell: every byte outside it stays as it was")
+    stage.run("cellwright edit rain.ipynb replace data 'rain = {\"Bergen\": 2495}' --diff")
+    kept = set(original.splitlines()) & set(notebook.read_bytes().splitlines())
+    print(f"{len(kept)} of {len(set(original.splitlines()))} lines of the file are untouched")
+
+    say("Two edits of one moment: the cell changed after it was read, so nothing is overwritten")
+    base = json.loads(stage.quiet("cellwright read rain.ipynb --json"))["data"]["revision"]
+    stage.quiet("cellwright edit rain.ipynb replace total 'total = 1'")
+    stage.run(f"cellwright edit rain.ipynb replace total 'total = 2' --base {base}", expect=6)
+
+    say("while a change elsewhere is merged")
+    read = json.loads(stage.quiet("cellwright read rain.ipynb --json"))["data"]
+    text = read["text"].replace("## Plot", "## The plot")
+    stage.quiet("cellwright edit rain.ipynb insert '# The end' --type markdown")
+    stage.run(f"cellwright write rain.ipynb --base {read['revision']}", stdin=text)
+
+    say("Everything is on record, and can be taken back")
+    stage.run("cellwright log rain.ipynb")
+    stage.run("cellwright backup rain.ipynb --restore first")
+    if notebook.read_bytes() != original:
+        sys.exit("demo: the notebook is not what it was")
+    print("The file is what it was before, to the byte.")
+
+
+if __name__ == "__main__":
+    main()
