@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from dataclasses import dataclass
 from json.decoder import JSONDecoder, scanstring
 from typing import Any
@@ -131,7 +130,3 @@ def _woven(pieces: Anatomy) -> list[bytes]:
     for gap, cell in zip(pieces.gaps, pieces.cells, strict=False):
         woven += [gap, cell]
     return [*woven, pieces.gaps[-1]]
-
-
-# Deep notebooks of the corpus need more than Python's default to be compared here.
-sys.setrecursionlimit(max(sys.getrecursionlimit(), 5000))

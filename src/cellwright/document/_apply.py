@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
-from cellwright.document._json.objects import change_members, is_object, merge_patch
-from cellwright.document._json.style import Style, split_lines
+from cellwright.document._gaps import place_gaps
+from cellwright.document._json.style import split_lines
+from cellwright.document._skeleton import set_notebook_metadata
 from cellwright.document._slots import Slot
-from cellwright.document._surgery import Surgeon, decode, new_id, replace_value
-from cellwright.document.align import align
+from cellwright.document._surgery import Surgeon, new_id
+from cellwright.document._view import View
 from cellwright.document.edits import (
     ClearOutputs,
     Delete,
@@ -22,7 +21,7 @@ from cellwright.document.edits import (
     Splice,
     Split,
 )
-from cellwright.document.validity import cell_problem, is_valid_id, notebook_metadata_problem
+from cellwright.document.validity import cell_problem, is_valid_id
 from cellwright.errors import (
     CellConflict,
     Conflict,
@@ -72,17 +71,17 @@ def apply(
 class Draft:
     """The cells while edits are applied: those there were, by their old index, and new ones.
 
-    `arrivals[k]` are the cells that now stand before the cell that had index k, in order; each
+    `frame` is the notebook around the cells as the edits so far have left it. `arrivals[k]` are the cells that now stand before the cell that had index k, in order; each
     with the index it had before, or None if it is new.
     """
 
     def __init__(self, state: State, minor: int, base: Snapshot | None) -> None:
         layout = state.layout
         self.layout = layout
+        self.frame = layout
         self.minor = minor
         self.state = state
-        self.base = base
-        self.pairs = align(base, state.snapshot) if base is not None else None
+        self.view = View(state, base)
         self.surgeon = Surgeon(layout, minor)
         self.count = len(layout.slots)
         self.replaced: dict[int, Slot] = {}
@@ -91,7 +90,6 @@ class Draft:
         self.split: set[int] = set()
         self.arrivals: dict[int, list[tuple[Slot | None, int | None]]] = {}
         self._ids: set[str | None] | None = None
-        self.skeleton = layout.skeleton
         self.conflicts: list[CellConflict] = []
 
     def take(self, edit: Edit) -> None:
@@ -128,9 +126,7 @@ class Draft:
 
     def finish(self) -> tuple[Layout, Sequence[int | None]]:
         """Put the cells in order, and the separators between them."""
-        layout = self.layout
-        if self.skeleton is not layout.skeleton:
-            layout = layout.with_skeleton(self.skeleton)
+        layout = self.frame
         if not self.arrivals and not self.gone:
             return layout.with_replaced(self.replaced) if self.replaced else layout, range(
                 self.count
@@ -183,22 +179,19 @@ class Draft:
 
         Without `touch` it may hold something else by now; without `must_exist` it may be gone.
         """
-        i = self._index(ref)
-        known = expect
-        if self.base is not None and self.pairs is not None:
-            known = expect or self.base.hashes[i]
-            handle = self.base.resolver.handle(i)
-            if i not in self.pairs:
-                if must_exist:
-                    self.conflicts.append(CellConflict(handle, None, "it was deleted"))
-                return None
-            i = self.pairs[i]
+        then = self.view.index(ref)
+        i = self.view.now(then)
+        if i is None:
+            if must_exist:
+                self.conflicts.append(CellConflict(self.view.handle(then), None, "it was deleted"))
+            return None
+        known = expect or self.view.hash(then)
         if i in self.gone:
             raise InvalidEdit(f"cell {ref} is deleted by the same list")
         if touch and known is not None and self.layout.slots[i].hash != known:
             self.conflicts.append(
                 CellConflict(
-                    self._handle(i),
+                    self.state.snapshot.resolver.handle(i),
                     i,
                     "it was edited",
                     current=self.layout.slots[i].facts.source,
@@ -207,21 +200,6 @@ class Draft:
             return None
         return i
 
-    def _index(self, ref: CellRef) -> int:
-        """The index of a cell in what the caller knew."""
-        if self.base is not None:
-            return self.base.resolver.index(ref)
-        if type(ref) is int and -self.count <= ref < self.count:
-            return ref % self.count  # a position needs no look at any id
-        return self.state.snapshot.resolver.index(ref)
-
-    @property
-    def _known_count(self) -> int:
-        return self.count if self.base is None else len(self.base.ids)
-
-    def _handle(self, i: int) -> str:
-        return self.state.snapshot.resolver.handle(i)
-
     def _readable(self, ref: CellRef, expect: str | None) -> int | None:
         i = self._existing(ref, expect)
         if i is not None:
@@ -229,27 +207,6 @@ class Draft:
             if problem:
                 raise InvalidCell(i, problem)
         return i
-
-    def _place(self, edit: Insert | Move) -> int:
-        """The index before which a cell shall stand."""
-        if sum(place is not None for place in (edit.after, edit.before, edit.at)) > 1:
-            raise InvalidEdit("give only one of `after`, `before`, `at`")
-        if edit.after is not None:
-            return self._now(self._index(edit.after) + 1)
-        if edit.before is not None:
-            i = self._index(edit.before)
-            return self.pairs[i] if self.pairs is not None and i in self.pairs else self._now(i)
-        if edit.at is None:
-            return self.count
-        if edit.at > self._known_count:
-            raise InvalidEdit(f"`at` is {edit.at}, but there are {self._known_count} cells")
-        return self._now(edit.at)
-
-    def _now(self, place: int) -> int:
-        """Where a place between the cells of the base is now: after its nearest predecessor."""
-        if self.pairs is None:
-            return place
-        return next((self.pairs[i] + 1 for i in range(place - 1, -1, -1) if i in self.pairs), 0)
 
     # -- edits ------------------------------------------------------------------------------
 
@@ -287,11 +244,11 @@ class Draft:
         source = self._slot(i).facts.source
         found = source.count(edit.old)
         if found != edit.count:
-            raise TextMismatch(self._handle(i), found, edit.count)
+            raise TextMismatch(self.state.snapshot.resolver.handle(i), found, edit.count)
         self._resource(i, source.replace(edit.old, edit.new))
 
     def _insert(self, edit: Insert) -> None:
-        place = self._place(edit)
+        place = self.view.place(edit)
         cell = self._new_cell(edit.type, edit.source, dict(edit.metadata or {}), edit.id)
         self._arrive(place, cell)
 
@@ -335,7 +292,7 @@ class Draft:
             return
         if i in self.moved or i in self.split:
             raise InvalidEdit(f"cell {edit.cell} is moved or split by the same list")
-        place = self._place(edit)
+        place = self.view.place(edit)
         self.moved.add(i)
         self.arrivals.setdefault(place, []).append((None, i))
 
@@ -386,7 +343,7 @@ class Draft:
                     ),
                 )
             return
-        self.skeleton = _notebook_metadata(self.layout, self.skeleton, edit, self.minor)
+        self.frame = set_notebook_metadata(self.frame, edit.metadata, self.minor, merge=edit.merge)
 
     def _clear_outputs(self, edit: ClearOutputs) -> None:
         if edit.cells is None:
@@ -401,7 +358,7 @@ class Draft:
                 self._set(i, self.surgeon.clear_outputs(self._slot(i).raw, i))
 
     def _splice(self, edit: Splice) -> None:
-        count = self._known_count
+        count = self.view.count
         if edit.start + edit.delete_count > count:
             raise InvalidEdit(
                 f"start {edit.start} + delete_count {edit.delete_count} is past the "
@@ -414,7 +371,7 @@ class Draft:
         for i in going:
             if i is not None and self._slot(i).facts.id not in stay:
                 self.ids.discard(self._slot(i).facts.id)
-        place = self._now(edit.start)
+        place = self.view.place_now(edit.start)
         for value in edit.cells:
             self._arrive(place, self._given_cell(value))
 
@@ -433,57 +390,3 @@ class Draft:
             cell.pop("execution_count", None)
             cell.pop("outputs", None)
         return cell
-
-
-def _notebook_metadata(layout: Layout, skeleton: bytes, edit: SetMetadata, minor: int) -> bytes:
-    now = layout if skeleton is layout.skeleton else layout.with_skeleton(skeleton)
-    style = now.outer_style()
-    member = now.members.get("metadata")
-    old = skeleton[member.start : member.end] if member else b"{}"
-    if edit.merge:
-        old = old if is_object(old) else b"{}"
-        own = Style.of_object(old, layout.escapes_unicode, style.comma) or style
-        new = merge_patch(old, edit.metadata, own, style.unit * 2)
-    else:
-        new = replace_value(old, dict(edit.metadata), style, style.unit)
-    metadata = decode(new, "The metadata")
-    problem = notebook_metadata_problem(metadata, minor, edit.metadata)
-    if problem:
-        raise InvalidMetadata(problem)
-    if member:
-        return skeleton if new == old else skeleton[: member.start] + new + skeleton[member.end :]
-    start = skeleton.index(b"{")
-    end = skeleton.rindex(b"}") + 1
-    whole = change_members(
-        skeleton[start:end], {"metadata": new}, style, style.unit, "the notebook"
-    )
-    return skeleton[:start] + whole + skeleton[end:]
-
-
-def place_gaps(layout: Layout, origins: Sequence[int | None]) -> list[bytes]:
-    """What stands between cells that come from those old places, or are new (None).
-
-    Neighbours that were neighbours keep their separator; others get the one that stood before
-    the second of them, or one like its neighbours'.
-    """
-    gaps = layout.gaps
-    count = len(layout.slots)
-    if not origins:
-        return [b""]
-    if not count:
-        style = layout.outer_style()
-        line = style.newline + style.unit * 2 if style.newline else b""
-        between = b"," + line if style.newline else style.comma
-        end = style.newline + style.unit if style.newline else b""
-        return [line, *[between] * (len(origins) - 1), end]
-    usual = b"," + gaps[0] if gaps[0] else layout.outer_style().comma
-    usual = gaps[1] if count > 1 else usual
-    placed = [gaps[0]]
-    for before, after in pairwise(origins):
-        if after:
-            placed.append(gaps[after])
-        elif before is not None and before + 1 < count:
-            placed.append(gaps[before + 1])
-        else:
-            placed.append(usual)
-    return [*placed, gaps[-1]]

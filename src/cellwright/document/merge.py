@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cellwright.document._gaps import place_gaps
 from cellwright.document._merge_objects import merge_objects
 from cellwright.document._slots import Slot
 from cellwright.document._surgery import Surgeon, new_id
@@ -126,8 +127,6 @@ class _Merging:
 
     def run(self) -> tuple[Layout, list[int | None]]:
         """The merged layout, and the index in `current` of each of its cells."""
-        from cellwright.document._apply import place_gaps
-
         for i in range(len(self.base.layout.slots)):
             self._merge_cell(i, self.to_current.get(i), self.to_other.get(i))
         slots: list[Slot] = []

@@ -6,7 +6,7 @@ import json
 import warnings
 
 from cellwright.document._json.index import BOM
-from cellwright.document._json.objects import change_members
+from cellwright.document._skeleton import set_top_member
 from cellwright.document._slots import Slot
 from cellwright.document._surgery import Surgeon, decode, new_id
 from cellwright.document.validity import is_valid_id
@@ -61,11 +61,7 @@ def upgrade(layout: Layout) -> Layout:
         layout = layout.with_replaced(replaced)
     if layout.version[1] >= NEWEST_MINOR:
         return layout
-    style, start = layout.outer_style(), layout.start
-    end = layout.skeleton.rindex(b"}") + 1
-    minor = {"nbformat_minor": str(NEWEST_MINOR).encode()}
-    whole = change_members(layout.skeleton[start:end], minor, style, style.unit, "the notebook")
-    return layout.with_skeleton(layout.skeleton[:start] + whole + layout.skeleton[end:])
+    return set_top_member(layout, "nbformat_minor", str(NEWEST_MINOR).encode())
 
 
 def schema_problem(data: bytes) -> str | None:
