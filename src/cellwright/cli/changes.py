@@ -23,8 +23,17 @@ _WORDS = {
 }
 
 
-def report(output: Output, answer: dict[str, Any], done: str, *, show_diff: bool = False) -> None:
-    """Tell what an edit did: what happened, the notebook, each cell with id and index, its type."""
+def report(
+    output: Output,
+    answer: dict[str, Any],
+    done: str = "",
+    *,
+    show_diff: bool = False,
+) -> None:
+    """Tell what an edit did: what happened, the notebook, each cell with id and index, its type.
+
+    `done` is what happened to the notebook as a whole; without it, a single cell is the subject.
+    """
     if output.as_json:
         output.data(answer, "")
         return
@@ -34,10 +43,10 @@ def report(output: Output, answer: dict[str, Any], done: str, *, show_diff: bool
         return
     if not answer["saved"]:
         output.say(f"Would change {answer['path']}; nothing was saved", color="yellow")
-    elif len(answer["cells"]) == 1:
+    elif len(answer["cells"]) == 1 and not done:
         _one_cell(output, answer)
     else:
-        output.say(f"✓ Notebook {done}", color="green")
+        output.say(f"✓ {done or 'Notebook edited'}", color="green")
         output.say(f"  Notebook: {printable(answer['path'])}")
         for cell in answer["cells"]:
             output.say(f"  {_WORDS[cell['kind']].capitalize()}: {_place(cell)}, {cell['type']}")

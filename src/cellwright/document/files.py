@@ -102,6 +102,7 @@ def update(
     make: Callable[[Notebook], Change],
     *,
     create: bool = False,
+    saved: Callable[[], None] = lambda: None,
     failed: Callable[[], None] = lambda: None,
     max_bytes: int = MAX_FILE_BYTES,
     lock_timeout: float = LOCK_TIMEOUT,
@@ -110,7 +111,7 @@ def update(
     """Read a file, let `make` change the notebook, and save it, under one lock.
 
     If an outside editor saves meanwhile, `make` is called again with what it wrote. After each
-    call of `make` whose result could not be saved, `failed` is called.
+    call of `make`, `saved` or `failed` is called, still under the lock.
     """
     name = os.fspath(path)
     real = _real(name)
@@ -126,12 +127,14 @@ def update(
             try:
                 _write(notebook, name, real, break_hard_links=break_hard_links)
             except DurabilityUnconfirmed:
-                raise  # the new bytes are in place
+                saved()  # the new bytes are in place
+                raise
             except BaseException as error:
                 failed()
                 if isinstance(error, Conflict) and attempt < _ATTEMPTS - 1:
                     continue
                 raise
+            saved()
             return notebook, change
     raise AssertionError  # pragma: no cover  # the loop returns or raises
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cellwright.document.edits import Edit
     from cellwright.document.notebook import Notebook
     from cellwright.document.revision import Snapshot
-    from cellwright.journal import Entry
+    from cellwright.journal import Entry, Recording
     from cellwright.workspace.workspace import Workspace
 
 
@@ -217,49 +217,56 @@ class Book:
         """Change the file under its lock, on record before it is saved."""
         self.workspace.require("edit", "edit a notebook")
         journal, actor = self.workspace.journal, self.workspace.actor
-        recorded: list[Entry | None] = []
+        recordings: list[Recording] = []
+        entries: list[Entry | None] = []
         copies: list[str] = []
 
-        def make_and_record(notebook: Notebook) -> Change:
-            before = notebook.state
-            if notebook.origin is not None:
+        def make_and_announce(notebook: Notebook) -> Change:
+            before, is_new = notebook.state, notebook.origin is None
+            if not is_new:
                 journal.catch_up(self.real, before)
             change = make(notebook)
-            if dry_run or not change:
-                return change
-            if backup and notebook.origin is not None:
-                copies.append(self._back_up(before))
-            entry = journal.record(
-                self.real,
-                change,
-                actor=actor,
-                label=label,
-                kind=kind if notebook.origin is not None else "create",
-                concerns=concerns[0].id if concerns else None,
-            )
-            recorded.append(entry)
+            if change and not dry_run:
+                if backup and not is_new:
+                    copies.append(self._back_up(before))
+                recordings.append(
+                    journal.begin(
+                        self.real,
+                        change,
+                        actor=actor,
+                        label=label,
+                        kind="create" if is_new else kind,
+                        concerns=concerns[0].id if concerns else None,
+                    )
+                )
             return change
 
-        def forget() -> None:
-            if recorded and recorded[-1] is not None:
-                journal.discard(recorded.pop())
+        def saved() -> None:
+            entries.extend(recording.finish() for recording in recordings)
+            recordings.clear()
 
+        def failed() -> None:
+            for recording in recordings:
+                recording.abandon()
+            recordings.clear()
+
+        settings = self.workspace.settings
         try:
             if dry_run:
-                change = make_and_record(self._load_or_new(create=create))
+                change = make_and_announce(self._load_or_new(create=create))
             else:
-                settings = self.workspace.settings
                 _, change = files.update(
                     self.path,
-                    make_and_record,
+                    make_and_announce,
                     create=create,
-                    failed=forget,
+                    saved=saved,
+                    failed=failed,
                     max_bytes=settings.max_file_bytes,
                     lock_timeout=settings.lock_timeout,
                 )
         except NotebookNotFound:
             raise NotebookNotFound(self.name) from None
-        entry = recorded[-1] if recorded else None
+        entry = entries[-1] if entries else None
         return {
             **describe_change(change, self.name),
             "change": entry.id if entry is not None else None,

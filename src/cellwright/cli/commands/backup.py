@@ -33,7 +33,10 @@ def command(call: Call, notebook: str, restore: str | None, *, dry_run: bool) ->
         book = workspace.open(notebook)
         if restore is not None:
             report(
-                call.output, book.restore(restore, dry_run=dry_run), "restored", show_diff=dry_run
+                call.output,
+                book.restore(restore, dry_run=dry_run),
+                f"Restored {restore}",
+                show_diff=dry_run,
             )
             return
         states = book.backups()

@@ -74,7 +74,7 @@ def editing(function: Callable[..., dict[str, Any] | list[Any]]) -> click.Comman
             )
             if edits[0].get("op") == "insert" and "after" in edits[0]:
                 answer["after_cell"] = str(edits[0]["after"])
-            report(call.output, answer, "edited", show_diff=dry_run or show_diff)
+            report(call.output, answer, show_diff=dry_run or show_diff)
 
     return click.command()(run)
 

@@ -22,4 +22,4 @@ def command(call: Call, notebook: str, change: str | None, *, dry_run: bool) -> 
     """
     with call.workspace() as workspace:
         answer = workspace.open(notebook).redo(change, dry_run=dry_run)
-        report(call.output, answer, "changed again", show_diff=dry_run)
+        report(call.output, answer, f"Done again {answer['concerns']}", show_diff=dry_run)

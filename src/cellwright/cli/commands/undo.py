@@ -24,6 +24,6 @@ def command(call: Call, notebook: str, change: str | None, *, dry_run: bool) -> 
     """
     with call.workspace() as workspace:
         answer = workspace.open(notebook).undo(change, dry_run=dry_run)
-        report(call.output, answer, "restored", show_diff=dry_run)
+        report(call.output, answer, f"Undone {answer['concerns']}", show_diff=dry_run)
         if answer["changed"] and answer["saved"]:
             call.output.say("  What running cells did in a kernel was not undone")

@@ -27,4 +27,4 @@ def command(call: Call, notebooks: tuple[str, ...], *, backup: bool, dry_run: bo
             call.output.data({"notebooks": answers}, "")
             return
         for answer in answers:
-            report(call.output, answer, "upgraded", show_diff=dry_run)
+            report(call.output, answer, "Notebook upgraded", show_diff=dry_run)

@@ -39,4 +39,4 @@ def command(
     with call.workspace() as workspace:
         book = workspace.open(notebook)
         answer = book.write(text, base=base, backup=backup, dry_run=dry_run, label="write")
-        report(call.output, answer, "written", show_diff=dry_run)
+        report(call.output, answer, "Notebook written", show_diff=dry_run)
