@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from cellwright.cli.output import Output, exit_code, usage_failure
+from cellwright.cli.output import INTERNAL, Output, Unexpected, exit_code, usage_failure
 from cellwright.errors import CellwrightError
 
 TYPE_CHECKING = False
@@ -104,6 +104,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CellwrightError as error:
         Output.of_words(words).fail(error)
         return exit_code(error)
+    except Exception as error:  # noqa: BLE001  # a bug of ours; nobody needs our stack for that
+        Output.of_words(words).fail(Unexpected(error))
+        return INTERNAL
     return result if isinstance(result, int) else 0
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 OK, FAILED, USAGE, BAD_NOTEBOOK, KERNEL, FORBIDDEN, CONFLICT = 0, 1, 2, 3, 4, 5, 6
-TIMEOUT, INTERRUPTED = 124, 130
+INTERNAL, TIMEOUT, INTERRUPTED = 70, 124, 130
 
 
 def exit_code(error: CellwrightError) -> int:
@@ -40,6 +40,17 @@ def exit_code(error: CellwrightError) -> int:
     if isinstance(error, ConfigError):
         return USAGE
     return BAD_NOTEBOOK
+
+
+class Unexpected(CellwrightError):
+    """Something went wrong that we did not foresee."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(
+            f"Unexpected {type(cause).__name__}: {cause}",
+            hint="This is a bug of Cellwright; --verbose shows where",
+        )
+        self.__cause__ = cause
 
 
 class Output:
