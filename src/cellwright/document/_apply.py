@@ -174,16 +174,20 @@ class Draft:
         *,
         touch: bool = True,
         must_exist: bool = True,
+        other: str | None = None,
     ) -> int | None:
         """The index of a cell; None, and a conflict noted, if it is not as the caller knew it.
 
         Without `touch` it may hold something else by now; without `must_exist` it may be gone.
+        `other` is what the edit would have made of it.
         """
         then = self.view.index(ref)
         i = self.view.now(then)
         if i is None:
             if must_exist:
-                self.conflicts.append(CellConflict(self.view.handle(then), None, "it was deleted"))
+                self.conflicts.append(
+                    CellConflict(self.view.handle(then), None, "it was deleted", other=other)
+                )
             return None
         known = expect or self.view.hash(then)
         if i in self.gone:
@@ -195,13 +199,14 @@ class Draft:
                     i,
                     "it was edited",
                     current=self.layout.slots[i].facts.source,
+                    other=other,
                 )
             )
             return None
         return i
 
-    def _readable(self, ref: CellRef, expect: str | None) -> int | None:
-        i = self._existing(ref, expect)
+    def _readable(self, ref: CellRef, expect: str | None, other: str | None = None) -> int | None:
+        i = self._existing(ref, expect, other=other)
         if i is not None:
             problem = self._slot(i).facts.problem
             if problem:
@@ -228,7 +233,7 @@ class Draft:
             self._set(i, self.surgeon.set_type(self._slot(i).raw, cell_type, i))
 
     def _replace(self, edit: Replace) -> None:
-        i = self._readable(edit.cell, edit.expect)
+        i = self._readable(edit.cell, edit.expect, edit.source)
         if i is None:
             return
         if edit.type is not None:

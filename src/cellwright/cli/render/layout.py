@@ -1,0 +1,156 @@
+"""The few shapes of which every view is made: margins, folded lines, stacks, notices.
+
+Texts are `rich.text.Text` throughout, never `str`: rich reads markup in a string.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rich.segment import Segment
+from rich.style import Style
+from rich.text import Text
+
+from cellwright.cli.render.sanitize import visible
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+
+    from cellwright.cli.render.limits import Limits
+
+DIM = Style(dim=True)
+BOLD = Style(bold=True)
+TAB = 4
+_CONTINUED = "↪ "
+
+
+class Margin:
+    """Something with a margin on its left: one text for its first line, one for the others."""
+
+    def __init__(
+        self, inside: RenderableType, first: str, rest: str | None = None, style: Style = DIM
+    ) -> None:
+        self.inside = inside
+        self.first = first
+        self.rest = first if rest is None else rest
+        self.style = style
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Render the inside narrower, and put the margin before each line."""
+        width = max(1, options.max_width - Text(self.rest).cell_len)
+        lines = console.render_lines(
+            self.inside, options.update(width=width, height=None), pad=False
+        )
+        for number, line in enumerate(lines):
+            margin = self.rest if number else self.first
+            filled = without_trailing_space(line)
+            yield Segment(margin if filled else margin.rstrip(), self.style)
+            yield from filled
+            yield Segment.line()
+
+
+class Stack:
+    """Several things, one below the other, with empty lines between them."""
+
+    def __init__(self, parts: Sequence[RenderableType], gap: int = 1) -> None:
+        self.parts = parts
+        self.gap = gap
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Render the parts in order."""
+        for number, part in enumerate(self.parts):
+            if number:
+                yield from [Segment.line()] * self.gap
+            yield from console.render(part, options.update(height=None))
+
+
+class Lines:
+    """Lines that keep their breaks; what is too long goes on below, marked."""
+
+    def __init__(self, lines: Iterable[Text]) -> None:
+        self.lines = lines
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Render every line, folded where it has to be."""
+        width = options.max_width
+        mark = Text(_CONTINUED, DIM)
+        for line in self.lines:
+            if "\t" in line.plain:
+                line.expand_tabs(TAB)
+            if line.cell_len <= width:
+                yield line
+                continue
+            folded = line.wrap(console, max(1, width - mark.cell_len), overflow="fold")
+            for number, part in enumerate(folded):
+                part.rstrip()
+                yield part if number == 0 else Text.assemble(mark, part)
+
+
+class Gate:
+    """The last thing before the terminal: lets only text and styles of ours through.
+
+    Texts were made harmless where they came from, since their width counts. This holds even if
+    one of those places is forgotten.
+    """
+
+    def __init__(self, inside: RenderableType) -> None:
+        self.inside = inside
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Render the inside without controls and links."""
+        for text, style, control in console.render(self.inside, options):
+            if control:
+                continue
+            if style is not None and style.link:
+                style = style.update_link(None)  # noqa: PLW2901
+            yield Segment(text if text == "\n" else visible(text), style)
+
+
+@dataclass(frozen=True, slots=True)
+class Clipped:
+    """Some lines of a text, and how many are left out after `head`."""
+
+    head: list[str]
+    hidden: int
+    tail: list[str]
+
+
+def clip(lines: Sequence[str], limit: int, tail: int = 0) -> Clipped:
+    """Keep so many lines, the last `tail` of them from the end."""
+    hidden = len(lines) - limit
+    if hidden <= 1:  # the notice would take as much room as the line
+        return Clipped(list(lines), 0, [])
+    return Clipped(list(lines[: limit - tail]), hidden, list(lines[len(lines) - tail :]))
+
+
+def shorten(line: str, limits: Limits) -> str:
+    """Cut a very long line, and say so."""
+    hidden = len(line) - limits.line_characters
+    return line if hidden <= 0 else f"{line[: limits.line_characters]} … {hidden:,} more characters"
+
+
+class Notice(Text):
+    """Says what is not shown. Its `…` stands in the margin, where nothing of a notebook can."""
+
+    @classmethod
+    def of(cls, hidden: int, things: str, remedy: str = "--expanded shows them") -> Notice:
+        """So many things, and how to see them."""
+        name = things if hidden != 1 else things.removesuffix("s")
+        return cls(f"{hidden:,} more {name} ({remedy})", Style(dim=True, italic=True))
+
+
+def without_trailing_space(line: Sequence[Segment]) -> list[Segment]:
+    """A line without the padding at its end, unless that has a colour."""
+    kept = list(line)
+    while kept:
+        text, style, control = kept[-1]
+        if control or (style is not None and (style.bgcolor or style.reverse or style.underline)):
+            break
+        if text.rstrip(" "):
+            kept[-1] = Segment(text.rstrip(" "), style, control)
+            break
+        kept.pop()
+    return kept

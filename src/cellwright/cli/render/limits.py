@@ -1,0 +1,73 @@
+"""How much of a notebook is shown, and how it is asked for."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal
+
+    ImageMode = Literal["kitty", "iterm", "sixel", "blocks", "none"]
+
+# The length of a collapsed output; sources get twice that.
+COLLAPSED_LINES = 15
+# Longer lines of prose are hard to read, however wide the terminal is.
+PROSE_WIDTH = 100
+EVERYTHING = sys.maxsize
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What is shown before the rest is only counted."""
+
+    source_lines: int
+    output_lines: int
+    line_characters: int
+    outputs: int
+    table_rows: int
+    html_characters: int
+    json_depth: int
+    json_items: int
+    image_rows: int
+
+
+COLLAPSED = Limits(
+    source_lines=2 * COLLAPSED_LINES,
+    output_lines=COLLAPSED_LINES,
+    line_characters=2_000,
+    outputs=10,
+    table_rows=COLLAPSED_LINES,
+    html_characters=200_000,
+    json_depth=2,
+    json_items=5,
+    image_rows=24,
+)
+EXPANDED = Limits(
+    source_lines=EVERYTHING,
+    output_lines=EVERYTHING,
+    line_characters=EVERYTHING,
+    outputs=EVERYTHING,
+    table_rows=EVERYTHING,
+    html_characters=20_000_000,
+    json_depth=6,
+    json_items=20,
+    image_rows=60,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """How somebody wants to see a notebook."""
+
+    width: int
+    expanded: bool = False
+    outputs: bool = True
+    colors: bool = False
+    images: ImageMode = "none"
+
+    @property
+    def limits(self) -> Limits:
+        """How much is shown."""
+        return EXPANDED if self.expanded else COLLAPSED

@@ -1,0 +1,224 @@
+"""Markdown as a terminal can show it; rich's parser, our own look.
+
+rich's renderer drops HTML, draws boxes around headings, and puts pictures before the paragraph
+that they stand in.
+"""
+
+from __future__ import annotations
+
+from rich.markdown import Markdown
+from rich.segment import Segment
+from rich.style import Style
+from rich.text import Text
+
+from cellwright.cli.render.grid import Grid
+from cellwright.cli.render.html import read_html
+from cellwright.cli.render.layout import BOLD, DIM, Lines, Margin, Stack
+from cellwright.cli.render.limits import PROSE_WIDTH
+from cellwright.cli.render.formulas import protect_math
+from cellwright.cli.render.sanitize import one_line, visible
+from cellwright.cli.render.source import highlight
+from cellwright.cli.render.tables import data_table, new_table
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from markdown_it.token import Token
+    from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType, RenderResult
+
+    from cellwright.cli.render.limits import View
+
+_INLINE = {
+    "strong_open": BOLD,
+    "em_open": Style(italic=True),
+    "s_open": Style(strike=True),
+    "link_open": Style(underline=True),
+}
+_CODE = Style(color="cyan")
+_HEADING = Style(bold=True, color="blue")
+_LONGEST_LINK = 200
+
+
+class MarkdownView:
+    """A text in Markdown, no wider than is good to read."""
+
+    def __init__(self, source: str, view: View) -> None:
+        tokens = Markdown(protect_math(visible(source))).parsed
+        self.parts = _Builder(tokens, view).blocks(None)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Render all blocks."""
+        width = min(options.max_width, PROSE_WIDTH)
+        yield from console.render(Stack(self.parts), options.update(width=width))
+
+
+class _Heading:
+    """A heading: the first two levels underlined, the others with their signs."""
+
+    def __init__(self, text: Text, level: int) -> None:
+        self.text = text if level < 3 else Text("#" * level + " ", DIM).append_text(text)
+        self.level = level
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield self.text
+        if self.level < 3:
+            width = min(self.text.cell_len, options.max_width)
+            yield Segment("═─"[self.level - 1] * width, DIM)
+            yield Segment.line()
+
+
+class _Rule:
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield Segment("─" * options.max_width, DIM)
+        yield Segment.line()
+
+
+class _Builder:
+    """Turns the parser's tokens into blocks."""
+
+    def __init__(self, tokens: Sequence[Token], view: View) -> None:
+        self.tokens = iter(tokens)
+        self.view = view
+
+    def blocks(self, end: str | None) -> list[RenderableType]:
+        """The blocks until the token that ends this list of them."""
+        found: list[RenderableType] = []
+        for token in self.tokens:
+            if token.type == end:
+                break
+            found.extend(self.block(token))
+        return found
+
+    def block(self, token: Token) -> list[RenderableType]:
+        kind = token.type
+        if kind == "inline":
+            return [self.inline(token.children or ())]
+        if kind == "heading_open":
+            (text,) = self.blocks("heading_close")
+            assert isinstance(text, Text)  # noqa: S101  # a heading holds one line of text
+            text.stylize_before(_HEADING)
+            return [_Heading(text, int(token.tag[1]))]
+        if kind == "paragraph_open":
+            return [text for text in self.blocks("paragraph_close") if text]
+        if kind in {"bullet_list_open", "ordered_list_open"}:
+            return [self.list_of(token)]
+        if kind == "blockquote_open":
+            return [Margin(Stack(self.blocks("blockquote_close")), "▎ ")]
+        if kind in {"fence", "code_block"}:
+            language = token.info.split()[0] if token.info.split() else "text"
+            code = visible(token.content)
+            lines = highlight(code, language) if self.view.colors else _plain(code)
+            return [Margin(Lines(lines), "  ")]
+        if kind == "table_open":
+            return [self.table()]
+        if kind == "html_block":
+            return self.html(token.content)
+        return [_Rule()] if kind == "hr" else []
+
+    def list_of(self, opening: Token) -> RenderableType:
+        end = opening.type.replace("open", "close")
+        number = int(opening.attrs.get("start", 1)) if opening.tag == "ol" else None
+        items: list[RenderableType] = []
+        gap = 1
+        for token in self.tokens:
+            if token.type == end:
+                break
+            if token.type != "list_item_open":
+                continue
+            mark = "• " if number is None else f"{number + len(items)}. "
+            parts, is_tight = self.item()
+            gap = 0 if is_tight else gap
+            items.append(Margin(Stack(parts, gap), mark, " " * len(mark)))
+        return Stack(items, gap)
+
+    def item(self) -> tuple[list[RenderableType], bool]:
+        """The blocks of an item, and whether it stands close to its neighbours."""
+        parts: list[RenderableType] = []
+        is_tight = False
+        for token in self.tokens:
+            if token.type == "list_item_close":
+                break
+            is_tight = is_tight or token.hidden
+            parts.extend(self.block(token))
+        return parts or [Text()], is_tight
+
+    def table(self) -> RenderableType:
+        table = new_table()
+        row: list[Text] = []
+        in_head = True
+        justify: JustifyMethod = "left"
+        for token in self.tokens:
+            if token.type == "table_close":
+                break
+            if token.type in {"th_open", "td_open"}:
+                justify = _justify(str(token.attrs.get("style", "")))
+            elif token.type == "inline":
+                cell = self.inline(token.children or ())
+                if in_head:
+                    table.add_column(cell, justify=justify)
+                row.append(cell)
+            elif token.type == "thead_close":
+                in_head = False
+                row = []
+            elif token.type == "tr_close" and not in_head:
+                table.add_row(*row)
+                row = []
+        return table
+
+    def html(self, content: str) -> list[RenderableType]:
+        width = self.view.width
+        found: list[RenderableType] = []
+        for block in read_html(content, self.view.limits.html_characters):
+            if isinstance(block, Grid):
+                found.extend(data_table(block, width, self.view.limits.table_rows))
+            else:
+                found.append(block)
+        return found
+
+    def inline(self, tokens: Sequence[Token]) -> Text:
+        text = Text()
+        styles: list[Style] = []
+        links: list[tuple[str, int]] = []
+        for token in tokens:
+            kind = token.type
+            if kind == "link_open":
+                links.append((str(token.attrs.get("href", "")), len(text)))
+            if kind in _INLINE:
+                styles.append(_INLINE[kind])
+            elif kind.endswith("_close") and styles:
+                styles.pop()
+                if kind == "link_close" and links:
+                    url, start = links.pop()
+                    text.append(_address(url, text.plain[start:]), DIM)
+            elif kind == "code_inline":
+                mark = "" if self.view.colors else "`"
+                text.append(f"{mark}{one_line(token.content)}{mark}", _CODE)
+            elif kind == "image":
+                text.append(one_line(f"[image: {token.content or token.attrs.get('src')}]"), DIM)
+            elif kind == "hardbreak" or (kind == "html_inline" and token.content[:3] == "<br"):
+                text.append("\n")
+            elif kind == "softbreak":
+                text.append(" ")
+            elif kind == "text":
+                style = Style.combine(styles) if styles else None
+                text.append(visible(token.content), style)
+        return text
+
+
+def _address(url: str, shown: str) -> str:
+    """Where a link leads, unless that is what it says, or nowhere to go from a terminal."""
+    is_told = url in {shown, f"mailto:{shown}"} or url.startswith(("#", "data:"))
+    if is_told or not url:
+        return ""
+    return one_line(f" ({url[:_LONGEST_LINK]}{'…' if len(url) > _LONGEST_LINK else ''})")
+
+
+def _justify(style: str) -> JustifyMethod:
+    if "right" in style:
+        return "right"
+    return "center" if "center" in style else "left"
+
+
+def _plain(code: str) -> list[Text]:
+    return [Text(line) for line in code.rstrip("\n").split("\n")]

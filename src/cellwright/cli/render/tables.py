@@ -1,0 +1,108 @@
+"""Tables that fit: the columns that there is room for, and a word about the others."""
+
+from __future__ import annotations
+
+import re
+
+from rich import box
+from rich.cells import cell_len
+from rich.style import Style
+from rich.table import Table
+from rich.text import Text
+
+from cellwright.cli.render.layout import BOLD, DIM, Notice
+from cellwright.cli.render.sanitize import one_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cellwright.cli.render.grid import Grid, Row
+
+_GAP = 2
+# How wide a column may be, from the best to what must do.
+_WIDTHS = (60, 40, 24, 16)
+_number = re.compile(r"[-+]?[$€£]?(\d[\d,_ ]*)?(\.\d*)?(e[-+]?\d+)?\s?%?", re.IGNORECASE)
+_NOTHING = frozenset(
+    {"", "...", "…", "-", "nan", "NaN", "NaT", "None", "null", "<NA>", "inf", "-inf"}
+)
+
+
+def new_table(*, show_header: bool = True) -> Table:
+    """An empty table in the house's style: no box, a line below the head."""
+    return Table(
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        show_header=show_header,
+        pad_edge=False,
+        collapse_padding=True,
+        border_style=DIM,
+        header_style=BOLD,
+    )
+
+
+def data_table(grid: Grid, width: int, most_rows: int) -> list[Table | Notice]:
+    """A table of data, such as a data frame: cells are cut, never wrapped."""
+    head = [row for row in grid.rows if row.is_header]
+    body = [row for row in grid.rows if not row.is_header]
+    hidden_rows = grid.more_rows
+    if len(body) - most_rows > 1:
+        hidden_rows += len(body) - most_rows
+        body = body[:most_rows]
+    labels = max((row.labels for row in body), default=0)
+    chosen, widest = _choose([*head, *body], labels, width)
+
+    table = new_table(show_header=bool(head))
+    for column in chosen:
+        texts = [] if column is None else [row.cells[column] for row in body]
+        table.add_column(
+            Text("\n").join(_cell(row, column) for row in head),
+            justify="right" if _are_numbers(texts) else "left",
+            style=Style(bold=column is not None and column < labels),
+            no_wrap=True,
+            overflow="ellipsis",
+            max_width=widest,
+        )
+    for row in body:
+        table.add_row(*(_cell(row, column) for column in chosen))
+    parts: list[Table | Notice] = [table]
+    if hidden_rows:
+        parts.append(Notice.of(hidden_rows, "rows"))
+    hidden_columns = len(grid.rows[0].cells) - sum(column is not None for column in chosen)
+    if hidden_columns:
+        parts.append(Notice.of(hidden_columns, "columns", "--width shows them"))
+    return parts
+
+
+def _cell(row: Row, column: int | None) -> Text:
+    return Text("…", DIM) if column is None else Text(one_line(row.cells[column]))
+
+
+def _choose(rows: Sequence[Row], labels: int, room: int) -> tuple[list[int | None], int]:
+    """The columns to show, None for those left out, and how wide each may be."""
+    count = len(rows[0].cells)
+    natural = [max(cell_len(row.cells[column]) for row in rows) for column in range(count)]
+    for widest in _WIDTHS:
+        if sum(min(size, widest) + _GAP for size in natural) - _GAP <= room:
+            return list(range(count)), widest
+    left: list[int] = list(range(min(labels, count)))
+    right: list[int] = []
+    used = sum(min(natural[column], widest) + _GAP for column in left) + len("…")
+    first, last = len(left), count - 1
+    while first <= last:
+        takes_left = len(left) - labels <= len(right)
+        used += min(natural[first if takes_left else last], widest) + _GAP
+        if used > room and (left or right):
+            break
+        if takes_left:
+            left.append(first)
+            first += 1
+        else:
+            right.insert(0, last)
+            last -= 1
+    return [*left, *([None] if first <= last else []), *right], max(1, min(widest, room))
+
+
+def _are_numbers(texts: Sequence[str]) -> bool:
+    filled = [text for text in texts if text not in _NOTHING]
+    return bool(filled) and all(_number.fullmatch(text) for text in filled)

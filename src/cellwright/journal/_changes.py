@@ -1,0 +1,204 @@
+"""Changes as rows: written, read as entries, found by id, and marked as undone."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import zlib
+from typing import Any, NamedTuple
+
+from cellwright.errors import ChangeNotFound
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable, Sequence
+
+    from cellwright.document.change import CellChange, Change
+    from cellwright.journal.entry import Entry
+
+OUTSIDE = "outside"
+
+# What a large list of edits says, the states say too.
+_MOST_EDITS = 64 * 1024
+
+_SELECT = (
+    "SELECT id, handle, notebook, number, kind, actor, label, made, before_revision,"
+    " after_revision, before_state, after_state, concerns, undone_by, origins, details FROM change "
+)
+
+
+class Row(NamedTuple):
+    """A change as it stands in its table; without a number it is only announced."""
+
+    id: int
+    handle: str
+    notebook: int
+    number: int | None
+    kind: str
+    actor: str
+    label: str
+    made: int
+    before_revision: str
+    after_revision: str
+    before_state: int
+    after_state: int
+    concerns: str | None
+    undone_by: str | None
+    origins: str
+    details: bytes
+
+    def entry(self) -> Entry:
+        """What the caller sees of it."""
+        from cellwright.document.change import CellChange
+        from cellwright.journal.entry import Entry, iso
+
+        details = json.loads(zlib.decompress(self.details))
+        return Entry(
+            id=self.handle,
+            number=self.number or 0,
+            kind=self.kind,
+            actor=self.actor,
+            label=self.label,
+            when=iso(self.made),
+            before=self.before_revision,
+            after=self.after_revision,
+            cells=tuple(CellChange(*cell) for cell in details["cells"]),
+            undone_by=self.undone_by,
+            concerns=self.concerns,
+            edits=tuple(details["edits"]),
+        )
+
+
+class Facts(NamedTuple):
+    """What the caller says about a change."""
+
+    kind: str
+    actor: str
+    label: str
+    concerns: str | None
+
+
+def select(connection: sqlite3.Connection, where: str, *values: object) -> list[Row]:
+    """The changes that a condition finds; what follows WHERE may also order and limit them."""
+    return [Row(*row) for row in connection.execute(f"{_SELECT} WHERE {where}", values)]
+
+
+def by_id(connection: sqlite3.Connection, notebook: int | None, handle: str) -> Row:
+    """The one change whose id begins with `handle`; raises `ChangeNotFound`."""
+    rows = []
+    if notebook is not None and handle:
+        where = "notebook = ? AND number IS NOT NULL AND substr(handle, 1, ?) = ? LIMIT 4"
+        rows = select(connection, where, notebook, len(handle), plain(handle.lower()))
+    if len(rows) == 1:
+        return rows[0]
+    error = ChangeNotFound(handle)
+    if rows:
+        error.hint = f"Several begin so: {', '.join(row.handle for row in rows)}; give more of it"
+    raise error
+
+
+def insert(
+    connection: sqlite3.Connection,
+    notebook: int,
+    change: Change,
+    facts: Facts,
+    *,
+    cells: Sequence[CellChange],
+    states: tuple[int, int],
+) -> Row:
+    """Write a change down as announced."""
+    handle = os.urandom(4).hex()
+    while connection.execute("SELECT 1 FROM change WHERE handle = ?", (handle,)).fetchone():
+        handle = os.urandom(4).hex()
+    shown = [[c.kind, c.handle, c.type, c.before, c.after] for c in cells]
+    details = json.dumps({"cells": shown, "edits": _shapes(change)}, separators=(",", ":"))
+    values = (
+        *(handle, notebook, facts.kind, plain(facts.actor), plain(facts.label)),
+        *(int(time.time() * 1000), change.before.snapshot.revision),
+        *(change.after.snapshot.revision, *states, facts.concerns and plain(facts.concerns)),
+        *(encode_origins(change.origins), zlib.compress(details.encode(), 1)),
+    )
+    row = connection.execute(
+        "INSERT INTO change (handle, notebook, kind, actor, label, made, before_revision,"
+        " after_revision, before_state, after_state, concerns, origins, details)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        values,
+    )
+    return select(connection, "id = ?", row.lastrowid)[0]
+
+
+def confirm(connection: sqlite3.Connection, row: Row, signature: str | None) -> Row:
+    """Give an announced change its number: the file holds what it left."""
+    connection.execute(
+        "UPDATE notebook SET changes = changes + 1, last_state = ?, signature = ?,"
+        " touched = (SELECT max(touched) + 1 FROM notebook) WHERE id = ?",
+        (row.after_state, signature, row.notebook),
+    )
+    connection.execute(
+        "UPDATE change SET number = (SELECT changes FROM notebook WHERE id = ?) WHERE id = ?",
+        (row.notebook, row.id),
+    )
+    if row.concerns and row.kind in ("undo", "redo"):
+        _mark(connection, row.notebook, row.concerns, row.handle if row.kind == "undo" else None)
+    return select(connection, "id = ?", row.id)[0]
+
+
+def _mark(connection: sqlite3.Connection, notebook: int, handle: str, by: str | None) -> None:
+    """Note that a change is undone by another, or holds again.
+
+    If that change was an undo or redo itself, what it was about is the other way round with it.
+    """
+    connection.execute(
+        "UPDATE change SET undone_by = ? WHERE notebook = ? AND handle = ?", (by, notebook, handle)
+    )
+    row = connection.execute(
+        "SELECT kind, concerns FROM change WHERE notebook = ? AND handle = ?", (notebook, handle)
+    ).fetchone()
+    # Every step leads to an older change, so this ends.
+    if row is not None and row[1] and row[0] == "undo":
+        _mark(connection, notebook, row[1], None if by else handle)
+    elif row is not None and row[1] and row[0] == "redo":
+        _mark(connection, notebook, row[1], by)
+
+
+def encode_origins(origins: Iterable[int | None]) -> str:
+    """Where each cell came from, as runs of neighbours that stayed neighbours."""
+    if isinstance(origins, range):
+        return json.dumps([[origins.start, len(origins)]])
+    runs: list[list[int | None]] = []
+    start: int | None = None
+    count = 0
+    for origin in origins:
+        if count and origin == (None if start is None else start + count):
+            count += 1
+            continue
+        if count:
+            runs.append([start, count])
+        start, count = origin, 1
+    if count:
+        runs.append([start, count])
+    return json.dumps(runs, separators=(",", ":"))
+
+
+def decode_origins(text: str) -> list[int | None]:
+    """Where each cell came from."""
+    origins: list[int | None] = []
+    for start, count in json.loads(text):
+        origins += [None] * count if start is None else range(start, start + count)
+    return origins
+
+
+def plain(text: str) -> str:
+    """A text that SQLite takes: half a surrogate pair is no character."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _shapes(change: Change) -> Sequence[dict[str, Any]]:
+    shapes = [edit.to_json() for edit in change.edits]
+    try:
+        size = len(json.dumps(shapes))
+    except (TypeError, ValueError, RecursionError):
+        return ()  # metadata may hold what JSON has no word for until it is written
+    return shapes if size <= _MOST_EDITS else ()

@@ -1,0 +1,188 @@
+"""How a change gets into the journal: what the file held before, what was done, what it holds.
+
+A change is announced before the file is replaced and confirmed afterwards. If its author dies in
+between, the next look at the file tells which of the two it holds.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+from cellwright.journal import _changes, _states
+from cellwright.journal._changes import Facts, Row
+from cellwright.journal._store import Store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sqlite3
+
+    from cellwright.document._layout import Layout
+    from cellwright.document.change import Change, State
+    from cellwright.journal._states import Content
+
+
+class Known(NamedTuple):
+    """A state in memory that is known to be the one with this number."""
+
+    layout: Layout
+    state: int
+    content: Content | None
+
+
+class Book(NamedTuple):
+    """A notebook as it stands in its table."""
+
+    id: int
+    first_state: int | None
+    last_state: int | None
+    signature: str | None
+
+
+def find(connection: sqlite3.Connection, path: bytes) -> Book | None:
+    """The notebook at a path, if it was ever seen."""
+    row = connection.execute(
+        "SELECT id, first_state, last_state, signature FROM notebook WHERE path = ?", (path,)
+    ).fetchone()
+    return Book(*row) if row is not None else None
+
+
+def find_or_add(connection: sqlite3.Connection, path: bytes) -> Book:
+    """The notebook at a path."""
+    book = find(connection, path)
+    if book is not None:
+        return book
+    row = connection.execute(
+        "INSERT INTO notebook (path, begun, touched)"
+        " SELECT ?, ?, coalesce(max(touched), 0) + 1 FROM notebook",
+        (path, int(time.time() * 1000)),
+    )
+    return Book(row.lastrowid or 0, None, None, None)
+
+
+def announced(connection: sqlite3.Connection, book: Book) -> list[Row]:
+    """Changes of which nobody has said yet that they were made."""
+    return _changes.select(connection, "notebook = ? AND number IS NULL ORDER BY id", book.id)
+
+
+class Writer:
+    """Writes one change, inside one transaction."""
+
+    def __init__(self, connection: sqlite3.Connection, path: bytes, known: Known | None) -> None:
+        self.connection = connection
+        self.store = Store(connection)
+        self.book = find_or_add(connection, path)
+        self.known = known if known and known.state == self.book.last_state else None
+
+    def settle(self, state: State, signature: str | None) -> Row | None:
+        """Take note of what the file holds; the `outside` change, if there was one."""
+        last = self.book.last_state
+        waiting = announced(self.connection, self.book)
+        if last is None or (self._is_known(state) and not waiting):
+            self._sign(signature)
+            return None
+        # If all its pieces are there already, this keeps nothing new.
+        content = _states.keep(self.store, state)
+        before = self._load(last)
+        if content == before:
+            self._sign(signature)
+            self.known = Known(state.layout, last, content)
+            return None
+        for row in waiting:
+            if row.before_state == last and content == self._load(row.after_state):
+                _changes.confirm(self.connection, row, signature)
+                self.known = Known(state.layout, row.after_state, content)
+                self.book = self.book._replace(last_state=row.after_state)
+                return None
+        return self._outside(before, content, state, signature)
+
+    def announce(self, change: Change, facts: Facts) -> Row | None:
+        """Write down what is about to be done; None if it does nothing."""
+        if self.book.last_state is None:
+            self._begin(change.before)
+        else:
+            self.settle(change.before, None)
+            self.withdraw()
+        assert self.known is not None  # noqa: S101  # both ways lead to it
+        before = self.known.content or self._load(self.known.state)
+        cells = change.cells
+        after = _states.keep_changed(self.store, before, change, cells)
+        if after == before and facts.kind != "create":
+            return None
+        number = _states.save(self.connection, self.store, self.book.id, after)
+        row = _changes.insert(
+            self.connection,
+            self.book.id,
+            change,
+            facts,
+            cells=cells,
+            states=(self.known.state, number),
+        )
+        self.known = Known(change.after.layout, number, after)
+        return row
+
+    def withdraw(self) -> None:
+        """Drop what was announced and not made. Only who holds the notebook's lock can know."""
+        for row in announced(self.connection, self.book):
+            drop(self.connection, self.store, row)
+
+    def _begin(self, state: State) -> None:
+        """Keep the very first before-image."""
+        content = _states.keep(self.store, state)
+        number = _states.save(self.connection, self.store, self.book.id, content)
+        self.connection.execute(
+            "UPDATE notebook SET first_state = ?1, last_state = ?1, first_revision = ?2, begun = ?3"
+            " WHERE id = ?4",
+            (number, state.snapshot.revision, int(time.time() * 1000), self.book.id),
+        )
+        self.known = Known(state.layout, number, content)
+        self.book = self.book._replace(first_state=number, last_state=number)
+
+    def _outside(
+        self, before: Content, content: Content, state: State, signature: str | None
+    ) -> Row:
+        from cellwright.document.align import align
+        from cellwright.document.change import Change
+
+        self.withdraw()
+        then = _states.build_beside(self.store, before, state, content)
+        pairs = align(then.snapshot, state.snapshot)
+        origins: list[int | None] = [None] * len(state.layout.slots)
+        for i, j in pairs.items():
+            origins[j] = i
+        number = _states.save(self.connection, self.store, self.book.id, content)
+        change = Change(then, state, origins)
+        row = _changes.insert(
+            self.connection,
+            self.book.id,
+            change,
+            Facts(_changes.OUTSIDE, _changes.OUTSIDE, "", None),
+            cells=change.cells,
+            states=(self.book.last_state or 0, number),
+        )
+        self.known = Known(state.layout, number, content)
+        self.book = self.book._replace(last_state=number)
+        return _changes.confirm(self.connection, row, signature)
+
+    def _is_known(self, state: State) -> bool:
+        return self.known is not None and self.known.layout is state.layout
+
+    def _load(self, state: int) -> Content:
+        if self.known is not None and self.known.state == state and self.known.content is not None:
+            return self.known.content
+        return _states.load(self.connection, self.store, state)
+
+    def _sign(self, signature: str | None) -> None:
+        if signature is not None and signature != self.book.signature:
+            sign(self.connection, self.book.id, signature)
+
+
+def sign(connection: sqlite3.Connection, notebook: int, signature: str | None) -> None:
+    """Note the signature of the file that holds the last state."""
+    connection.execute("UPDATE notebook SET signature = ? WHERE id = ?", (signature, notebook))
+
+
+def drop(connection: sqlite3.Connection, store: Store, row: Row) -> None:
+    """Forget an announced change, with the state it would have led to."""
+    connection.execute("DELETE FROM change WHERE id = ?", (row.id,))
+    _states.delete(connection, store, row.after_state)

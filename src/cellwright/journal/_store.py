@@ -1,0 +1,202 @@
+"""Pieces: bytes that are kept once, whoever mentions them, packed so that many cost little."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections import Counter
+from hashlib import blake2b
+
+from cellwright.errors import JournalUnavailable
+from cellwright.journal._database import Damaged
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import Any
+
+    Bytes = bytes | memoryview
+
+BYTES, CELLS, NAMES = range(3)
+"""What a piece is: a part of a notebook, a list of such parts, or a part of a snapshot."""
+
+# The same bytes may be all three, and are then three pieces.
+_PERSONS = {BYTES: b"", CELLS: b"cells", NAMES: b"names"}
+
+_PLAIN, _ZLIB = range(2)
+PIECE_COSTS = 8 * 1024
+"""What a piece costs at least, in the bytes of a larger one that take as long to delete."""
+
+# One row for each small cell would cost more than the cell; one row for all could never be freed.
+_PACK = 256 * 1024
+# Compressing must not keep an edit waiting: the rest of a large notebook is stored as it is.
+_COMPRESSED_AT_ONCE = 8 * 2**20
+_SAMPLE = 2048
+# SQLite takes more, but the text of the statement grows with it.
+_AT_ONCE = 500
+
+
+class Store:
+    """The pieces, during one transaction; `flush` writes what was kept and mentioned.
+
+    `brought` is what the new ones cost, in bytes.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._new: dict[bytes, tuple[int, int, Bytes]] = {}
+        self._mentions: Counter[int] = Counter()
+        self._next = 0
+        self.brought = 0
+
+    def keep(self, items: Sequence[Bytes], kind: int = BYTES) -> list[int]:
+        """The number of each piece, which is now kept; who mentions it has to say so."""
+        hashes = [_hash(item, kind) for item in items]
+        known = self._known(hashes)
+        numbers = []
+        for hash_, item in zip(hashes, items, strict=True):
+            number = known.get(hash_)
+            if number is None:
+                number = known[hash_] = self._number()
+                self._new[hash_] = (number, kind, item)
+                self.brought += max(len(item), PIECE_COSTS)
+                if kind == CELLS:
+                    self.mention(unpack(bytes(item)))
+            numbers.append(number)
+        return numbers
+
+    def mention(self, numbers: Iterable[int]) -> None:
+        """Count one more place that needs each of these pieces."""
+        self._mentions.update(numbers)
+
+    def forget(self, numbers: Iterable[int]) -> None:
+        """Count one place less; what nobody needs is collected later."""
+        self._mentions.subtract(numbers)
+
+    def flush(self) -> None:
+        """Write the new pieces, and how often each is needed."""
+        rows = []
+        for pack, members in self._packs():
+            start = 0
+            for hash_, number, kind, item in members:
+                refs = self._mentions.pop(number, 0)
+                rows.append((number, hash_, kind, refs, pack, start, len(item)))
+                start += len(item)
+        execute_many = self._connection.executemany
+        execute_many("INSERT INTO piece VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+        changes = [(by, number) for number, by in self._mentions.items() if by]
+        execute_many("UPDATE piece SET refs = refs + ? WHERE id = ?", changes)
+        self._new, self._mentions = {}, Counter()
+
+    def load(self, numbers: Iterable[int]) -> dict[int, bytes]:
+        """The bytes of pieces, checked against their hashes.
+
+        Raises:
+            Damaged: a piece is not there.
+            JournalUnavailable: a piece is not what it was.
+        """
+        wanted = list(dict.fromkeys(numbers))
+        sql = "SELECT pack, id, kind, hash, start, size FROM piece WHERE id IN (?)"
+        rows: list[tuple[int, int, int, bytes, int, int]] = sorted(self._select(sql, wanted))
+        if len(rows) != len(wanted):
+            raise Damaged("a piece is missing")
+        found: dict[int, bytes] = {}
+        opened, data = -1, b""
+        for pack, number, kind, hash_, start, size in rows:
+            if pack != opened:
+                opened, data = pack, self._open(pack)
+            piece = data if size == len(data) else data[start : start + size]
+            if _hash(piece, kind) != hash_:
+                raise JournalUnavailable("a part of this state is damaged")
+            found[number] = piece
+        return found
+
+    def _open(self, pack: int) -> bytes:
+        row = self._connection.execute(
+            "SELECT codec, data FROM pack WHERE id = ?", (pack,)
+        ).fetchone()
+        if row is None:
+            raise Damaged("a pack is missing")
+        codec, data = row
+        try:
+            return zlib.decompress(data) if codec == _ZLIB else bytes(data)
+        except zlib.error:
+            raise JournalUnavailable("a part of this state is damaged") from None
+
+    def _packs(self) -> Iterator[tuple[int, list[tuple[bytes, int, int, Bytes]]]]:
+        """Write the new bytes in packs, each with its members; lists are read alone."""
+        budget = _COMPRESSED_AT_ONCE
+        members: list[tuple[bytes, int, int, Bytes]] = []
+        size = 0
+        packs: list[list[tuple[bytes, int, int, Bytes]]] = []
+        for hash_, (number, kind, item) in self._new.items():
+            if kind != BYTES:
+                packs.append([(hash_, number, kind, item)])
+                continue
+            if members and size + len(item) > _PACK:
+                packs.append(members)
+                members, size = [], 0
+            members.append((hash_, number, kind, item))
+            size += len(item)
+        if members:
+            packs.append(members)
+        for pack in packs:
+            data = b"".join([item for *_, item in pack])
+            codec = _PLAIN
+            if len(data) <= budget and _is_worth_it(data):
+                packed = zlib.compress(data, 1)
+                budget -= len(data)
+                if len(packed) < len(data) * 0.8:
+                    codec, data = _ZLIB, packed
+            row = self._connection.execute(
+                "INSERT INTO pack (codec, data) VALUES (?, ?)", (codec, data)
+            )
+            yield row.lastrowid or 0, pack
+
+    def _known(self, hashes: Sequence[bytes]) -> dict[bytes, int]:
+        sql = "SELECT hash, id FROM piece WHERE hash IN (?)"
+        known: dict[bytes, int] = dict(self._select(sql, list(set(hashes))))
+        if self._new:
+            known.update((h, self._new[h][0]) for h in hashes if h in self._new)
+        return known
+
+    def _number(self) -> int:
+        if not self._next:
+            sql = "SELECT seq FROM sqlite_sequence WHERE name = 'piece'"
+            row = self._connection.execute(sql).fetchone()
+            self._next = row[0] if row else 0
+        self._next += 1
+        return self._next
+
+    def _select(self, sql: str, values: list[int] | list[bytes]) -> Iterator[Any]:
+        for at in range(0, len(values), _AT_ONCE):
+            part = values[at : at + _AT_ONCE]
+            yield from self._connection.execute(
+                sql.replace("(?)", f"({', '.join('?' * len(part))})"), part
+            )
+
+
+def pack(numbers: Sequence[int]) -> bytes:
+    """A list of pieces as bytes."""
+    return struct.pack(f"<{len(numbers)}I", *numbers)
+
+
+def unpack(data: bytes) -> tuple[int, ...]:
+    """The list of pieces that was packed."""
+    return struct.unpack(f"<{len(data) // 4}I", data)
+
+
+def _hash(item: Bytes, kind: int) -> bytes:
+    return blake2b(item, digest_size=16, person=_PERSONS[kind]).digest()
+
+
+def _is_worth_it(data: bytes) -> bool:
+    """Whether zlib would clearly pay, going by a sample: base64 and the like are not worth it."""
+    if len(data) < 128:
+        return False
+    if len(data) <= 4 * _SAMPLE:
+        return True
+    middle = len(data) // 2
+    sample = data[:_SAMPLE] + data[middle : middle + _SAMPLE]
+    return len(zlib.compress(sample, 1)) < len(sample) * 0.6
