@@ -184,12 +184,24 @@ def _side_by_side(save: Callable[[], None], state: State) -> None:
 
     Saving waits for the disk, so that the two take hardly longer than one.
     """
-    from concurrent.futures import ThreadPoolExecutor
+    from threading import Thread
 
-    with ThreadPoolExecutor(1) as pool:
-        saving = pool.submit(save)
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            save()
+        except BaseException as error:  # noqa: BLE001  # raised below, where the caller is
+            errors.append(error)
+
+    saving = Thread(target=work)
+    saving.start()
+    try:
         state.snapshot.revision  # noqa: B018  # kept by the snapshot
-    saving.result()
+    finally:
+        saving.join()
+    if errors:
+        raise errors[0]
 
 
 def _confirm(

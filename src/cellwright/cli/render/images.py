@@ -30,10 +30,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console, ConsoleOptions, RenderResult
 
-    from cellwright.cli.render.limits import ImageMode
+    from cellwright.cli.render.limits import ImageMode, View
 
-# What terminals have where they do not say: the size of a cell in pixels.
-CELL_WIDTH, CELL_HEIGHT = 10, 20
 FORMATS = {"image/png": "PNG", "image/jpeg": "JPEG"}
 _MOST_PIXELS = 50_000_000
 _MOST_CHARACTERS = 100_000_000
@@ -71,11 +69,21 @@ def choose_mode(
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture that could be read: its pixels on white, and the size it came in."""
+    """A picture that could be read, drawn on white."""
 
     image: Image.Image
-    width: int
-    height: int
+
+
+def picture_size(mime: str, value: Any) -> tuple[int, int] | None:
+    """Width and height of the picture in an output, by its head alone."""
+    if not isinstance(value, str) or len(value) > _MOST_CHARACTERS:
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return Image.open(BytesIO(b64decode(value)), formats=[FORMATS[mime]]).size
+    except _BROKEN:
+        return None
 
 
 def read_picture(mime: str, value: Any) -> Picture | None:
@@ -93,7 +101,7 @@ def read_picture(mime: str, value: Any) -> Picture | None:
             image = image.convert("RGBA")
             # Figures are drawn for white paper; on a dark terminal their text would vanish.
             paper = Image.new("RGBA", image.size, "white")
-            return Picture(Image.alpha_composite(paper, image).convert("RGB"), width, height)
+            return Picture(Image.alpha_composite(paper, image).convert("RGB"))
     except _BROKEN:
         return None
 
@@ -131,14 +139,11 @@ class Graphic:
     restored. So no terminal's own idea of where the cursor ends up matters.
     """
 
-    def __init__(
-        self, picture: Picture, mode: str, margin: str, style: Style, most_rows: int
-    ) -> None:
+    def __init__(self, picture: Picture, view: View, margin: str, style: Style) -> None:
         self.picture = picture
-        self.mode = mode
+        self.view = view
         self.margin = margin
         self.style = style
-        self.most_rows = most_rows
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Render the rows, then the picture over them."""
@@ -147,27 +152,28 @@ class Graphic:
         for _ in range(rows):
             yield Segment(self.margin.rstrip(), self.style)
             yield Segment.line()
-        drawn = SEQUENCES[self.mode](self._fitting(columns, rows), columns, rows)
+        drawn = SEQUENCES[self.view.images](self._fitting(columns, rows), columns, rows)
         back = f"\x1b7\x1b[{rows}A\x1b[{len(self.margin) + 1}G"
         yield Segment(f"{back}{drawn}\x1b8", None, _CONTROL)
 
     def size(self, room: int) -> tuple[int, int]:
         """How many columns and rows it takes: its own size, or what there is room for."""
-        width, height = self.picture.width, self.picture.height
-        columns = max(1, min(room, -(-width // CELL_WIDTH)))
-        rows = max(1, round(columns * CELL_WIDTH * height / width / CELL_HEIGHT))
-        if rows > self.most_rows:
-            rows = self.most_rows
-            columns = max(1, min(room, round(rows * CELL_HEIGHT * width / height / CELL_WIDTH)))
+        width, height = self.picture.image.size
+        across, down = self.view.cell_size
+        columns = max(1, min(room, -(-width // across)))
+        rows = max(1, round(columns * across * height / width / down))
+        if rows > self.view.image_rows:
+            rows = self.view.image_rows
+            columns = max(1, min(room, round(rows * down * width / height / across)))
         return columns, rows
 
     def _fitting(self, columns: int, rows: int) -> Image.Image:
-        # Sixels are drawn pixel by pixel; the others scale, but need not be sent more than twice
+        # Sixels are drawn pixel by pixel; the others scale, and need not be sent more than twice
         # what is seen.
-        factor = 1 if self.mode == "sixel" else 2
-        most = (columns * CELL_WIDTH * factor, rows * CELL_HEIGHT * factor)
+        factor = 1 if self.view.images == "sixel" else 2
+        across, down = self.view.cell_size
         image = self.picture.image.copy()
-        image.thumbnail(most, Image.Resampling.LANCZOS)
+        image.thumbnail((columns * across * factor, rows * down * factor))
         return image
 
 

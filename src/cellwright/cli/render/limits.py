@@ -16,6 +16,8 @@ COLLAPSED_LINES = 15
 # Longer lines of prose are hard to read, however wide the terminal is.
 PROSE_WIDTH = 100
 EVERYTHING = sys.maxsize
+# The width and height of a character in pixels, for terminals that do not tell.
+CELL_SIZE = (10, 20)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +68,15 @@ class View:
     outputs: bool = True
     colors: bool = False
     images: ImageMode = "none"
+    cell_size: tuple[int, int] = CELL_SIZE
+    screen_rows: int = EVERYTHING
 
     @property
     def limits(self) -> Limits:
         """How much is shown."""
         return EXPANDED if self.expanded else COLLAPSED
+
+    @property
+    def image_rows(self) -> int:
+        """How high a picture may be: it must not scroll while it is drawn."""
+        return max(1, min(self.limits.image_rows, self.screen_rows - 2))

@@ -1,0 +1,147 @@
+"""Where a view is printed: the terminal or pipe that stdout is, or a pager."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from contextlib import contextmanager
+from io import TextIOWrapper
+
+from rich.console import Console
+
+from cellwright.cli.output import colors
+from cellwright.cli.render.images import Graphic, choose_mode
+from cellwright.cli.render.layout import Gate
+from cellwright.cli.render.limits import CELL_SIZE, EVERYTHING, View
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import IO, NoReturn
+
+    from rich.console import RenderableType
+
+PIPE_WIDTH = 80
+_DEPTHS = {"1": "standard", "2": "256", "3": "truecolor"}  # as others read FORCE_COLOR
+
+
+class Screen(Console):
+    """A console that prints what comes from notebooks, and only that."""
+
+    def show(self, part: RenderableType) -> None:
+        """Print one part; everything passes the gate but pictures, which are all our own."""
+        self.print(part if isinstance(part, Graphic) else Gate(part), crop=False)
+
+    def on_broken_pipe(self) -> NoReturn:
+        """Leave it to the command, which ends quietly; rich would end the process."""
+        raise BrokenPipeError
+
+
+def make_screen(file: IO[str], width: int, *, colored: bool) -> Screen:
+    """A screen of a given width; without colours it prints text and nothing else."""
+    depth = _DEPTHS.get(os.environ.get("FORCE_COLOR", ""), "auto") if colored else None
+    return Screen(
+        file=file,
+        width=width,
+        height=10_000,  # nothing is ever cut to the height of the terminal
+        force_terminal=colored,
+        force_jupyter=False,
+        color_system=depth,  # type: ignore[arg-type]  # one of rich's words
+        no_color=False,
+        legacy_windows=False,
+        markup=False,
+        emoji=False,
+        highlight=False,
+    )
+
+
+@contextmanager
+def open_screen(
+    *, width: int | None, expanded: bool, outputs: bool, images: str, pager: bool
+) -> Iterator[tuple[Screen, View]]:
+    """The screen that stdout is, and how to show something on it."""
+    is_terminal = sys.stdout.isatty()
+    paging = pager and is_terminal
+    with _pager() if paging else _stdout() as file:
+        columns, rows, cell_size = _measure() if is_terminal else (PIPE_WIDTH, EVERYTHING, CELL_SIZE)
+        columns = _columns_of_environment() or columns
+        screen = make_screen(file, width or columns, colored=colors(sys.stdout))
+        has_colors = screen.color_system is not None
+        # A pager passes colours on but no pictures.
+        asked = "blocks" if paging and images != "none" else images
+        mode = choose_mode(asked, os.environ, is_terminal=is_terminal, colors=has_colors)
+        if asked == "auto" and screen.color_system == "standard" and mode == "blocks":
+            mode = "none"  # sixteen colours make no picture
+        yield (
+            screen,
+            View(
+                width=screen.width,
+                expanded=expanded,
+                outputs=outputs,
+                colors=has_colors,
+                images=mode,
+                cell_size=cell_size,
+                screen_rows=rows,
+            ),
+        )
+
+
+def _columns_of_environment() -> int | None:
+    columns = os.environ.get("COLUMNS", "")
+    return int(columns) if columns.isascii() and columns.isdigit() and int(columns) else None
+
+
+def _measure() -> tuple[int, int, tuple[int, int]]:
+    """Columns and rows of the terminal, and the size of a character; it is not asked anything."""
+    import fcntl
+    import struct
+    import termios
+
+    try:
+        told = fcntl.ioctl(sys.stdout.fileno(), termios.TIOCGWINSZ, b"\0" * 8)
+    except OSError:
+        return PIPE_WIDTH, EVERYTHING, CELL_SIZE
+    rows, columns, across, down = struct.unpack("HHHH", told)
+    if not (rows and columns):
+        return PIPE_WIDTH, EVERYTHING, CELL_SIZE
+    has_pixels = across >= columns and down >= rows
+    return columns, rows, (across // columns, down // rows) if has_pixels else CELL_SIZE
+
+
+@contextmanager
+def _stdout() -> Iterator[IO[str]]:
+    """Standard output, in UTF-8 whatever the locale says, as for every other command."""
+    sys.stdout.flush()
+    file = TextIOWrapper(sys.stdout.buffer, "utf-8", "replace", newline="\n")
+    try:
+        yield file
+        file.flush()
+    finally:
+        _let_go(file)
+
+
+@contextmanager
+def _pager() -> Iterator[IO[str]]:
+    """The reader's pager; it is told to pass colours on and to end if all fits the screen."""
+    command = shlex.split(os.environ.get("PAGER") or "less")
+    environ = {"LESS": "FRX", "LESSCHARSET": "utf-8", **os.environ}
+    with subprocess.Popen(command, stdin=subprocess.PIPE, env=environ) as process:  # noqa: S603
+        assert process.stdin is not None  # noqa: S101  # it was asked for
+        file = TextIOWrapper(process.stdin, "utf-8", "replace", newline="\n")
+        try:
+            yield file
+            file.close()
+        except BrokenPipeError:
+            pass  # the reader has seen enough
+        finally:
+            _let_go(file)
+
+
+def _let_go(file: TextIOWrapper) -> None:
+    """Leave the stream below open, and do not complain that nobody reads it any more."""
+    try:
+        file.detach()
+    except (BrokenPipeError, ValueError):
+        pass
