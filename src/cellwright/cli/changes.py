@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import sys
 
-import click
-
-from cellwright.cli.output import colors, printable
+from cellwright.cli.output import colors, one_line, printable, write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,42 +40,42 @@ def report(
         output.say("Nothing changed")
         return
     if not answer["saved"]:
-        output.say(f"Would change {answer['path']}; nothing was saved", color="yellow")
+        output.say(f"Would change {one_line(answer['path'])}; nothing was saved", color="yellow")
     elif len(answer["cells"]) == 1 and not done:
         _one_cell(output, answer)
     else:
-        output.say(f"✓ {done or 'Notebook edited'}", color="green")
-        output.say(f"  Notebook: {printable(answer['path'])}")
+        output.say(f"✓ {one_line(done) or 'Notebook edited'}", color="green")
+        output.say(f"  Notebook: {one_line(answer['path'])}")
         for cell in answer["cells"]:
             output.say(f"  {_WORDS[cell['kind']].capitalize()}: {_place(cell)}, {cell['type']}")
     if answer["saved"] and answer["change"]:
         output.say(f"  Change: {answer['change']}")
     if answer.get("backup"):
-        output.say(f"  Backup: {printable(answer['backup'])}")
+        output.say(f"  Backup: {one_line(answer['backup'])}")
     if show_diff:
-        click.echo(colored_diff(answer["diff"]), nl=False)
+        write(colored_diff(answer["diff"]))
 
 
 def _one_cell(output: Output, answer: dict[str, Any]) -> None:
     cell = answer["cells"][0]
     output.say(f"✓ Cell {_WORDS[cell['kind']]}", color="green")
-    output.say(f"  Notebook: {printable(answer['path'])}")
+    output.say(f"  Notebook: {one_line(answer['path'])}")
     if cell["kind"] == "deleted":
-        output.say(f"  Removed: {printable(cell['handle'])} (was at index {cell['before']})")
+        output.say(f"  Removed: {one_line(cell['handle'])} (was at index {cell['before']})")
         return
     name = "New cell" if cell["kind"] == "inserted" else "Cell"
     output.say(f"  {name}: {_place(cell)}")
     output.say(f"  Type: {cell['type']}")
-    if answer.get("after_cell"):
-        output.say(f"  Inserted after: {printable(answer['after_cell'])}")
+    if cell.get("follows"):
+        output.say(f"  Inserted after: {one_line(cell['follows'])}")
 
 
 def _place(cell: dict[str, Any]) -> str:
     if cell["after"] is None:
-        return f"{printable(cell['handle'])} (was at index {cell['before']})"
+        return f"{one_line(cell['handle'])} (was at index {cell['before']})"
     moved = cell["before"] is not None and cell["kind"] == "moved"
     index = f"{cell['before']} -> {cell['after']}" if moved else cell["after"]
-    return f"{printable(cell['handle'])} (index {index})"
+    return f"{one_line(cell['handle'])} (index {index})"
 
 
 def colored_diff(diff: str) -> str:

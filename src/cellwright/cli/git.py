@@ -36,10 +36,12 @@ def install(folder: str, *, everywhere: bool) -> str:
     for key, value in settings().items():
         run(["git", "config", scope, key, value], folder)
     path = attributes_file(folder, everywhere=everywhere)
-    lines = _lines(path)
-    if ATTRIBUTES not in lines:
+    content = _read(path)
+    if ATTRIBUTES.encode() not in content.split(b"\n"):
         os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
-        _write(path, [*lines, ATTRIBUTES])
+        # A file without a final newline stays one, so that it can be put back as it was.
+        end = b"" if content and not content.endswith(b"\n") else b"\n"
+        _write(path, content + (b"" if end else b"\n") + ATTRIBUTES.encode() + end)
     return path
 
 
@@ -54,9 +56,17 @@ def uninstall(folder: str, *, everywhere: bool) -> str:
             check=False,
         )
     path = attributes_file(folder, everywhere=everywhere)
-    lines = _lines(path)
-    if ATTRIBUTES in lines:
-        _write(path, [line for line in lines if line != ATTRIBUTES])
+    content = _read(path)
+    line = ATTRIBUTES.encode()
+    if line in content.split(b"\n"):
+        if content.endswith(b"\n" + line):
+            content = content[: -len(line) - 1]
+        else:
+            content = (b"\n" + content).replace(b"\n" + line + b"\n", b"\n", 1)[1:]
+        if content:
+            _write(path, content)
+        else:
+            os.remove(path)  # noqa: PTH107  # it held nothing but our line
     return path
 
 
@@ -92,14 +102,14 @@ def run(words: Sequence[str], folder: str) -> str:
     return done.stdout
 
 
-def _lines(path: str) -> list[str]:
+def _read(path: str) -> bytes:
     try:
-        with open(path, encoding="utf-8") as file:  # noqa: PTH123
-            return file.read().splitlines()
+        with open(path, "rb") as file:  # noqa: PTH123
+            return file.read()
     except FileNotFoundError:
-        return []
+        return b""
 
 
-def _write(path: str, lines: list[str]) -> None:
-    with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123
-        file.writelines(f"{line}\n" for line in lines)
+def _write(path: str, content: bytes) -> None:
+    with open(path, "wb") as file:  # noqa: PTH123
+        file.write(content)

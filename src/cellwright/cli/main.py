@@ -6,7 +6,16 @@ import sys
 
 import click
 
-from cellwright.cli.output import INTERNAL, Output, Unexpected, exit_code, usage_failure
+from cellwright.cli.options import common_options_last
+from cellwright.cli.output import (
+    INTERNAL,
+    USAGE,
+    Output,
+    Unexpected,
+    exit_code,
+    usage_failure,
+    write,
+)
 from cellwright.errors import CellwrightError
 
 TYPE_CHECKING = False
@@ -54,17 +63,14 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find a command; an unknown one gets a suggestion."""
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as error:
+        """Find a command; an unknown one gets suggestions."""
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
             from difflib import get_close_matches
 
-            near = get_close_matches(args[0], COMMANDS, 1)
-            if not near:
-                raise
-            message = f"No such command '{args[0]}'. Did you mean '{near[0]}'?"
-            raise click.UsageError(message, error.ctx) from None
+            near = " or ".join(f"'{name}'" for name in get_close_matches(args[0], COMMANDS))
+            meant = f" Did you mean {near}?" if near else ""
+            raise click.UsageError(f"No such command '{args[0]}'.{meant}", ctx)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """List the commands without importing any."""
@@ -86,9 +92,14 @@ def command() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    words = common_options_last(list(sys.argv[1:] if arguments is None else arguments))
+    # Completion looks for a variable named after the command that was typed.
+    name = "cw" if sys.argv[0].rpartition("/")[2] == "cw" else "cellwright"
     try:
-        result = command.main(words, prog_name="cellwright", standalone_mode=False)
+        result = command.main(words, prog_name=name, standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        write(error.ctx.get_help() + "\n")
+        return USAGE
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except click.Abort:

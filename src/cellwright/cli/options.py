@@ -12,7 +12,7 @@ from cellwright.cli.output import Output
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from cellwright.workspace.workspace import Workspace
@@ -52,7 +52,7 @@ def common(function: Callable[..., Any]) -> Callable[..., Any]:
         help="What is allowed; agent, the default, allows all.",
     )
     @click.option("--no-engine", is_flag=True, help="Work in this process alone.")
-    @click.option("-q", "--quiet", is_flag=True, help="Say nothing but data and errors.")
+    @click.option("-q", "--quiet", is_flag=True, help="Say nothing but data, warnings and errors.")
     @click.option("-v", "--verbose", is_flag=True, help="Show tracebacks.")
     @functools.wraps(function)
     def wrapped(
@@ -69,3 +69,38 @@ def common(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(Call(output, root, mode), *args, **kwargs)
 
     return wrapped
+
+
+_FLAGS = frozenset({"--json", "--no-engine", "-q", "--quiet", "-v", "--verbose"})
+_WITH_VALUE = frozenset({"--root", "--mode"})
+# How many words name the command itself; the rest is its own.
+_NAMES = {"edit": 3, "git": 2}
+
+
+def common_options_last(words: list[str]) -> list[str]:
+    """Move common options that stand before the command, or inside its name, to its end."""
+    moved: list[str] = []
+    kept: list[str] = []
+    rest = iter(words)
+    needed = 1
+    for word in rest:
+        name = word.partition("=")[0]
+        if word in _FLAGS:
+            moved.append(word)
+        elif name in _WITH_VALUE:
+            moved += [word] if "=" in word else [word, *_next(rest)]
+        else:
+            kept.append(word)
+            if word == "--":
+                break
+            if not word.startswith("-"):
+                needed = _NAMES.get(kept[0], 1)
+                if len(kept) >= needed:
+                    break
+    remaining = list(rest)
+    cut = remaining.index("--") if "--" in remaining else len(remaining)
+    return [*kept, *remaining[:cut], *moved, *remaining[cut:]]
+
+
+def _next(words: Iterator[str]) -> list[str]:
+    return [word for word in (next(words, None),) if word is not None]

@@ -64,14 +64,19 @@ class Output:
     @classmethod
     def of_words(cls, words: Sequence[str]) -> Output:
         """As the words of a command line say, for errors that come before it is parsed."""
-        return cls(as_json="--json" in words, verbose="--verbose" in words)
+        return cls(as_json="--json" in words, verbose="--verbose" in words or "-v" in words)
 
-    def data(self, value: Any, text: str | Iterable[str]) -> None:
-        """Print the answer: the value with `--json`, the text otherwise, exactly as it is."""
+    def data(self, value: Any, text: str | Iterable[str], *, styled: bool = False) -> None:
+        """Print the answer: the value with `--json`, the text otherwise, exactly as it is.
+
+        `styled` text has been made for a terminal: it may hold colours of ours, and nothing else.
+        """
         if self.as_json:
             print_json({"ok": True, "data": value, "error": None})
             return
-        write(text if isinstance(text, str) else "".join(text))
+        text = text if isinstance(text, str) else "".join(text)
+        # To a pipe exactly as it is; a terminal would obey what a notebook tells it.
+        write(printable(text) if sys.stdout.isatty() and not styled else text)
 
     def say(self, text: str, *, color: str | None = None) -> None:
         """Tell a person something that is no data."""
@@ -83,7 +88,7 @@ class Output:
         if not self.as_json:
             for warning in warnings:
                 click.secho("warning: ", fg="yellow", nl=False, err=True, color=colors(sys.stderr))
-                click.echo(warning, err=True)
+                click.echo(one_line(warning), err=True)
 
     def fail(self, error: CellwrightError) -> None:
         """Tell what went wrong and what to do next."""
@@ -116,12 +121,12 @@ def describe_error(error: CellwrightError) -> dict[str, Any]:
 
 def usage_failure(error: click.ClickException, *, as_json: bool) -> int:
     """Tell that the command line itself was wrong."""
-    if as_json:
-        described = {"code": "USAGE", "message": error.format_message(), "hint": None}
-        print_json({"ok": False, "data": None, "error": {**described, "retryable": False}})
-        return USAGE
     context = getattr(error, "ctx", None)
     hint = f"Try '{context.command_path} --help'" if context is not None else None
+    if as_json:
+        described = {"code": "USAGE", "message": error.format_message(), "hint": hint}
+        print_json({"ok": False, "data": None, "error": {**described, "retryable": False}})
+        return USAGE
     _complain(error.format_message(), hint)
     return USAGE
 
@@ -131,21 +136,29 @@ def print_json(value: Any) -> None:
     # A lone surrogate in a source must not end the command; JSON can escape it.
     text = json.dumps(value, ensure_ascii=False)
     try:
-        write(text + "\n")
+        data = text.encode()
     except UnicodeEncodeError:
-        write(json.dumps(value) + "\n")
+        data = json.dumps(value).encode()
+    write_bytes(data + b"\n")
 
 
 def write(text: str) -> None:
-    """Write data to stdout, exactly, as UTF-8."""
+    """Write data to stdout, exactly, as UTF-8; a lone surrogate as `write` reads it back."""
+    write_bytes(text.encode("utf-8", "surrogatepass"))
+
+
+def write_bytes(data: bytes) -> None:
+    """Write bytes to stdout."""
     sys.stdout.flush()
-    sys.stdout.buffer.write(text.encode("utf-8", "surrogatepass"))
+    sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
 
 
 def read_input(name: str | None) -> str:
     """Text from a file, or from stdin if the name is `-` or missing."""
     if name is None or name == "-":
+        if sys.stdin is None:
+            raise click.UsageError("There is no standard input to read from")
         if sys.stdin.isatty():
             click.echo("Reading from the terminal; end with Ctrl-D", err=True)
         data = sys.stdin.buffer.read()
@@ -156,7 +169,7 @@ def read_input(name: str | None) -> str:
         except OSError as error:
             raise click.FileError(name, error.strerror or str(error)) from None
     try:
-        return data.decode()
+        return data.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError as error:
         raise click.UsageError(f"The input is not UTF-8 at byte {error.start}") from None
 
@@ -178,7 +191,7 @@ def _complain(message: str, hint: str | None) -> None:
 
 
 def _show_conflict(conflict: Any) -> None:
-    click.echo(f"\ncell {conflict.handle}: {conflict.reason}", err=True)
+    click.echo(f"\ncell {one_line(conflict.handle)}: {one_line(conflict.reason)}", err=True)
     for name, side in (("now", conflict.current), ("yours", conflict.other)):
         if side is not None:
             click.secho(f"--- {name}", fg="yellow", err=True, color=colors(sys.stderr))
@@ -188,6 +201,11 @@ def _show_conflict(conflict: Any) -> None:
 def printable(text: str) -> str:
     """Text from a notebook without what would drive the terminal."""
     return "".join(c if c.isprintable() or c in "\n\t" else _visible(c) for c in text)
+
+
+def one_line(text: str) -> str:
+    """A name or a label from outside, which must not start a line of its own."""
+    return printable(text).replace("\n", "␊").replace("\t", " ")
 
 
 def _visible(character: str) -> str:

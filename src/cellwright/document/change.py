@@ -172,11 +172,16 @@ class Change:
     def _handle(self, state: State, index: int) -> str:
         return state.snapshot.resolver.handle(index)
 
-    def diff(self, path: str = "notebook.ipynb", context: int = 3) -> str:
-        """A unified diff, cell by cell; empty if nothing changed."""
+    def diff(
+        self, path: str = "notebook.ipynb", other: str | None = None, *, context: int = 3
+    ) -> str:
+        """A unified diff, cell by cell; empty if nothing changed.
+
+        `path` and `other` are the names for before and after, one if it is one file.
+        """
         from cellwright.document.diff import unified
 
-        return unified(self, path, context)
+        return unified(self, path, other or path, context)
 
 
 def longest_increasing(values: list[int]) -> set[int]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _FIRST_LINE = re.compile(r"@@ -[01][ ,]")
 
 
-def unified(change: Change, path: str, context: int) -> str:
+def unified(change: Change, path: str, other: str, context: int) -> str:
     """The diff of a change; the hunks of each cell stand under a line that names it."""
     lines: list[str] = []
     if change.before.layout.skeleton != change.after.layout.skeleton:
@@ -32,7 +32,7 @@ def unified(change: Change, path: str, context: int) -> str:
         lines += [f"@@ {_title(cell)} @@", *_cell_rows(change, cell, context)]
     if not lines:
         return ""
-    return "\n".join([f"--- a/{path}", f"+++ b/{path}", *lines]) + "\n"
+    return "\n".join([f"--- a/{path}", f"+++ b/{other}", *lines]) + "\n"
 
 
 def _title(cell: CellChange) -> str:

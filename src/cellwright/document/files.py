@@ -53,6 +53,11 @@ def read(path: PathLike, *, max_bytes: int = MAX_FILE_BYTES) -> Notebook:
     return _read(name, real, max_bytes)
 
 
+def read_bytes(path: PathLike, *, max_bytes: int = MAX_FILE_BYTES) -> bytes:
+    """The bytes of a file, be it a notebook or not, with the same care."""
+    return load(os.fspath(path), max_bytes)
+
+
 def write(
     notebook: Notebook,
     path: PathLike | None = None,

@@ -58,14 +58,24 @@ def describe_cell_change(cell: CellChange) -> dict[str, Any]:
     }
 
 
-def describe_change(change: Change, path: str) -> dict[str, Any]:
-    """What an edit did: revisions before and after, each cell concerned, and the diff."""
+def describe_change(change: Change, path: str, other: str | None = None) -> dict[str, Any]:
+    """What an edit did: revisions before and after, each cell concerned, and the diff.
+
+    `other` is the path of the notebook that it is compared with, if it is another.
+    """
+    handle = change.after.snapshot.resolver.handle
+    cells = []
+    for cell in change.cells:
+        shape = describe_cell_change(cell)
+        if cell.kind == "inserted" and cell.after:
+            shape["follows"] = handle(cell.after - 1)
+        cells.append(shape)
     return {
         "path": path,
         "before": change.before.snapshot.revision,
         "revision": change.after.snapshot.revision,
-        "cells": [describe_cell_change(cell) for cell in change.cells],
-        "diff": change.diff(path),
+        "cells": cells,
+        "diff": change.diff(path, other),
     }
 
 

@@ -18,7 +18,11 @@ if TYPE_CHECKING:
     from cellwright.document.notebook import Notebook
     from cellwright.document.revision import Snapshot
     from cellwright.journal import Entry, Recording
+    from cellwright.text.selection import Selection
     from cellwright.workspace.workspace import Workspace
+
+
+_ALL = 2**31
 
 
 class Book:
@@ -56,21 +60,19 @@ class Book:
         from cellwright.text.view import render
 
         wanted = parse_selector(selector)
-        notebook = self.load()
         if wanted.raw:
-            found = select_raw(notebook.to_bytes().decode(), wanted, len(notebook.cells))
-        else:
-            found = select(render(notebook), wanted)
-        return {
-            "path": self.name,
-            "revision": notebook.revision,
-            "selector": selector,
-            "total_lines": found.total_lines,
-            "total_cells": found.total_cells,
-            "lines": [line._asdict() for line in found.lines],
-            "outline": [entry.to_json() for entry in found.outline],
-            "text": found.text,
-        }
+            text = self.raw().decode("utf-8", "surrogateescape")
+            found = select_raw(text, wanted)
+            return {"path": self.name, **_describe_selection(selector, found)}
+        notebook = self.load()
+        found = select(render(notebook), wanted)
+        described = _describe_selection(selector, found)
+        return {"path": self.name, "revision": notebook.revision, **described}
+
+    def raw(self) -> bytes:
+        """The file as it is, be it a notebook or not."""
+        self.workspace.require("read", "read a file")
+        return files.read_bytes(self.path, max_bytes=self.workspace.settings.max_file_bytes)
 
     # -- editing ----------------------------------------------------------------------------
 
@@ -154,17 +156,18 @@ class Book:
     def log(self, limit: int | None = None) -> list[dict[str, Any]]:
         """The changes of this notebook, the newest first, also those made without us."""
         self._catch_up()
-        journal = self.workspace.journal
-        entries = journal.log(self.real) if limit is None else journal.log(self.real, limit=limit)
+        entries = self.workspace.journal.log(self.real, limit=_ALL if limit is None else limit)
         return [entry.to_json() for entry in entries]
 
     def blame(self) -> list[dict[str, Any]]:
         """For every cell, the change that last touched its source or type."""
         self._catch_up()
         notebook = self._read()
-        rows = self.workspace.journal.blame(self.real)
+        rows = [row.to_json() for row in self.workspace.journal.blame(self.real)]
+        nobody = {"change": None, "actor": None, "when": None, "label": None}
+        rows += [nobody] * (len(notebook.cells) - len(rows))
         return [
-            {"index": cell.index, "handle": cell.handle, "type": cell.type, **row.to_json()}
+            {"index": cell.index, "handle": cell.handle, "type": cell.type, **row}
             for cell, row in zip(notebook.cells, rows, strict=False)
         ]
 
@@ -174,9 +177,11 @@ class Book:
 
     def diff(self, before: str | None = None, after: str | None = None) -> dict[str, Any]:
         """What changed between two states: change ids, `ID^`, `first`, `now`, or another file."""
-        from cellwright.workspace.history import compare
+        from cellwright.workspace.history import compare, is_file
 
-        return describe_change(compare(self, before, after), self.name)
+        self.workspace.require("read", "compare notebooks")
+        other = after if after is not None and is_file(self, after) else None
+        return describe_change(compare(self, before, after), self.name, other)
 
     # -- inside -----------------------------------------------------------------------------
 
@@ -223,7 +228,7 @@ class Book:
 
         def make_and_announce(notebook: Notebook) -> Change:
             before, is_new = notebook.state, notebook.origin is None
-            if not is_new:
+            if not is_new and not dry_run:  # a dry run does not hold the lock
                 journal.catch_up(self.real, before)
             change = make(notebook)
             if change and not dry_run:
@@ -242,7 +247,8 @@ class Book:
             return change
 
         def saved() -> None:
-            entries.extend(recording.finish() for recording in recordings)
+            now = signature(self.real)
+            entries.extend(recording.finish(now) for recording in recordings)
             recordings.clear()
 
         def failed() -> None:
@@ -250,7 +256,10 @@ class Book:
                 recording.abandon()
             recordings.clear()
 
+        from cellwright.journal.place import signature
+
         settings = self.workspace.settings
+        created = not os.path.lexists(self.path)
         try:
             if dry_run:
                 change = make_and_announce(self._load_or_new(create=create))
@@ -270,7 +279,7 @@ class Book:
         return {
             **describe_change(change, self.name),
             "change": entry.id if entry is not None else None,
-            "changed": bool(change),
+            "changed": bool(change) or created,
             "saved": not dry_run,
             "host": "file",
             "backup": copies[-1] if copies else None,
@@ -305,8 +314,23 @@ class Book:
         return write_backup(self.path, copy)
 
     def _catch_up(self) -> None:
+        from cellwright.journal.place import signature
+
+        before = signature(self.real)
         try:
             notebook = self._read()
         except CellwrightError:
             return  # the history of a file that is gone, or broken, is still there to see
-        self.workspace.journal.catch_up(self.real, notebook.state)
+        if before is not None and before == signature(self.real):
+            self.workspace.journal.catch_up(self.real, notebook.state, before)
+
+
+def _describe_selection(selector: str, found: Selection) -> dict[str, Any]:
+    return {
+        "selector": selector,
+        "total_lines": found.total_lines,
+        "total_cells": found.total_cells,
+        "lines": [line._asdict() for line in found.lines],
+        "outline": [entry.to_json() for entry in found.outline],
+        "text": found.text,
+    }

@@ -7,6 +7,7 @@ import os
 from cellwright.document import files
 from cellwright.document.change import Change
 from cellwright.errors import NothingToUndo
+from cellwright.workspace.paths import resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,8 +41,12 @@ def compare(book: Book, before: str | None, after: str | None) -> Change:
     return Change.between(_state_or_file(book, before), _state_or_file(book, after or "now"))
 
 
+def is_file(book: Book, name: str) -> bool:
+    """Whether a name means another notebook rather than a state of this one."""
+    return name.endswith(".ipynb") and os.path.exists(resolve(name, book.workspace.cwd))  # noqa: PTH110
+
+
 def _state_or_file(book: Book, name: str) -> State:
-    place = os.path.normpath(os.path.join(book.workspace.cwd, name))  # noqa: PTH118
-    if name.endswith(".ipynb") and os.path.exists(place):  # noqa: PTH110
+    if is_file(book, name):
         return book.workspace.open(name).load().state
     return find_state(book, name)

@@ -118,8 +118,9 @@ class Workspace:
             for name in sorted(files):
                 if name.endswith(".ipynb") and not name.startswith("."):
                     path = os.path.join(folder, name)  # noqa: PTH118  # as os.walk has it
-                    status = os.stat(path)  # noqa: PTH116
-                    found.append({"path": os.path.relpath(path, self.cwd), "size": status.st_size})
+                    if os.path.isfile(path):  # noqa: PTH113  # not a link that leads nowhere
+                        size = os.path.getsize(path)  # noqa: PTH202
+                        found.append({"path": os.path.relpath(path, self.cwd), "size": size})
         return found
 
     def require(self, effect: Effect, what: str) -> None:

@@ -6,7 +6,7 @@ import click
 
 from cellwright.cli.changes import report
 from cellwright.cli.options import Call, common
-from cellwright.cli.output import printable
+from cellwright.cli.output import one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("notebook", metavar="NB")
+@click.argument("notebook", metavar="NB", type=click.Path())
 @click.option(
     "--restore", metavar="CHANGE", help="Bring back the state after a change, or `first`."
 )
@@ -40,9 +40,11 @@ def command(call: Call, notebook: str, restore: str | None, *, dry_run: bool) ->
             )
             return
         states = book.backups()
-        call.output.data({"path": notebook, "states": states}, map(_row, states))
-        call.output.warn(book.warnings())
+        warnings = book.warnings()
+        data = {"path": notebook, "states": states, "warnings": warnings}
+        call.output.data(data, map(_row, states))
+        call.output.warn(warnings)
 
 
 def _row(state: dict[str, Any]) -> str:
-    return f"{state['id']:10} {state['when'][:19]}  {state['kind']:8} {printable(state['label'])}\n"
+    return f"{state['id']:10} {state['when'][:19]}  {state['kind']:8} {one_line(state['label'])}\n"

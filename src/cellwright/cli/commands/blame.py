@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from cellwright.cli.options import Call, common
-from cellwright.cli.output import printable
+from cellwright.cli.output import one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,20 +13,25 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("notebook", metavar="NB")
+@click.argument("notebook", metavar="NB", type=click.Path())
 @common
 def command(call: Call, notebook: str) -> None:
-    """Tell which change last touched the source or type of each cell."""
+    """Tell which change last touched the source or type of each cell.
+
+    \b
+    cellwright blame nb.ipynb
+    """
     with call.workspace() as workspace:
         book = workspace.open(notebook)
         rows = book.blame()
-        call.output.data({"path": notebook, "cells": rows}, map(_row, rows))
-        call.output.warn(book.warnings())
+        warnings = book.warnings()
+        call.output.data({"path": notebook, "cells": rows, "warnings": warnings}, map(_row, rows))
+        call.output.warn(warnings)
 
 
 def _row(row: dict[str, Any]) -> str:
     who = "before our first change"
     if row["change"] is not None:
-        label = f"  {printable(row['label'])}" if row["label"] else ""
-        who = f"{row['change']}  {row['when'][:19]}  {printable(row['actor'])}{label}"
-    return f"{row['index']:4}  {printable(row['handle']):12} {row['type']:8}  {who}\n"
+        label = f"  {one_line(row['label'])}" if row["label"] else ""
+        who = f"{row['change']}  {row['when'][:19]}  {one_line(row['actor'])}{label}"
+    return f"{row['index']:4}  {one_line(row['handle']):12} {row['type']:8}  {who}\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from cellwright.cli.options import Call, common
+from cellwright.cli.output import one_line
 
 
 @click.command()
@@ -38,7 +39,7 @@ def command(call: Call, names: tuple[str, ...], *, origin: bool) -> None:
         for name, value in chosen.items()
     }
     rows = [
-        f"{name} = {item['value']}" + (f"  ({item['origin']})\n" if origin else "\n")
+        f"{name} = {item['value']}" + (f"  ({one_line(str(item['origin']))})\n" if origin else "\n")
         for name, item in data.items()
     ]
     call.output.data(data, rows)

@@ -9,7 +9,7 @@ from cellwright.cli.options import Call, common
 
 
 @click.command()
-@click.argument("notebook", metavar="NB")
+@click.argument("notebook", metavar="NB", type=click.Path())
 @click.argument("before", metavar="[A", required=False)
 @click.argument("after", metavar="[B]]", required=False)
 @common
@@ -32,5 +32,8 @@ def command(call: Call, notebook: str, before: str | None, after: str | None) ->
             answer = book.diff("now", before)
         else:
             answer = book.diff(before, after)
-        call.output.data(answer, colored_diff(answer["diff"]))
-        call.output.warn(book.warnings())
+        warnings = book.warnings()
+        call.output.data(
+            {**answer, "warnings": warnings}, colored_diff(answer["diff"]), styled=True
+        )
+        call.output.warn(warnings)

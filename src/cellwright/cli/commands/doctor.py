@@ -9,6 +9,7 @@ import sys
 import click
 
 from cellwright.cli.options import Call, common
+from cellwright.cli.output import one_line
 from cellwright.errors import CellwrightError
 
 TYPE_CHECKING = False
@@ -20,7 +21,11 @@ if TYPE_CHECKING:
 @click.command()
 @common
 def command(call: Call) -> int:
-    """Report versions, folders and the state of the journal; exit 1 if something is wrong."""
+    """Report versions, folders and the state of the journal; exit 1 if something is wrong.
+
+    \b
+    cellwright doctor --json
+    """
     report = {
         "cellwright": _version("cellwright"),
         "python": f"{platform.python_version()} at {sys.executable}",
@@ -39,7 +44,7 @@ def command(call: Call) -> int:
         shown = (
             ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else value
         )
-        rows.append(f"{name:18} {shown}\n")
+        rows.append(f"{name:18} {one_line(str(shown))}\n")
     call.output.data({**report, "problems": bad}, rows)
     return 1 if bad else 0
 

@@ -20,7 +20,7 @@ TYPES = click.Choice(["code", "markdown", "raw"])
 
 
 @click.group()
-@click.argument("notebook", metavar="NB")
+@click.argument("notebook", metavar="NB", type=click.Path())
 @click.pass_context
 def command(context: click.Context, notebook: str) -> None:
     """Change cells of a notebook; a cell is named by id, `cell-N` or index.
@@ -32,6 +32,30 @@ def command(context: click.Context, notebook: str) -> None:
     cellwright edit nb.ipynb apply edits.json --base 1f0a33c2d4e5
     """
     context.obj = notebook
+
+
+class EditCommand(click.Command):
+    """A command among whose arguments `-1` is a cell, counted from the end, not an option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse, with negative numbers out of click's sight."""
+        left = super().parse_args(ctx, [_HIDE + a if _negative(a) else a for a in args])
+        for name, value in ctx.params.items():
+            ctx.params[name] = _shown(value)
+        return left
+
+
+_HIDE = "\0"
+
+
+def _negative(word: str) -> bool:
+    return word.startswith("-") and word[1:].isdigit()
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_shown, value))
+    return value.removeprefix(_HIDE) if isinstance(value, str) else value
 
 
 def editing(function: Callable[..., dict[str, Any] | list[Any]]) -> click.Command:
@@ -62,7 +86,10 @@ def editing(function: Callable[..., dict[str, Any] | list[Any]]) -> click.Comman
         made = function(*args, **kwargs)
         edits = made if isinstance(made, list) else [made]
         if expect is not None:
-            edits = [{**edit, "expect": expect} for edit in edits]
+            edits = [
+                {**edit, "expect": expect} if isinstance(edit, dict) else edit for edit in edits
+            ]
+        op = edits[0].get("op", "") if isinstance(edits[0], dict) else ""
         with call.workspace() as workspace:
             answer = workspace.open(notebook).edit(
                 edits,
@@ -70,13 +97,11 @@ def editing(function: Callable[..., dict[str, Any] | list[Any]]) -> click.Comman
                 backup=backup,
                 dry_run=dry_run,
                 create=create,
-                label=label or edits[0].get("op", ""),
+                label=label or str(op),
             )
-            if edits[0].get("op") == "insert" and "after" in edits[0]:
-                answer["after_cell"] = str(edits[0]["after"])
             report(call.output, answer, show_diff=dry_run or show_diff)
 
-    return click.command()(run)
+    return click.command(cls=EditCommand)(run)
 
 
 def _source(source: str | None) -> str:
@@ -107,7 +132,11 @@ def _given(**fields: Any) -> dict[str, Any]:
 def replace(
     cell: str, source: str | None, cell_type: str | None, *, clear_outputs: bool
 ) -> dict[str, Any]:
-    """Give CELL another source: SOURCE, or what stdin holds."""
+    """Give CELL another source: SOURCE, or what stdin holds.
+
+    \b
+    cellwright edit nb.ipynb replace ab12 'x = 2'
+    """
     outputs = "clear" if clear_outputs else None
     return _given(op="replace", cell=cell, source=_source(source), type=cell_type, outputs=outputs)
 
@@ -118,7 +147,11 @@ def replace(
 @click.argument("new")
 @click.option("--count", type=int, help="How often OLD must occur; once by default.")
 def replace_text(cell: str, old: str, new: str, count: int | None) -> dict[str, Any]:
-    """Replace the text OLD in CELL by NEW."""
+    """Replace the text OLD in CELL by NEW.
+
+    \b
+    cellwright edit nb.ipynb replace-text ab12 foo bar
+    """
     return _given(op="replace_text", cell=cell, old=old, new=new, count=count)
 
 
@@ -135,7 +168,11 @@ def insert(
     before: str | None,
     at: int | None,
 ) -> dict[str, Any]:
-    """Add a cell: SOURCE, or what stdin holds; at the end unless told where."""
+    """Add a cell: SOURCE, or what stdin holds; at the end unless told where.
+
+    \b
+    cellwright edit nb.ipynb insert --after ab12 'print(x)'
+    """
     return _given(
         op="insert",
         source=_source(source),
@@ -150,7 +187,11 @@ def insert(
 @editing
 @click.argument("cell", metavar="CELL")
 def delete(cell: str) -> dict[str, Any]:
-    """Remove CELL."""
+    """Remove CELL.
+
+    \b
+    cellwright edit nb.ipynb delete -1
+    """
     return {"op": "delete", "cell": cell}
 
 
@@ -158,7 +199,11 @@ def delete(cell: str) -> dict[str, Any]:
 @click.argument("cell", metavar="CELL")
 @places
 def move(cell: str, after: str | None, before: str | None, at: int | None) -> dict[str, Any]:
-    """Put CELL somewhere else."""
+    """Put CELL somewhere else.
+
+    \b
+    cellwright edit nb.ipynb move ab12 --at 0
+    """
     return _given(op="move", cell=cell, after=after, before=before, at=at)
 
 
@@ -166,14 +211,22 @@ def move(cell: str, after: str | None, before: str | None, at: int | None) -> di
 @click.argument("cell", metavar="CELL")
 @click.argument("line", type=int)
 def split(cell: str, line: int) -> dict[str, Any]:
-    """Divide CELL: its first LINE lines stay, the rest becomes a new cell."""
+    """Divide CELL: its first LINE lines stay, the rest becomes a new cell.
+
+    \b
+    cellwright edit nb.ipynb split ab12 3
+    """
     return {"op": "split", "cell": cell, "line": line}
 
 
 @editing
 @click.argument("cells", metavar="CELL…", nargs=-1, required=True)
 def merge(cells: tuple[str, ...]) -> dict[str, Any]:
-    """Join neighbouring cells into the first."""
+    """Join neighbouring cells into the first.
+
+    \b
+    cellwright edit nb.ipynb merge 2 3
+    """
     return {"op": "merge", "cells": list(cells)}
 
 
@@ -181,7 +234,11 @@ def merge(cells: tuple[str, ...]) -> dict[str, Any]:
 @click.argument("cell", metavar="CELL")
 @click.argument("cell_type", metavar="TYPE", type=TYPES)
 def set_type(cell: str, cell_type: str) -> dict[str, Any]:
-    """Make CELL code, markdown or raw."""
+    """Make CELL code, markdown or raw.
+
+    \b
+    cellwright edit nb.ipynb set-type 0 markdown
+    """
     return {"op": "set_type", "cell": cell, "type": cell_type}
 
 
@@ -190,7 +247,11 @@ def set_type(cell: str, cell_type: str) -> dict[str, Any]:
 @click.option("--cell", metavar="CELL", help="Of this cell; the notebook's without it.")
 @click.option("--replace", "replaces", is_flag=True, help="Replace instead of merging.")
 def set_metadata(metadata: str, cell: str | None, *, replaces: bool) -> dict[str, Any]:
-    """Merge JSON into the metadata; null removes a key."""
+    """Merge JSON into the metadata; null removes a key.
+
+    \b
+    cellwright edit nb.ipynb set-metadata '{"tags": ["a"]}' --cell 2
+    """
     return _given(
         op="set_metadata", cell=cell, metadata=_json(metadata), merge=False if replaces else None
     )
@@ -199,14 +260,22 @@ def set_metadata(metadata: str, cell: str | None, *, replaces: bool) -> dict[str
 @editing
 @click.argument("cells", metavar="[CELL…]", nargs=-1)
 def clear_outputs(cells: tuple[str, ...]) -> dict[str, Any]:
-    """Drop the outputs of some cells, or of all."""
+    """Drop the outputs of some cells, or of all.
+
+    \b
+    cellwright edit nb.ipynb clear-outputs
+    """
     return _given(op="clear_outputs", cells=list(cells) or None)
 
 
 @editing
 @click.argument("edits", metavar="EDITS.json", required=False)
 def apply(edits: str | None) -> list[Any]:
-    """Apply a list of edits in JSON, all or nothing; stdin if no file is given."""
+    """Apply a list of edits in JSON, all or nothing; stdin if no file is given.
+
+    \b
+    cellwright edit nb.ipynb apply edits.json
+    """
     value = _json(read_input(edits))
     value = value if isinstance(value, list) else [value]
     if not value:

@@ -9,7 +9,7 @@ import click
 
 from cellwright.cli import git
 from cellwright.cli.options import Call, common
-from cellwright.cli.output import write
+from cellwright.cli.output import one_line, write
 from cellwright.errors import CellwrightError
 
 TYPE_CHECKING = False
@@ -31,20 +31,30 @@ def command() -> None:
 @click.option("--global", "everywhere", is_flag=True, help="For all repositories of this user.")
 @common
 def install(call: Call, *, everywhere: bool) -> None:
-    """Set up the diff driver and the merge driver."""
+    """Set up the diff driver and the merge driver.
+
+    \b
+    cellwright git install
+    """
     place = _do(git.install, everywhere=everywhere)
     call.output.data({"installed": True, "attributes": place}, "")
-    call.output.say(f"✓ Drivers installed\n  Attributes: {place}", color="green")
+    call.output.say("✓ Drivers installed", color="green")
+    call.output.say(f"  Attributes: {one_line(place)}")
 
 
 @command.command()
 @click.option("--global", "everywhere", is_flag=True, help="For all repositories of this user.")
 @common
 def uninstall(call: Call, *, everywhere: bool) -> None:
-    """Take the drivers away again."""
+    """Take the drivers away again.
+
+    \b
+    cellwright git uninstall
+    """
     place = _do(git.uninstall, everywhere=everywhere)
     call.output.data({"installed": False, "attributes": place}, "")
-    call.output.say(f"✓ Drivers removed\n  Attributes: {place}", color="green")
+    call.output.say("✓ Drivers removed", color="green")
+    call.output.say(f"  Attributes: {one_line(place)}")
 
 
 def _do(action, *, everywhere: bool) -> str:  # type: ignore[no-untyped-def]  # noqa: ANN001

@@ -5,10 +5,11 @@ from __future__ import annotations
 import click
 
 from cellwright.cli.options import Call, common
+from cellwright.cli.output import one_line
 
 
 @click.command()
-@click.argument("notebook", metavar="NB")
+@click.argument("notebook", metavar="NB", type=click.Path())
 @click.option("--kernel", metavar="NAME", help="The kernel it is for, such as python3.")
 @common
 def command(call: Call, notebook: str, kernel: str | None) -> None:
@@ -21,4 +22,5 @@ def command(call: Call, notebook: str, kernel: str | None) -> None:
         answer = workspace.create(notebook, kernel=kernel)
         call.output.warn(answer["warnings"])
         call.output.data(answer, "")
-        call.output.say(f"✓ Notebook created\n  Notebook: {notebook}", color="green")
+        call.output.say("✓ Notebook created", color="green")
+        call.output.say(f"  Notebook: {one_line(notebook)}")

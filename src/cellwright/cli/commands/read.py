@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 
 import click
 
 from cellwright.cli.options import Call, common
-from cellwright.cli.output import printable
+from cellwright.cli.output import one_line, write_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,13 +22,13 @@ def outline(data: dict[str, Any]) -> str:
         lines = f"{entry['first']}-{entry['last']}"
         name = "#" * entry["level"] if entry["kind"] == "heading" else f"  {entry['type']}"
         mark = " *" if entry["has_outputs"] and entry["kind"] == "cell" else ""
-        title = f"{printable(entry['title'])[:80]}"
-        rows.append(f"{lines:>12}  {printable(entry['handle']):12}  {name} {title}{mark}\n")
+        title = f"{one_line(entry['title'])[:80]}"
+        rows.append(f"{lines:>12}  {one_line(entry['handle']):12}  {name} {title}{mark}\n")
     return "".join(rows)
 
 
 @click.command()
-@click.argument("notebook", metavar="NB[:SELECTOR]")
+@click.argument("notebook", metavar="NB[:SELECTOR]", type=click.Path())
 @common
 def command(call: Call, notebook: str) -> None:
     """Print a notebook as text: a marker line for each cell, then its source.
@@ -48,6 +49,9 @@ def command(call: Call, notebook: str) -> None:
     path, selector = split_path(notebook, os.path.exists)
     with call.workspace() as workspace:
         book = workspace.open(path)
+        if selector == "raw" and not call.output.as_json and not sys.stdout.isatty():
+            write_bytes(book.raw())
+            return
         if selector is None:
             data = book.read()
             text = terminated(data["text"]) if data["cells"] else ""
@@ -55,5 +59,6 @@ def command(call: Call, notebook: str) -> None:
             data = book.select(selector)
             text = outline(data) if data["outline"] else terminated(data["text"])
             call.output.say(f"{data['total_lines']} lines, {data['total_cells']} cells in all")
-        call.output.data(data, text)
-        call.output.warn(book.warnings())
+        warnings = book.warnings()
+        call.output.data({**data, "warnings": warnings}, text)
+        call.output.warn(warnings)

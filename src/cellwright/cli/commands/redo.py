@@ -9,7 +9,7 @@ from cellwright.cli.options import Call, common
 
 
 @click.command()
-@click.argument("notebook", metavar="NB")
+@click.argument("notebook", metavar="NB", type=click.Path())
 @click.argument("change", required=False)
 @click.option("--dry-run", is_flag=True, help="Change nothing, show the diff.")
 @common

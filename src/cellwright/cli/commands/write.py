@@ -10,7 +10,7 @@ from cellwright.cli.output import read_input
 
 
 @click.command()
-@click.argument("notebook", metavar="NB")
+@click.argument("notebook", metavar="NB", type=click.Path())
 @click.option("--from", "source", metavar="FILE", help="Read the text from here; - is stdin.")
 @click.option("--base", metavar="REVISION", help="The revision that the text was made from.")
 @click.option("--backup", is_flag=True, help="Also write a copy of the file as it was.")

@@ -1,0 +1,114 @@
+"""`cellwright show NB…`."""
+
+from __future__ import annotations
+
+import click
+
+from cellwright.cli.options import Call, common
+from cellwright.cli.output import exit_code
+from cellwright.errors import CellwrightError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from cellwright.document.notebook import Notebook
+
+IMAGES = ("auto", "kitty", "iterm", "sixel", "blocks", "none")
+
+
+@click.command()
+@click.argument("notebooks", metavar="NB...", nargs=-1, required=True)
+@click.option("--cells", metavar="CELL", multiple=True, help="Only these, by id, cell-N or index.")
+@click.option("--width", type=click.IntRange(min=20), metavar="N", help="Columns to use.")
+@click.option("--expanded", is_flag=True, help="Show long sources and outputs whole.")
+@click.option("--no-outputs", is_flag=True, help="Show sources alone.")
+@click.option(
+    "--images",
+    type=click.Choice(IMAGES),
+    default="auto",
+    help="How to draw pictures; auto, the default, goes by the terminal.",
+)
+@click.option("--pager/--no-pager", default=False, help="Page through it; off by default.")
+@common
+def command(
+    call: Call,
+    *,
+    notebooks: tuple[str, ...],
+    cells: tuple[str, ...],
+    width: int | None,
+    expanded: bool,
+    no_outputs: bool,
+    images: str,
+    pager: bool,
+) -> int:
+    """Show notebooks with their outputs: text, tables, trees, tracebacks and pictures.
+
+    Long sources and outputs are cut, and say by how much. Nothing in a notebook can drive the
+    terminal.
+
+    \b
+    cellwright show analysis.ipynb
+    cellwright show analysis.ipynb --cells 3,ab12cd34 --expanded
+    cellwright show *.ipynb --no-outputs --pager
+    """
+    if call.output.as_json:
+        return _answer(call, notebooks, cells, expanded=expanded, outputs=not no_outputs)
+    from cellwright.cli.render.notebook import render_notebook
+    from cellwright.cli.render.screen import open_screen
+
+    code = 0
+    with (
+        call.workspace() as workspace,
+        open_screen(
+            width=width, expanded=expanded, outputs=not no_outputs, images=images, pager=pager
+        ) as (screen, view),
+    ):
+        for number, path in enumerate(notebooks):
+            try:
+                book = workspace.open(path)
+                notebook = book.load()
+                indexes = chosen(notebook, cells) if cells else None
+            except CellwrightError as error:
+                if len(notebooks) == 1:
+                    raise
+                call.output.fail(error)  # and go on: the others are asked for as well
+                code = code or exit_code(error)
+                continue
+            if number:
+                screen.line(2)
+            for part in render_notebook(notebook, path, view, indexes):
+                screen.show(part)
+            call.output.warn(book.warnings())
+    return code
+
+
+def chosen(notebook: Notebook, refs: Sequence[str]) -> list[int]:
+    """The indexes of the cells named, in the order they were asked for, each once."""
+    return list(dict.fromkeys(notebook.cell(ref).index for ref in _single(notebook, refs)))
+
+
+def _single(notebook: Notebook, refs: Sequence[str]) -> Iterator[str]:
+    """References one by one: a comma separates them, unless it is part of an id."""
+    ids = set(notebook.snapshot().resolver.ids)
+    for ref in refs:
+        yield from [ref] if ref in ids else ref.split(",")
+
+
+def _answer(
+    call: Call, paths: Sequence[str], cells: Sequence[str], *, expanded: bool, outputs: bool
+) -> int:
+    """Answer with JSON: the notebook, or a list of several."""
+    from cellwright.cli.render.describe import describe_shown
+
+    found: list[dict[str, Any]] = []
+    with call.workspace() as workspace:
+        for path in paths:
+            notebook = workspace.open(path).load()
+            indexes = chosen(notebook, cells) if cells else range(len(notebook.cells))
+            found.append(
+                describe_shown(notebook, path, indexes, expanded=expanded, outputs=outputs)
+            )
+    call.output.data(found[0] if len(found) == 1 else {"notebooks": found}, "")
+    return 0
