@@ -8,7 +8,6 @@ import click
 
 from cellwright.cli.options import common_options_last
 from cellwright.cli.output import (
-    INTERNAL,
     USAGE,
     Output,
     Unexpected,
@@ -116,8 +115,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Output.of_words(words).fail(error)
         return exit_code(error)
     except Exception as error:  # noqa: BLE001  # a bug of ours; nobody needs our stack for that
-        Output.of_words(words).fail(Unexpected(error))
-        return INTERNAL
+        unexpected = Unexpected(error)
+        Output.of_words(words).fail(unexpected)
+        return exit_code(unexpected)
     return result if isinstance(result, int) else 0
 
 

@@ -39,7 +39,7 @@ def exit_code(error: CellwrightError) -> int:
         return TIMEOUT
     if isinstance(error, ConfigError):
         return USAGE
-    return BAD_NOTEBOOK
+    return INTERNAL if error.code == CellwrightError.code else BAD_NOTEBOOK
 
 
 class Unexpected(CellwrightError):

@@ -63,7 +63,8 @@ class Book:
         if wanted.raw:
             text = self.raw().decode("utf-8", "surrogateescape")
             found = select_raw(text, wanted)
-            return {"path": self.name, **_describe_selection(selector, found)}
+            described = _describe_selection(selector, found)
+            return {"path": self.name, **described, "total_cells": None}  # it may be no notebook
         notebook = self.load()
         found = select(render(notebook), wanted)
         described = _describe_selection(selector, found)
@@ -164,7 +165,7 @@ class Book:
         self._catch_up()
         notebook = self._read()
         rows = [row.to_json() for row in self.workspace.journal.blame(self.real)]
-        nobody = {"change": None, "actor": None, "when": None, "label": None}
+        nobody = {"change": None, "kind": None, "actor": None, "when": None, "label": None}
         rows += [nobody] * (len(notebook.cells) - len(rows))
         return [
             {"index": cell.index, "handle": cell.handle, "type": cell.type, **row}

@@ -58,7 +58,9 @@ def command(call: Call, notebook: str) -> None:
         else:
             data = book.select(selector)
             text = outline(data) if data["outline"] else terminated(data["text"])
-            call.output.say(f"{data['total_lines']} lines, {data['total_cells']} cells in all")
+            cells = data["total_cells"]
+            count = "" if cells is None else f", {cells} cells"
+            call.output.say(f"{data['total_lines']} lines{count} in all")
         warnings = book.warnings()
         call.output.data({**data, "warnings": warnings}, text)
         call.output.warn(warnings)
