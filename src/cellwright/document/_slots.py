@@ -43,11 +43,11 @@ class Slot:
 
     __slots__ = ("_facts", "_hash", "buffer", "end", "start")
 
-    def __init__(self, buffer: bytes, start: int, end: int) -> None:
+    def __init__(self, buffer: bytes, start: int, end: int, facts: Facts | None = None) -> None:
         self.buffer = buffer
         self.start = start
         self.end = end
-        self._facts: Facts | None = None
+        self._facts = facts
         self._hash: str | None = None
 
     @classmethod
@@ -212,7 +212,7 @@ class FileSlots(Sequence[Slot]):
             index += len(self.starts)
         slot = self._replaced.get(index) or self._cache.slots.get(index)
         if slot is None:
-            slot = Slot(self.buffer, self.starts[index], self.ends[index])
+            slot = Slot(self.buffer, self.starts[index], self.ends[index], self._cache.known(index))
             self._cache.slots[index] = slot
         return slot
 
@@ -238,6 +238,16 @@ class _Cache:
             except (ValueError, RecursionError):
                 pass  # some cell is not a valid one
         return self._facts
+
+    def known(self, index: int) -> Facts | None:
+        """The facts of one cell, if those of all have been decoded already."""
+        if self._facts is None:
+            return None
+        found = self._facts[index]
+        if found.cell_type not in CELL_TYPES:
+            return None
+        source = found.source if isinstance(found.source, str) else "".join(found.source)
+        return Facts(found.id, found.cell_type, source, None)
 
 
 def survey(slots: Sequence[Slot]) -> tuple[list[str | None], list[str]]:

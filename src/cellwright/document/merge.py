@@ -199,9 +199,8 @@ class _Merging:
         for k in range(len(self.other.layout.slots)):
             i = self.from_other.get(k)
             if i is None:
-                if self._is_here_too(k):
-                    continue
-                item = ("other", k)
+                here = self._added_here(k)
+                item = ("other", k) if here is None else ("current", here)
             elif i in self.to_current and self.to_current[i] not in self.deleted:
                 item = ("current", self.to_current[i])
             else:
@@ -227,17 +226,17 @@ class _Merging:
         moved -= set(here) - longest_increasing(here)
         return {self.to_current[i] for i in moved if i in self.to_current}
 
-    def _is_here_too(self, k: int) -> bool:
-        """Whether a cell that the other side added was added here as well."""
+    def _added_here(self, k: int) -> int | None:
+        """The cell that this side added as the other did; None if only the other has it."""
         id_, hash_ = self.other.snapshot.ids[k], self.other.snapshot.hashes[k]
         if id_ is None:
             # One cell here stands for one cell of the other side, not for two.
             same = self.added_here.get((self._base_before(k), hash_), [])
-            return bool(same) and same.pop() >= 0
+            return same.pop(0) if same else None
         j = self.added_ids.pop(id_, None)
         if j is not None and self.current.snapshot.hashes[j] != hash_:
             self._disagree(None, j, self.other.layout.slots[k], "added on both sides", None)
-        return j is not None
+        return j
 
     def _survey_added(self) -> None:
         """Note the cells that this side added, by id or by place and content."""

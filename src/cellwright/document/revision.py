@@ -5,7 +5,8 @@ from __future__ import annotations
 from array import array
 from hashlib import blake2b
 
-from cellwright.document._slots import hash_text, survey
+from cellwright.document._slots import hash_text as hash_text
+from cellwright.document._slots import survey
 from cellwright.document.refs import Resolver
 
 TYPE_CHECKING = False

@@ -6,9 +6,9 @@ changed. The rules are those of `cellwright.document.merge`, with the text as th
 
 from __future__ import annotations
 
-from cellwright.document._slots import hash_text
 from cellwright.document.align import align
 from cellwright.document.change import longest_increasing
+from cellwright.document.revision import hash_text
 from cellwright.errors import CellConflict, Conflict
 from cellwright.text.combine import numbered
 

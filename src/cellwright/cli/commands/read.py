@@ -57,7 +57,8 @@ def command(call: Call, notebook: str) -> None:
             text = terminated(data["text"]) if data["cells"] else ""
         else:
             data = book.select(selector)
-            text = outline(data) if data["outline"] else terminated(data["text"])
+            lines = [line["text"] + "\n" for line in data["lines"] if not line["context"]]
+            text = outline(data) if data["outline"] else "".join(lines)
             cells = data["total_cells"]
             count = "" if cells is None else f", {cells} cells"
             call.output.say(f"{data['total_lines']} lines{count} in all")

@@ -27,6 +27,7 @@ def command(
 ) -> None:
     """Make a notebook say what an edited text says; a missing one is created.
 
+    The text is the whole notebook: a cell that it leaves out is deleted.
     Cells that the text did not change keep every byte. With --base, what others changed since
     is merged, and a cell that both changed is a conflict.
 
