@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.behaviour.promise import NotYet, row
+from tests.behaviour.promise import Done, NotYet, row
 
 # fmt: off
 ROWS = (
@@ -23,12 +23,12 @@ ROWS = (
     row("D-113", "§1", "Requirements are pinned by hash and name no index", NotYet("house")),
 
     # The text view
-    row("D-114", "§5", "With a base revision, N in a marker is the cell's index in that revision", NotYet("text view")),
-    row("D-115", "§5", "Rendering and then parsing is the identity for every notebook of the corpus", NotYet("text view")),
+    row("D-114", "§5", "With a base revision, N in a marker is the cell's index in that revision", Done("tests/unit/text/test_merging.py::test_numbers_mean_the_cells_of_the_base")),
+    row("D-115", "§5", "Rendering and then parsing is the identity for every notebook of the corpus", Done("tests/property/test_text_corpus.py::test_rendering_and_parsing_is_the_identity_for_every_real_notebook")),
     row("D-116", "§5", "read prints one terminator after the last cell and write strips one", NotYet("text view")),
-    row("D-117", "§5", "Selectors: :raw, :N, :N-, :A-B, :A+C, several ranges, and a range with :raw", NotYet("text view")),
-    row("D-118", "§5", "Selectors of our own: :cell=ID, :section=Heading and :outline", NotYet("text view")),
-    row("D-119", "§5", "Errors of the text view carry the line, counted from 1", NotYet("text view")),
+    row("D-117", "§5", "Selectors: :raw, :N, :N-, :A-B, :A+C, several ranges, and a range with :raw", Done("tests/unit/text/test_selection.py::test_every_form_of_range_selects_its_lines")),
+    row("D-118", "§5", "Selectors of our own: :cell=ID, :section=Heading and :outline", Done("tests/unit/text/test_selection.py::test_a_cell_a_section_and_the_outline_can_be_selected")),
+    row("D-119", "§5", "Errors of the text view carry the line, counted from 1", Done("tests/unit/text/test_parsing.py::test_text_before_the_first_marker_is_refused_with_its_line")),
 
     # History
     row("D-120", "§4", "The journal keeps every change, who made it, and every revision that a read gave out", NotYet("history and command line")),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.behaviour.promise import NotYet, row
+from tests.behaviour.promise import Done, NotYet, row
 
 # fmt: off
 ROWS = (
@@ -10,23 +10,23 @@ ROWS = (
     row("S1-001", "5", "The notebook tool edits files and never starts or talks to a kernel", NotYet("tools and MCP")),
     row("S1-002", "19", "Its actions are edit, insert and delete", NotYet("history and command line")),
     row("S1-003", "20", "Its path is relative to the session's working directory", NotYet("tools and MCP")),
-    row("S1-004", "21", "A notebook must have a cells array", NotYet("document")),
+    row("S1-004", "21", "A notebook must have a cells array", Done("tests/behaviour/test_documents.py::test_cells_that_are_missing_or_no_array_are_an_error")),
     row("S1-005", "21", "The cell index must be within bounds", NotYet("history and command line")),
-    row("S1-006", "22", "A notebook is written as whole JSON with indent 1; one that exists keeps its own style", NotYet("document")),
+    row("S1-006", "22", "A notebook is written as whole JSON with indent 1; one that exists keeps its own style", Done("tests/behaviour/test_documents.py::test_an_existing_notebook_keeps_its_own_style_and_a_new_one_has_an_indent_of_one")),
     row("S1-007", "23", "The tool answers with a summary in words", NotYet("tools and MCP")),
     row("S1-008", "23", "The tool's details are action, cellIndex, cellType, totalCells and cellSource", NotYet("tools and MCP")),
     row("S1-009", "25-31", "The tool has no gateway, session, execution, chunks or rich capture", NotYet("tools and MCP")),
     row("S1-010", "35", "The python tool runs cells in sequence with lasting state and rich displays", NotYet("kernels")),
-    row("S1-011", "43-46", "Content is split into lines that keep their newline; the last line gets none", NotYet("document")),
+    row("S1-011", "43-46", "Content is split into lines that keep their newline; the last line gets none", Done("tests/behaviour/test_documents.py::test_a_source_is_split_into_lines_that_keep_their_newline")),
     row("S1-012", "53-54", "edit replaces the source and keeps the type", NotYet("history and command line")),
     row("S1-013", "56", "insert takes an index from 0 to the number of cells", NotYet("history and command line")),
     row("S1-014", "57", "insert makes a code cell unless told otherwise", NotYet("history and command line")),
-    row("S1-015", "58", "A new code cell has execution_count null and outputs []", NotYet("document")),
-    row("S1-016", "59", "A new markdown cell has metadata and source only, and an id where the format has ids", NotYet("document")),
+    row("S1-015", "58", "A new code cell has execution_count null and outputs []", Done("tests/behaviour/test_documents.py::test_a_new_code_cell_has_the_fields_of_code")),
+    row("S1-016", "59", "A new markdown cell has metadata and source only, and an id where the format has ids", Done("tests/behaviour/test_documents.py::test_a_new_text_cell_has_metadata_and_source_only_and_an_id")),
     row("S1-017", "61-62", "delete removes the cell and gives its source back in the details", NotYet("history and command line")),
-    row("S1-018", "68", "A missing notebook is an error", NotYet("document")),
-    row("S1-019", "69", "Invalid JSON is an error", NotYet("document")),
-    row("S1-020", "70", "Cells that are missing or no array are an error", NotYet("document")),
+    row("S1-018", "68", "A missing notebook is an error", Done("tests/behaviour/test_documents.py::test_a_missing_notebook_is_an_error")),
+    row("S1-019", "69", "Invalid JSON is an error", Done("tests/behaviour/test_documents.py::test_invalid_json_is_an_error")),
+    row("S1-020", "70", "Cells that are missing or no array are an error", Done("tests/behaviour/test_documents.py::test_cells_that_are_missing_or_no_array_are_an_error")),
     row("S1-021", "71", "An index out of range is an error, with one more place allowed for insert", NotYet("history and command line")),
     row("S1-022", "72", "edit and insert without content are an error", NotYet("history and command line")),
     row("S1-023", "74", "Errors come as text beginning with Error: and naming the notebook", NotYet("tools and MCP")),

@@ -2,44 +2,44 @@
 
 from __future__ import annotations
 
-from tests.behaviour.promise import NotYet, row
+from tests.behaviour.promise import Done, NotYet, row
 
 # fmt: off
 ROWS = (
     # The text
-    row("S3-001", "7", "Notebooks are converted and edited as text with no kernel involved", NotYet("text view")),
+    row("S3-001", "7", "Notebooks are converted and edited as text with no kernel involved", Done("tests/unit/text/test_combine.py::test_text_is_read_and_written_with_no_kernel_and_no_event_loop")),
     row("S3-002", "15", "read treats an .ipynb as a notebook unless the selector is :raw", NotYet("text view")),
     row("S3-003", "15", "read treats any other file as a plain file", NotYet("tools and MCP")),
-    row("S3-004", "17-19", "The markers are # %% [code] cell:N, # %% [markdown] cell:N and # %% [raw] cell:N", NotYet("text view")),
-    row("S3-005", "20", "Line selectors count the lines of that text", NotYet("text view")),
-    row("S3-006", "20", "A selector may name several ranges", NotYet("text view")),
-    row("S3-007", "21", "Edited text is turned back into the notebook", NotYet("text view")),
-    row("S3-008", "22", "A cell that a marker refers to by N keeps its metadata", NotYet("text view")),
-    row("S3-009", "22", "A new cell has empty metadata", NotYet("text view")),
-    row("S3-010", "23", "Text for a missing notebook starts from an empty one of nbformat 4.5", NotYet("text view")),
-    row("S3-011", "25-31", "The text view has no session, execution, chunks or artifacts", NotYet("text view")),
+    row("S3-004", "17-19", "The markers are # %% [code] cell:N, # %% [markdown] cell:N and # %% [raw] cell:N", Done("tests/unit/text/test_view.py::test_every_cell_begins_with_a_marker_that_tells_its_type_and_index")),
+    row("S3-005", "20", "Line selectors count the lines of that text", Done("tests/unit/text/test_selection.py::test_lines_are_counted_on_the_text_and_not_on_the_file")),
+    row("S3-006", "20", "A selector may name several ranges", Done("tests/unit/text/test_selection.py::test_several_ranges_are_shown_exactly_and_in_order")),
+    row("S3-007", "21", "Edited text is turned back into the notebook", Done("tests/property/test_text.py::test_edited_text_makes_exactly_the_notebook_it_describes")),
+    row("S3-008", "22", "A cell that a marker refers to by N keeps its metadata", Done("tests/unit/text/test_combine.py::test_metadata_stays_with_the_cell_that_a_marker_refers_to")),
+    row("S3-009", "22", "A new cell has empty metadata", Done("tests/unit/text/test_combine.py::test_any_other_marker_makes_a_new_cell_with_empty_metadata")),
+    row("S3-010", "23", "Text for a missing notebook starts from an empty one of nbformat 4.5", Done("tests/unit/text/test_combine.py::test_without_a_notebook_the_text_starts_from_an_empty_one_of_4_5")),
+    row("S3-011", "25-31", "The text view has no session, execution, chunks or artifacts", Done("tests/unit/text/test_combine.py::test_text_is_read_and_written_with_no_kernel_and_no_event_loop")),
     row("S3-012", "35", "eval takes cells that each name their language, py among them", NotYet("kernels")),
     row("S3-013", "37", "eval has the subprocess, reset and cancel, streaming, displays and truncation", NotYet("kernels")),
 
     # Sources
-    row("S3-014", "43", "A source list is joined to one text", NotYet("document")),
-    row("S3-015", "45-46", "Every line keeps its newline, and a last line without one gets none", NotYet("document")),
-    row("S3-016", "47", "An empty source becomes an empty list", NotYet("document")),
+    row("S3-014", "43", "A source list is joined to one text", Done("tests/behaviour/test_documents.py::test_a_source_list_and_a_source_string_are_read_as_one_text")),
+    row("S3-015", "45-46", "Every line keeps its newline, and a last line without one gets none", Done("tests/behaviour/test_documents.py::test_a_source_is_split_into_lines_that_keep_their_newline")),
+    row("S3-016", "47", "An empty source becomes an empty list", Done("tests/behaviour/test_documents.py::test_an_empty_source_becomes_an_empty_list")),
 
     # From text to cells
-    row("S3-017", "53", "The first line must be a marker; even a blank line before it is refused", NotYet("text view")),
-    row("S3-018", "54", "A marker is # %% and a type in brackets, with cell:N optional", NotYet("text view")),
-    row("S3-019", "55", "An N not used before clones that cell with the new type and source", NotYet("text view")),
-    row("S3-020", "56", "Any other marker makes a new cell", NotYet("text view")),
-    row("S3-021", "57", "A code cell made from text has execution_count and outputs", NotYet("text view")),
-    row("S3-022", "58", "A markdown or raw cell made from text has neither", NotYet("text view")),
+    row("S3-017", "53", "The first line must be a marker; even a blank line before it is refused", Done("tests/unit/text/test_parsing.py::test_text_before_the_first_marker_is_refused_with_its_line")),
+    row("S3-018", "54", "A marker is # %% and a type in brackets, with cell:N optional", Done("tests/unit/text/test_parsing.py::test_a_marker_has_a_type_and_perhaps_a_number")),
+    row("S3-019", "55", "An N not used before clones that cell with the new type and source", Done("tests/unit/text/test_combine.py::test_a_marker_with_a_number_keeps_all_of_that_cell_but_source_and_type")),
+    row("S3-020", "56", "Any other marker makes a new cell", Done("tests/unit/text/test_combine.py::test_any_other_marker_makes_a_new_cell_with_empty_metadata")),
+    row("S3-021", "57", "A code cell made from text has execution_count and outputs", Done("tests/unit/text/test_combine.py::test_a_cell_that_becomes_code_gets_outputs_and_a_count")),
+    row("S3-022", "58", "A markdown or raw cell made from text has neither", Done("tests/unit/text/test_combine.py::test_a_cell_that_becomes_text_loses_outputs_and_count")),
 
     # Errors
-    row("S3-023", "64", "Reading a missing notebook is an error", NotYet("document")),
-    row("S3-024", "65", "Invalid JSON is an error", NotYet("document")),
-    row("S3-025", "66", "Cells that are missing or no array are an error", NotYet("document")),
-    row("S3-026", "67", "A cell that is no object or has no known type is an error", NotYet("document")),
-    row("S3-027", "68", "Text that is no valid representation is an error", NotYet("text view")),
+    row("S3-023", "64", "Reading a missing notebook is an error", Done("tests/behaviour/test_documents.py::test_a_missing_notebook_is_an_error")),
+    row("S3-024", "65", "Invalid JSON is an error", Done("tests/behaviour/test_documents.py::test_invalid_json_is_an_error")),
+    row("S3-025", "66", "Cells that are missing or no array are an error", Done("tests/behaviour/test_documents.py::test_cells_that_are_missing_or_no_array_are_an_error")),
+    row("S3-026", "67", "A cell that is no object or has no known type is an error", Done("tests/behaviour/test_documents.py::test_a_cell_that_is_no_object_or_has_no_known_type_is_an_error")),
+    row("S3-027", "68", "Text that is no valid representation is an error", Done("tests/unit/text/test_combine.py::test_text_that_is_no_text_view_changes_nothing")),
     row("S3-028", "70", "These come as ordinary errors of the tool that was called", NotYet("tools and MCP")),
 
     # Sessions
@@ -77,7 +77,7 @@ ROWS = (
     row("S3-054", "150", "A cut result says so, to the model and on the terminal", NotYet("kernels")),
 
     # How it looks
-    row("S3-055", "158", "Markers are part of the text, not comments that get lost", NotYet("text view")),
+    row("S3-055", "158", "Markers are part of the text, not comments that get lost", Done("tests/unit/text/test_combine.py::test_markers_are_part_of_the_text_and_do_not_get_lost")),
     row("S3-056", "164", "Each running cell goes from pending to running to complete or error", NotYet("assistant")),
     row("S3-057", "165", "Structured status events are shown", NotYet("assistant")),
     row("S3-058", "166", "JSON outputs are shown as trees", NotYet("assistant")),
@@ -87,6 +87,6 @@ ROWS = (
     # The two side by side
     row("S3-061", "174-178", "Reading or editing, then eval, then writing back works as a workflow", NotYet("tools and MCP")),
     row("S3-062", "180", "The hole that the document admits is filled: one call edits a notebook and runs its cells", NotYet("workspace and engine")),
-    row("S3-063", "design §5", "A source line that looks like a marker is escaped by one more % and comes back as it was", NotYet("text view")),
+    row("S3-063", "design §5", "A source line that looks like a marker is escaped by one more % and comes back as it was", Done("tests/property/test_text.py::test_sources_full_of_markers_come_back_as_they_were")),
 )
 # fmt: on

@@ -5,8 +5,7 @@ from __future__ import annotations
 from array import array
 from hashlib import blake2b
 
-from cellwright.document._slots import hash_text as hash_text
-from cellwright.document._slots import survey
+from cellwright.document._slots import hash_text, survey
 from cellwright.document.refs import Resolver
 
 TYPE_CHECKING = False
@@ -14,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cellwright.document._slots import Slot
+
+__all__ = ["Snapshot", "hash_text"]
 
 
 class Snapshot:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 OUTSIDE = "outside"
 
 # What a large list of edits says, the states say too.
-_MOST_EDITS = 64 * 1024
+_MOST_EDITS = 8 * 1024
 
 _SELECT = (
     "SELECT id, handle, notebook, number, kind, actor, label, made, before_revision,"

@@ -98,6 +98,9 @@ class Writer:
 
     def announce(self, change: Change, facts: Facts) -> Row | None:
         """Write down what is about to be done; None if it does nothing."""
+        cells = change.cells
+        if facts.kind != "create" and _states.is_same(change, cells):
+            return None
         if self.book.last_state is None:
             self._begin(change.before)
         else:
@@ -105,7 +108,6 @@ class Writer:
             self.withdraw()
         assert self.known is not None  # noqa: S101  # both ways lead to it
         before = self.known.content or self._load(self.known.state)
-        cells = change.cells
         after = _states.keep_changed(self.store, before, change, cells)
         if after == before and facts.kind != "create":
             return None
@@ -141,17 +143,12 @@ class Writer:
     def _outside(
         self, before: Content, content: Content, state: State, signature: str | None
     ) -> Row:
-        from cellwright.document.align import align
         from cellwright.document.change import Change
 
         self.withdraw()
         then = _states.build_beside(self.store, before, state, content)
-        pairs = align(then.snapshot, state.snapshot)
-        origins: list[int | None] = [None] * len(state.layout.slots)
-        for i, j in pairs.items():
-            origins[j] = i
         number = _states.save(self.connection, self.store, self.book.id, content)
-        change = Change(then, state, origins)
+        change = Change.between(then, state)
         row = _changes.insert(
             self.connection,
             self.book.id,

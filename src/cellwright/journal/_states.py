@@ -45,6 +45,22 @@ def keep(store: Store, state: State) -> Content:
     return Content(skeleton, gaps, 0, store.keep(_raw(layout.slots)))
 
 
+def is_same(change: Change, cells: Sequence[CellChange]) -> bool:
+    """Whether a change left every byte where it was; `cells` are those concerned."""
+    was, now = change.before.layout, change.after.layout
+    return (
+        change.before.old is change.after.old
+        and was.skeleton == now.skeleton
+        and all(
+            cell.after is not None
+            and cell.before == cell.after
+            and was.slots[cell.after].raw == now.slots[cell.after].raw
+            for cell in cells
+        )
+        and (was is now or was.gaps == now.gaps)
+    )
+
+
 def keep_changed(
     store: Store, before: Content, change: Change, cells: Sequence[CellChange]
 ) -> Content:

@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     import sqlite3
 
 # Small enough that nobody waits for a batch, large enough to be worth a transaction.
-_BATCH = 20
+_PIECES = 20
+_CHANGES = 5
 _VACUUM_PAGES = 512
 _FREE_PAGES = 4096
 
@@ -49,9 +50,9 @@ class Limits:
 
 
 def needs_work(connection: sqlite3.Connection, limits: Limits) -> bool:
-    """Whether there is anything to prune or to collect; costs next to nothing."""
+    """Whether there is anything to prune, to collect or to give back; costs next to nothing."""
     unused = connection.execute("SELECT EXISTS (SELECT 1 FROM piece WHERE refs = 0)").fetchone()[0]
-    return bool(unused) or _used(connection) > limits.total
+    return bool(unused) or _used(connection) > limits.total or _has_much_free(connection)
 
 
 def work(connection: sqlite3.Connection, limits: Limits, in_use: int, brought: int) -> None:
@@ -65,8 +66,9 @@ def work(connection: sqlite3.Connection, limits: Limits, in_use: int, brought: i
             if _used(connection) <= limits.total or not _prune(connection, store, limits, in_use):
                 break
             left -= PIECE_COSTS
-    if _pragma(connection, "freelist_count") > _FREE_PAGES:
-        connection.execute(f"PRAGMA incremental_vacuum({_VACUUM_PAGES})").fetchall()
+    if _has_much_free(connection):
+        for _ in range(_VACUUM_PAGES):  # sqlite3 stops it after one page, whatever it is told
+            connection.execute("PRAGMA incremental_vacuum(1)")
 
 
 def describe(connection: sqlite3.Connection) -> str:
@@ -83,7 +85,7 @@ def describe(connection: sqlite3.Connection) -> str:
 def _collect(connection: sqlite3.Connection, store: Store) -> int:
     """Delete some pieces that nobody needs; what that cost."""
     rows = connection.execute(
-        "SELECT id, kind, pack, size FROM piece WHERE refs = 0 LIMIT ?", (_BATCH,)
+        "SELECT id, kind, pack, size FROM piece WHERE refs = 0 LIMIT ?", (_PIECES,)
     ).fetchall()
     lists = store.load(number for number, kind, _, _ in rows if kind == CELLS)
     for data in lists.values():
@@ -120,7 +122,7 @@ def _prune_changes(
     if row is None:
         return False
     notebook, changes, first, last, oldest = row
-    newest = min(oldest + _BATCH - 1, changes - kept)
+    newest = min(oldest + _CHANGES - 1, changes - kept)
     connection.execute("DELETE FROM change WHERE notebook = ? AND number <= ?", (notebook, newest))
     # States are numbered in the order of the changes that lead from one to the next.
     needed = connection.execute(
@@ -146,6 +148,10 @@ def _forget_notebook(connection: sqlite3.Connection, store: Store, in_use: int) 
     connection.execute("DELETE FROM change WHERE notebook = ?", row)
     connection.execute("DELETE FROM notebook WHERE id = ?", row)
     return True
+
+
+def _has_much_free(connection: sqlite3.Connection) -> bool:
+    return _pragma(connection, "freelist_count") > _FREE_PAGES
 
 
 def _used(connection: sqlite3.Connection) -> int:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rich.style import Style
 from rich.text import Text
 
 from cellwright.cli.render.images import Graphic
 from cellwright.cli.render.layout import BOLD, DIM, Lines, Margin, Notice, clip, shorten
-from cellwright.cli.render.outputs import joined_streams, markdown_parts, show_outputs
+from cellwright.cli.render.outputs import joined_streams, markdown_parts, show_output
 from cellwright.cli.render.sanitize import one_line, visible
 from cellwright.cli.render.source import highlight
 from cellwright.errors import CellwrightError
@@ -43,10 +45,12 @@ class CellView:
     """
 
     def __init__(self, view: View, language: str, gutter: int) -> None:
-        self.view = view
+        self.width = view.width
         self.language = language
         self.gutter = gutter
         self.indent = " " * (gutter + 2)
+        # Everything below a head stands right of the gutter.
+        self.view = replace(view, width=max(1, view.width - len(self.indent)))
 
     def parts(self, cell: Cell) -> Iterator[RenderableType]:
         """The cell from head to last output, as it is to be printed."""
@@ -64,21 +68,21 @@ class CellView:
             yield from self._ruled(Text(one_line(error.message)), Style(color="red"))
             return
         most = self.view.limits.outputs
-        for number, shown in enumerate(show_outputs(outputs[:most], self.view)):
+        for number, output in enumerate(outputs[:most]):
             if number:
                 yield Text(" " * self.gutter + "│", DIM)
             elif source:
                 yield Text()
-            yield from self._output(shown)
+            yield from self._output(show_output(output, self.view))
         if len(outputs) > most:
-            yield self._notice(Notice.of(len(outputs) - most, "outputs"))
+            yield self._notice(Notice(len(outputs) - most, "outputs"))
 
     def head(self, cell: Cell) -> Text:
         """Index, name, type, count and status of a cell, and a line to the right edge."""
         state = "broken" if cell.problem else _status(cell)
         head = Text(no_wrap=True, overflow="crop")
         head.append(f"{cell.index:>{self.gutter}}  ", BOLD)
-        head.append(_name(cell, max(8, min(_LONGEST_NAME, self.view.width - 30))))
+        head.append(_name(cell, max(8, min(_LONGEST_NAME, self.width - 30))))
         head.append(f"  {one_line(cell.type[:20])}", _TYPE)
         if cell.type == "code" and not cell.problem:
             count = _count(cell)
@@ -89,8 +93,8 @@ class CellView:
         for tag in _tags(cell):
             head.append(f"  #{tag}", DIM)
         head.append(" ")
-        head.truncate(self.view.width, overflow="ellipsis")
-        return head.append("─" * (self.view.width - head.cell_len), DIM)
+        head.truncate(self.width, overflow="ellipsis")
+        return head.append("─" * (self.width - head.cell_len), DIM)
 
     def _source(self, cell: Cell) -> list[RenderableType]:
         if not cell.source.strip():
@@ -113,7 +117,7 @@ class CellView:
         else:
             lines = [Text(line) for line in text.split("\n")]
         parts: list[RenderableType] = [Lines(lines)]
-        return [*parts, Notice.of(clipped.hidden, "lines")] if clipped.hidden else parts
+        return [*parts, Notice(clipped.hidden, "lines")] if clipped.hidden else parts
 
     def _output(self, shown: Shown) -> Iterator[RenderableType]:
         if shown.picture is not None:

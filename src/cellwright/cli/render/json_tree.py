@@ -39,9 +39,9 @@ def _children(value: Any, limits: Limits, level: int, guide: str) -> Iterator[Te
     hidden = len(items) - len(shown)
     for number, (key, item) in enumerate(shown):
         is_last = number == len(shown) - 1 and not hidden
-        line = Text(guide + ("└─ " if is_last else "├─ "), DIM)
+        line = Text().append(guide + ("└─ " if is_last else "├─ "), DIM)
         if key is not None:
-            line.append_text(Text.assemble((one_line(_cut(str(key))), _KEY), (": ", DIM)))
+            line.append(one_line(_cut(str(key))), _KEY).append(": ", DIM)
         yield line.append_text(_leaf(item))
         yield from _children(item, limits, level + 1, guide + ("   " if is_last else "│  "))
     if hidden:

@@ -47,7 +47,10 @@ class Margin:
         for number, line in enumerate(lines):
             margin = self.rest if number else self.first
             filled = without_trailing_space(line)
-            yield Segment(margin if filled else margin.rstrip(), self.style)
+            if not filled:
+                margin = margin.rstrip()
+            if margin:
+                yield Segment(margin, None if margin.isspace() else self.style)
             yield from filled
             yield Segment.line()
 
@@ -76,17 +79,22 @@ class Lines:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Render every line, folded where it has to be."""
         width = options.max_width
-        mark = Text(_CONTINUED, DIM)
         for line in self.lines:
             if "\t" in line.plain:
                 line.expand_tabs(TAB)
             if line.cell_len <= width:
-                yield line
+                yield from line.render(console, "\n")
                 continue
-            folded = line.wrap(console, max(1, width - mark.cell_len), overflow="fold")
-            for number, part in enumerate(folded):
+            # What goes on stands where the line began, so that code keeps its shape.
+            indent = min(len(line.plain) - len(line.plain.lstrip(" ")), width // 2)
+            mark = " " * indent + _CONTINUED
+            room = max(1, width - len(mark))
+            first, *rest = line.wrap(console, room, overflow="fold")
+            first.rstrip()
+            yield first
+            for part in rest:
                 part.rstrip()
-                yield part if number == 0 else Text.assemble(mark, part)
+                yield Text.assemble((mark, DIM), part)
 
 
 class Gate:
@@ -135,11 +143,11 @@ def shorten(line: str, limits: Limits) -> str:
 class Notice(Text):
     """Says what is not shown. Its `…` stands in the margin, where nothing of a notebook can."""
 
-    @classmethod
-    def of(cls, hidden: int, things: str, remedy: str = "--expanded shows them") -> Notice:
-        """So many things, and how to see them."""
+    def __init__(self, hidden: int, things: str, remedy: str = "--expanded shows them") -> None:
         name = things if hidden != 1 else things.removesuffix("s")
-        return cls(f"{hidden:,} more {name} ({remedy})", Style(dim=True, italic=True))
+        super().__init__(f"{hidden:,} more {name} ({remedy})", Style(dim=True, italic=True))
+        self.hidden = hidden
+        self.things = things
 
 
 def without_trailing_space(line: Sequence[Segment]) -> list[Segment]:

@@ -38,7 +38,7 @@ class Limits:
 COLLAPSED = Limits(
     source_lines=2 * COLLAPSED_LINES,
     output_lines=COLLAPSED_LINES,
-    line_characters=2_000,
+    line_characters=1_000,
     outputs=10,
     table_rows=COLLAPSED_LINES,
     html_characters=200_000,

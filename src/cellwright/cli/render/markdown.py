@@ -11,11 +11,11 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 
+from cellwright.cli.render.formulas import protect_math
 from cellwright.cli.render.grid import Grid
 from cellwright.cli.render.html import read_html
 from cellwright.cli.render.layout import BOLD, DIM, Lines, Margin, Stack
 from cellwright.cli.render.limits import PROSE_WIDTH
-from cellwright.cli.render.formulas import protect_math
 from cellwright.cli.render.sanitize import one_line, visible
 from cellwright.cli.render.source import highlight
 from cellwright.cli.render.tables import data_table, new_table
@@ -57,7 +57,8 @@ class _Heading:
     """A heading: the first two levels underlined, the others with their signs."""
 
     def __init__(self, text: Text, level: int) -> None:
-        self.text = text if level < 3 else Text("#" * level + " ", DIM).append_text(text)
+        signs = Text().append("#" * level + " ", DIM)
+        self.text = text if level < 3 else signs.append_text(text)
         self.level = level
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from rich.text import Text
 
 from cellwright.cli.render.cells import CellView
-from cellwright.cli.render.layout import BOLD, DIM
+from cellwright.cli.render.images import Graphic
+from cellwright.cli.render.layout import BOLD, DIM, Stack
 from cellwright.cli.render.sanitize import one_line
 from cellwright.cli.render.source import language_of
 from cellwright.errors import CellwrightError
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 def render_notebook(
     notebook: Notebook, name: str, view: View, indexes: Sequence[int] | None = None
 ) -> Iterator[RenderableType]:
-    """What to print of a notebook, in order; nothing is made before it is asked for.
+    """What to print of a notebook, cell by cell; nothing is made before it is asked for.
 
     Args:
         notebook: what to show.
@@ -37,13 +36,23 @@ def render_notebook(
     metadata = _metadata(notebook)
     count = len(notebook.cells)
     gutter = max(2, len(str(count - 1)))
-    # Everything inside stands right of the gutter.
-    inner = replace(view, width=max(20, view.width - gutter - 2))
-    cells = CellView(view, inner, language_of(metadata), gutter)
+    cells = CellView(view, language_of(metadata), gutter)
     yield heading(notebook, name, metadata)
     for index in range(count) if indexes is None else indexes:
-        yield Text()
-        yield from cells.parts(notebook.cells[index])
+        yield from _grouped(cells.parts(notebook.cells[index]))
+
+
+def _grouped(parts: Iterator[RenderableType]) -> Iterator[RenderableType]:
+    """A cell in as few parts as can be: every one is written for itself."""
+    texts: list[RenderableType] = [Text()]
+    for part in parts:
+        if isinstance(part, Graphic):
+            yield Stack(texts, gap=0)
+            yield part
+            texts = []
+        else:
+            texts.append(part)
+    yield Stack(texts, gap=0)
 
 
 def heading(notebook: Notebook, name: str, metadata: dict[str, Any]) -> Text:
@@ -56,7 +65,7 @@ def heading(notebook: Notebook, name: str, metadata: dict[str, Any]) -> Text:
     if isinstance(title, str):
         facts.append(one_line(title[:80]))
     facts.append(f"nbformat {notebook.version}")
-    text = Text(one_line(name), BOLD, no_wrap=True, overflow="ellipsis")
+    text = Text(no_wrap=True, overflow="ellipsis").append(one_line(name), BOLD)
     return text.append(f"  {' · '.join(facts)}", DIM)
 
 

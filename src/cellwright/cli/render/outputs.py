@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from rich.style import Style
 from rich.text import Text
@@ -22,7 +23,7 @@ from cellwright.document.outputs import Display, Error, Stream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
     from rich.console import RenderableType
@@ -51,48 +52,28 @@ class Shown:
     picture: Picture | None = None  # to be drawn by the terminal itself
 
 
-def show_outputs(outputs: Iterable[Output], view: View) -> Iterator[Shown]:
-    """Everything that a cell printed, showed or raised, in order."""
-    for output in outputs:
-        if isinstance(output, Stream):
-            yield _stream(output, view)
-        elif isinstance(output, Display):
-            yield _display(output.data, view)
-        elif isinstance(output, Error):
-            yield _error(output, view)
-        else:
-            value = output.value
-            kind = value.get("output_type") if isinstance(value, dict) else type(value).__name__
-            yield Shown([Text(f"unknown output: {one_line(str(kind)[:80])}", DIM)])
+def show_output(output: Output, view: View) -> Shown:
+    """What a cell printed, showed or raised."""
+    if isinstance(output, Stream):
+        return _stream(output, view)
+    if isinstance(output, Display):
+        return _display(output.data, view)
+    if isinstance(output, Error):
+        return _error(output, view)
+    value = output.value
+    kind = value.get("output_type") if isinstance(value, dict) else type(value).__name__
+    return Shown([Text(f"unknown output: {one_line(str(kind)[:80])}", DIM)])
 
 
 def joined_streams(outputs: Iterable[Output]) -> list[Output]:
     """The outputs with what was printed in pieces put together."""
     joined: list[Output] = []
-    texts: list[str] = []
-    for output in outputs:
-        before = joined[-1] if joined else None
-        if isinstance(output, Stream):
-            if isinstance(before, Stream) and before.name == output.name:
-                texts.append(output.text)
-                continue
-            if texts:
-                _put_together(joined, texts)
-            texts = [output.text]
-        elif texts:
-            _put_together(joined, texts)
-            texts = []
-        joined.append(output)
-    if texts:
-        _put_together(joined, texts)
+    for name, group in groupby(outputs, lambda output: getattr(output, "name", None)):
+        if name is None:
+            joined.extend(group)
+        else:
+            joined.append(Stream(name, "".join(output.text for output in group)))  # type: ignore[union-attr]
     return joined
-
-
-def _put_together(joined: list[Output], texts: list[str]) -> None:
-    stream = joined[-1]
-    assert isinstance(stream, Stream)  # noqa: S101  # texts are collected for a stream only
-    if len(texts) > 1:
-        joined[-1] = Stream(stream.name, "".join(texts))
 
 
 # -- text that a program printed ----------------------------------------------------------------
@@ -108,7 +89,7 @@ def text_parts(text: str, view: View, tail: int) -> list[RenderableType]:
     if not clipped.hidden:
         return [Lines(lines)]
     parts: list[RenderableType] = [Lines(lines[: len(head)])] if clipped.head else []
-    parts.append(Notice.of(clipped.hidden, "lines"))
+    parts.append(Notice(clipped.hidden, "lines"))
     return [*parts, Lines(lines[len(head) :])] if last else parts
 
 
@@ -179,7 +160,7 @@ def html_parts(blocks: list[Text | Grid], view: View) -> list[RenderableType]:
             lines += block.plain.count("\n") + 2
             found = [block]
         if lines > view.limits.output_lines and number < len(blocks) - 1:
-            return [*parts, Notice.of(len(blocks) - number, "paragraphs")]
+            return [*parts, Notice(len(blocks) - number, "paragraphs")]
         parts.extend([Text(), *found] if parts else found)
     return parts
 
@@ -189,7 +170,7 @@ def markdown_parts(source: str, view: View) -> list[RenderableType]:
     clipped = clip(source.split("\n"), view.limits.source_lines)
     head = "\n".join(shorten(line, view.limits) for line in clipped.head)
     parts: list[RenderableType] = [MarkdownView(head, view)]
-    return [*parts, Notice.of(clipped.hidden, "lines")] if clipped.hidden else parts
+    return [*parts, Notice(clipped.hidden, "lines")] if clipped.hidden else parts
 
 
 def _picture(mime: str, value: Any, view: View) -> Shown:
@@ -208,8 +189,13 @@ def _named(mime: str, value: Any, size: tuple[int, int] | None = None) -> Text:
     """What there is, for types that a terminal does not show."""
     if mime in _STATUS:
         return Text(f"status: {one_line(json.dumps(value)[:200])}", DIM)
-    name = "widget" if mime == _WIDGET else one_line(mime[:80])
-    facts = [name, *([f"{size[0]}×{size[1]}"] if size else []), human_size(_bytes(mime, value))]
+    if mime == _WIDGET:
+        return Text("widget", DIM)
+    facts = [
+        one_line(mime[:80]),
+        *([f"{size[0]}×{size[1]}"] if size else []),
+        human_size(_bytes(mime, value)),
+    ]
     if mime in FORMATS and size is None:
         facts.append("not readable")
     return Text(", ".join(facts), DIM)
@@ -219,7 +205,11 @@ def _bytes(mime: str, value: Any) -> int:
     if isinstance(value, str):
         is_encoded = mime.startswith(("image/", "audio/", "video/")) and "xml" not in mime
         is_encoded = is_encoded or mime == "application/pdf"
-        return len(value.rstrip("\n=")) * 3 // 4 if is_encoded else len(value.encode("utf-8", "replace"))
+        return (
+            len(value.rstrip("\n=")) * 3 // 4
+            if is_encoded
+            else len(value.encode("utf-8", "replace"))
+        )
     return len(json.dumps(value))
 
 
@@ -230,6 +220,8 @@ def human_size(size: int) -> str:
     for unit in ("kB", "MB", "GB"):
         size_in_unit = size / 1000
         if size_in_unit < 1000:
-            return f"{size_in_unit:.0f} {unit}" if size_in_unit >= 10 else f"{size_in_unit:.1f} {unit}"
+            return (
+                f"{size_in_unit:.0f} {unit}" if size_in_unit >= 10 else f"{size_in_unit:.1f} {unit}"
+            )
         size = size // 1000
     return f"{size:,} GB"

@@ -6,7 +6,7 @@ import os
 import shlex
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 
 from rich.console import Console
@@ -65,7 +65,9 @@ def open_screen(
     is_terminal = sys.stdout.isatty()
     paging = pager and is_terminal
     with _pager() if paging else _stdout() as file:
-        columns, rows, cell_size = _measure() if is_terminal else (PIPE_WIDTH, EVERYTHING, CELL_SIZE)
+        columns, rows, cell_size = (
+            _measure() if is_terminal else (PIPE_WIDTH, EVERYTHING, CELL_SIZE)
+        )
         columns = _columns_of_environment() or columns
         screen = make_screen(file, width or columns, colored=colors(sys.stdout))
         has_colors = screen.color_system is not None
@@ -141,7 +143,5 @@ def _pager() -> Iterator[IO[str]]:
 
 def _let_go(file: TextIOWrapper) -> None:
     """Leave the stream below open, and do not complain that nobody reads it any more."""
-    try:
+    with suppress(BrokenPipeError, ValueError):
         file.detach()
-    except (BrokenPipeError, ValueError):
-        pass

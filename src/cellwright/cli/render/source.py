@@ -83,9 +83,16 @@ def highlight(source: str, language: str) -> list[Text]:
     if source:
         text.append_text(_syntax(language).highlight(source))
     text.rstrip()
-    return list(text.split("\n"))
+    lines = list(text.split("\n"))
+    if language == "python":
+        for line in lines:
+            if line.plain.startswith(("%", "!")):  # IPython's own, no operator
+                line.stylize(_MAGIC)
+    return lines
 
 
 @cache
 def _syntax(language: str) -> Syntax:
-    return Syntax("", language, theme=_theme)
+    # Given a name, it would look for the lexer again at every cell.
+    lexer = Syntax("", language).lexer
+    return Syntax("", lexer if lexer is not None else "text", theme=_theme)

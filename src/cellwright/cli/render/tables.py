@@ -67,10 +67,10 @@ def data_table(grid: Grid, width: int, most_rows: int) -> list[Table | Notice]:
         table.add_row(*(_cell(row, column) for column in chosen))
     parts: list[Table | Notice] = [table]
     if hidden_rows:
-        parts.append(Notice.of(hidden_rows, "rows"))
+        parts.append(Notice(hidden_rows, "rows"))
     hidden_columns = len(grid.rows[0].cells) - sum(column is not None for column in chosen)
     if hidden_columns:
-        parts.append(Notice.of(hidden_columns, "columns", "--width shows them"))
+        parts.append(Notice(hidden_columns, "columns", "--width shows them"))
     return parts
 
 
