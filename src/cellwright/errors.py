@@ -72,9 +72,20 @@ class CellwrightError(Exception):
         self.message = message
         self.hint = hint and _on_one_line(hint)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # Constructors take facts, which pickle does not know; it gets the finished error.
+        return (_restore, (type(self), self.__dict__))
+
     def __str__(self) -> str:
         # An OSError parent would print "[Errno …]"; the sentence is ours in every leaf.
         return self.message
+
+
+def _restore(kind: type[CellwrightError], state: dict[str, object]) -> CellwrightError:
+    error = kind.__new__(kind, state["message"])
+    error.args = (state["message"],)
+    error.__dict__.update(state)
+    return error
 
 
 def _on_one_line(text: str) -> str:

@@ -93,8 +93,9 @@ class Slot:
     def text(self) -> str:
         """Type and source as one text, which is what the hash is about."""
         facts = self.facts
-        # A broken cell has no source to speak of: any change of its bytes counts.
-        return f"{facts.type}\0{facts.source if not facts.problem else self.raw.decode()}"
+        if facts.problem:  # it has no source to speak of: any change of its bytes counts
+            return f"{facts.type}\0\0{self.raw.decode()}"
+        return f"{facts.type}\0{facts.source}"
 
     @property
     def hash(self) -> str:

@@ -152,7 +152,7 @@ class Surgeon:
         style, indent = self.style(template) if template else self._outer_style()
         order = sorted(cell)
         if template:
-            order.sort(key=_place_in(list(read_members(template, 0, "a cell"))))
+            order.sort(key=_place_in([member.key for member in members(template, 0)]))
         shape = self._source_shape(index, style) or ListShape.of_style(style, indent)
         source = cell["source"] if isinstance(cell["source"], str) else "".join(cell["source"])
         values = {key: style.encode(cell[key], indent) for key in order if key != "source"}
