@@ -76,7 +76,9 @@ def _pair_by_position(
         if len(free) != next_i - i - 1:
             continue
         left = zip(range(i + 1, next_i), free, strict=True)
-        pairs.update((a, b) for a, b in left if may_pair(a, b))
+        found = {a: b for a, b in left if may_pair(a, b)}
+        pairs.update(found)
+        taken.update(found.values())  # where cells were moved, stretches overlap
 
 
 def _common(old: list[str], new: list[str]) -> list[tuple[int, int]]:
