@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from cellwright.cli.options import Call, common
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cellwright.document.notebook import Notebook
+    from cellwright.workspace.workspace import Workspace
 
 IMAGES = ("auto", "kitty", "iterm", "sixel", "blocks", "none")
 
@@ -52,6 +55,7 @@ def command(
     cellwright show analysis.ipynb
     cellwright show analysis.ipynb --cells 3,ab12cd34 --expanded
     cellwright show *.ipynb --no-outputs --pager
+    git show HEAD~1:analysis.ipynb | cellwright show -
     """
     if call.output.as_json:
         return _answer(call, notebooks, cells, expanded=expanded, outputs=not no_outputs)
@@ -67,8 +71,7 @@ def command(
     ):
         for number, path in enumerate(notebooks):
             try:
-                book = workspace.open(path)
-                notebook = book.load()
+                notebook, warnings = _load(workspace, path)
                 indexes = chosen(notebook, cells) if cells else None
             except CellwrightError as error:
                 if len(notebooks) == 1:
@@ -78,10 +81,20 @@ def command(
                 continue
             if number:
                 screen.line(2)
-            for part in render_notebook(notebook, path, view, indexes):
+            for part in render_notebook(notebook, "stdin" if path == "-" else path, view, indexes):
                 screen.show(part)
-            call.output.warn(book.warnings())
+            call.output.warn(warnings)
     return code
+
+
+def _load(workspace: Workspace, path: str) -> tuple[Notebook, list[str]]:
+    """A notebook, and what went wrong beside it; `-` is read from stdin."""
+    if path == "-":
+        from cellwright.document.notebook import Notebook
+
+        return Notebook(sys.stdin.buffer.read()), []
+    book = workspace.open(path)
+    return book.load(), book.warnings()
 
 
 def chosen(notebook: Notebook, refs: Sequence[str]) -> list[int]:
@@ -105,7 +118,7 @@ def _answer(
     found: list[dict[str, Any]] = []
     with call.workspace() as workspace:
         for path in paths:
-            notebook = workspace.open(path).load()
+            notebook, _ = _load(workspace, path)
             indexes = chosen(notebook, cells) if cells else range(len(notebook.cells))
             found.append(
                 describe_shown(notebook, path, indexes, expanded=expanded, outputs=outputs)

@@ -120,6 +120,8 @@ class CellView:
         return [*parts, Notice(clipped.hidden, "lines")] if clipped.hidden else parts
 
     def _output(self, shown: Shown) -> Iterator[RenderableType]:
+        if shown.label is not None:
+            yield from self._ruled(Text(shown.label, shown.style), shown.style)
         if shown.picture is not None:
             yield Graphic(shown.picture, self.view, " " * self.gutter + "│ ", shown.style)
         for part in shown.parts:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from io import StringIO
 
+from rich.text import Text
+
 from cellwright.cli.render.layout import Gate, Notice
 from cellwright.cli.render.limits import View
 from cellwright.cli.render.outputs import joined_streams, show_output
@@ -59,6 +61,7 @@ def _output(output: Output, view: View) -> dict[str, Any]:
         for part in shown.parts:
             if isinstance(part, Notice):
                 hidden[part.things] = hidden.get(part.things, 0) + part.hidden
+                screen.print(Text("…"))
             else:
                 screen.print(Gate(part), crop=False)
     return {

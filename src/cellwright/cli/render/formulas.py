@@ -47,9 +47,9 @@ def _lines(lines: list[str]) -> Iterator[str]:
             if end is None:
                 yield _escaped(line)
             else:
-                block = "\n".join(lines[number - 1 : end])
-                yield from ("", "````latex", block.strip().removeprefix("$$").removesuffix("$$"))
-                yield from ("````", "")
+                block = "\n".join(lines[number - 1 : end]).strip()
+                formula = block.removeprefix("$$").removesuffix("$$").strip()
+                yield from ("", "````latex", formula, "````", "")
                 number = end
 
 

@@ -64,6 +64,13 @@ class OpenTable:
         """The cell started last."""
         return self.rows[-1][0][-1] if self.rows and self.rows[-1][0] else None
 
+    def turn_into_layout(self) -> list[str]:
+        """There is a table in it: its cells are no data, and their texts stand alone."""
+        texts = [cell.text for cells, _ in self.rows for cell in cells if cell.text]
+        self.is_layout = True
+        self.rows.clear()
+        return texts
+
     def close(self) -> Grid | None:
         """The table with a text in every place, or None if it holds nothing.
 
@@ -78,7 +85,7 @@ class OpenTable:
             is_header = in_head or (all_labels and all(row.is_header for row in rows))
             if texts:
                 rows.append(Row(texts, 0 if is_header else labels, is_header))
-        if self.is_layout or not any(any(row.cells) for row in rows):
+        if not any(any(row.cells) for row in rows):
             return None
         columns = max(len(row.cells) for row in rows)
         for row in rows:

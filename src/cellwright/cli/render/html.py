@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from html.parser import HTMLParser
 from typing import TypeAlias
 
 from rich.style import Style
@@ -12,10 +11,10 @@ from rich.text import Text
 from cellwright.cli.render.grid import Grid, OpenTable
 from cellwright.cli.render.layout import BOLD, DIM
 from cellwright.cli.render.sanitize import visible
+from cellwright.cli.render.tags import walk
 
 Block: TypeAlias = Text | Grid
 
-_IGNORED = frozenset({"style", "script", "template", "svg", "head", "title", "object", "iframe"})
 _PARAGRAPHS = frozenset(
     {"address", "article", "aside", "blockquote", "dd", "details", "div", "dl", "dt", "fieldset"}
     | {"figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header"}
@@ -40,13 +39,20 @@ def read_html(html: str, most_characters: int) -> list[Block]:
 
     Only so much of it is read; rows of a table beyond that are counted.
     """
+    end = len(html)
+    if end > most_characters:
+        end = max(html.rfind("<tr", 0, most_characters), most_characters // 2)
     reader = _Reader()
-    reader.feed(html[:most_characters])
-    reader.close()
+    for part in walk(html[:end]):
+        if isinstance(part, str):
+            reader.read_text(part)
+        elif part.is_closing:
+            reader.end(part.name)
+        else:
+            reader.start(part.name, part.attributes)
     blocks = reader.finish()
-    rest = html[most_characters:]
-    if rest and blocks and isinstance(blocks[-1], Grid):
-        blocks[-1].more_rows = len(re.findall("<tr[ >]", rest, re.IGNORECASE))
+    if blocks and isinstance(blocks[-1], Grid):
+        blocks[-1].more_rows = len(re.findall("<tr[ >]", html[end:], re.IGNORECASE))
     return blocks
 
 
@@ -57,36 +63,28 @@ def is_about_tables(blocks: list[Block]) -> bool:
     return inside > 0 and beside <= max(40, inside)
 
 
-class _Reader(HTMLParser):
-    """Collects blocks while the parser walks through; whatever is left open is closed."""
+class _Reader:
+    """Collects blocks, tag by tag; whatever is left open is closed."""
 
     def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
         self.blocks: list[Block] = []
         self.text = Text()
         self.last = ""  # the last character of the text
         self.styles: list[tuple[str, Style]] = []
-        self.ignored: list[str] = []
         self.tables: list[OpenTable] = []
         self.lists: list[int | None] = []  # the next number of each open list
         self.item_start = -1  # where the text of an item would begin
         self.links: list[tuple[str, list[str]]] = []
         self.preformatted = 0
 
-    # -- what the parser calls --------------------------------------------------------------
+    # -- what is met on the way -------------------------------------------------------------
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if self.ignored:
-            if tag == self.ignored[-1]:
-                self.ignored.append(tag)
-            return
+    def start(self, tag: str, given: dict[str, str]) -> None:
         if tag in _PARAGRAPHS:
             self.end_paragraph()
         if tag in _STYLES and len(self.styles) < _DEEPEST_STYLE:
             self.styles.append((tag, _STYLES[tag]))
-        if tag in _IGNORED:
-            self.ignored.append(tag)
-        elif tag == "br":
+        if tag == "br":
             self.break_line()
         elif tag == "pre":
             self.preformatted += 1
@@ -95,18 +93,14 @@ class _Reader(HTMLParser):
         elif tag == "li":
             self.start_item()
         elif tag == "a":
-            self.links.append((dict(attrs).get("href") or "", []))
+            self.links.append((given.get("href", ""), []))
         elif tag in _MEDIA:
-            name = dict(attrs).get("alt")
+            name = given.get("alt")
             self.add(f"[{_MEDIA[tag]}: {name}]" if name else f"[{_MEDIA[tag]}]", DIM)
         else:
-            self.start_part_of_table(tag, dict(attrs))
+            self.start_part_of_table(tag, given)
 
-    def handle_endtag(self, tag: str) -> None:
-        if self.ignored:
-            if tag == self.ignored[-1]:
-                self.ignored.pop()
-            return
+    def end(self, tag: str) -> None:
         if tag == "a" and self.links:
             self.end_link(*self.links.pop())
         if tag in _PARAGRAPHS:
@@ -123,9 +117,7 @@ class _Reader(HTMLParser):
         else:
             self.end_part_of_table(tag)
 
-    def handle_data(self, data: str) -> None:
-        if self.ignored:
-            return
+    def read_text(self, data: str) -> None:
         if not self.preformatted:
             data = _space.sub(" ", data)
             if self.last in {"", " ", "\n"}:
@@ -178,10 +170,11 @@ class _Reader(HTMLParser):
 
     # -- tables -----------------------------------------------------------------------------
 
-    def start_part_of_table(self, tag: str, given: dict[str, str | None]) -> None:
+    def start_part_of_table(self, tag: str, given: dict[str, str]) -> None:
         if tag == "table":
             if self.tables:
-                self.tables[-1].is_layout = True
+                self.end_cell()
+                self.blocks += map(Text, self.tables[-1].turn_into_layout())
             self.end_paragraph()
             self.tables.append(OpenTable())
             return
@@ -201,6 +194,8 @@ class _Reader(HTMLParser):
             return
         if tag in {"tr", "td", "th", *_ROW_GROUPS}:
             self.end_cell()
+            if tag == "thead":
+                self.tables[-1].in_head = False
         elif tag == "caption":
             caption = self.take_text()
             if caption.plain.strip():

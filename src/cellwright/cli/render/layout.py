@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rich.cells import cell_len, chop_cells
 from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
@@ -83,18 +84,34 @@ class Lines:
             if "\t" in line.plain:
                 line.expand_tabs(TAB)
             if line.cell_len <= width:
+                line.stylize_before(line.style)  # rendering alone would forget about it
                 yield from line.render(console, "\n")
                 continue
             # What goes on stands where the line began, so that code keeps its shape.
             indent = min(len(line.plain) - len(line.plain.lstrip(" ")), width // 2)
             mark = " " * indent + _CONTINUED
-            room = max(1, width - len(mark))
-            first, *rest = line.wrap(console, room, overflow="fold")
+            first, *rest = line.divide(_breaks(line.plain, width, max(1, width - len(mark))))
             first.rstrip()
             yield first
             for part in rest:
                 part.rstrip()
                 yield Text.assemble((mark, DIM), part)
+
+
+def _breaks(text: str, first: int, rest: int) -> list[int]:
+    """Where to break a line whose parts have so much room: after a word, if one ends nearby."""
+    found: list[int] = []
+    start, room = 0, first
+    while True:
+        # Some characters take no room; a line of nothing else is broken all the same.
+        piece = text[start : start + 4 * room]
+        fitting = len(chop_cells(piece, room)[0]) if cell_len(piece) > room else len(piece)
+        end = start + max(1, fitting)
+        if end >= len(text):
+            return found
+        space = text.rfind(" ", start + (end - start) // 2, end)
+        start, room = end if space < 0 else space + 1, rest
+        found.append(start)
 
 
 class Gate:

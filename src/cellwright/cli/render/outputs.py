@@ -49,6 +49,7 @@ class Shown:
 
     parts: list[RenderableType] = field(default_factory=list)
     style: Style = DIM
+    label: str | None = None
     picture: Picture | None = None  # to be drawn by the terminal itself
 
 
@@ -97,7 +98,7 @@ def _stream(stream: Stream, view: View) -> Shown:
     parts = text_parts(stream.text, view, view.limits.output_lines // 3)
     if stream.name == "stdout":
         return Shown(parts)
-    return Shown([Text(one_line(stream.name[:80]), _STDERR), *parts], _STDERR)
+    return Shown(parts, _STDERR, one_line(stream.name[:80]))
 
 
 def _error(error: Error, view: View) -> Shown:

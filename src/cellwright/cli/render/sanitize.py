@@ -31,10 +31,15 @@ _IN_EMOJI = (
     r"\U0001f000-\U0001faff])[\u200d\ufe0e\ufe0f]"
     r"|(?<=\U0001f3f4)[\U000e0020-\U000e007e]{1,8}\U000e007f"
 )
+# More marks on one letter than any language has; they would cover the lines around it.
+_MARK = r"[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
+_MANY_MARKS = f"(?<={_MARK}{{4}}){_MARK}+"
 # Scripts whose letters take another shape next to these, which have no width themselves.
 _IN_LETTERS = r"(?<=[\u0600-\u0fff\u1780-\u18af])[\u200c\u200d]"
 
-_unsafe = re.compile(f"(?P<emoji>{_IN_EMOJI})|(?P<letters>{_IN_LETTERS})|[{_UNSAFE}]")
+_unsafe = re.compile(
+    f"(?P<dropped>{_IN_EMOJI}|{_MANY_MARKS})|(?P<letters>{_IN_LETTERS})|[{_UNSAFE}]"
+)
 _sequence = re.compile(
     r"(?:\x1b\[|\x9b)(?P<sgr>[0-9;:]*)m"
     r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI
@@ -99,7 +104,7 @@ def printed(text: str) -> str:
 
 
 def _show(found: re.Match[str]) -> str:
-    if found["emoji"] is not None:
+    if found["dropped"] is not None:
         return ""
     character = found[0]
     if found["letters"] is not None:

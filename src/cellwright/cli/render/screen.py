@@ -8,6 +8,7 @@ import subprocess
 import sys
 from contextlib import contextmanager, suppress
 from io import TextIOWrapper
+from shutil import which
 
 from rich.console import Console
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 PIPE_WIDTH = 80
+NARROWEST = 20
 _DEPTHS = {"1": "standard", "2": "256", "3": "truecolor"}  # as others read FORCE_COLOR
 
 
@@ -63,13 +65,14 @@ def open_screen(
 ) -> Iterator[tuple[Screen, View]]:
     """The screen that stdout is, and how to show something on it."""
     is_terminal = sys.stdout.isatty()
-    paging = pager and is_terminal
-    with _pager() if paging else _stdout() as file:
+    command = shlex.split(os.environ.get("PAGER") or "less") if pager and is_terminal else []
+    paging = bool(command) and which(command[0]) is not None
+    with _pager(command) if paging else _stdout() as file:
         columns, rows, cell_size = (
             _measure() if is_terminal else (PIPE_WIDTH, EVERYTHING, CELL_SIZE)
         )
-        columns = _columns_of_environment() or columns
-        screen = make_screen(file, width or columns, colored=colors(sys.stdout))
+        columns = width or max(NARROWEST, _columns_of_environment() or columns)
+        screen = make_screen(file, columns, colored=colors(sys.stdout))
         has_colors = screen.color_system is not None
         # A pager passes colours on but no pictures.
         asked = "blocks" if paging and images != "none" else images
@@ -125,18 +128,19 @@ def _stdout() -> Iterator[IO[str]]:
 
 
 @contextmanager
-def _pager() -> Iterator[IO[str]]:
-    """The reader's pager; it is told to pass colours on and to end if all fits the screen."""
-    command = shlex.split(os.environ.get("PAGER") or "less")
+def _pager(command: list[str]) -> Iterator[IO[str]]:
+    """The reader's pager; less is told to pass colours on and to end if all fits the screen."""
     environ = {"LESS": "FRX", "LESSCHARSET": "utf-8", **os.environ}
-    with subprocess.Popen(command, stdin=subprocess.PIPE, env=environ) as process:  # noqa: S603
+    # That the reader leaves early is noticed by any write, also the last one.
+    with (
+        suppress(BrokenPipeError),
+        subprocess.Popen(command, stdin=subprocess.PIPE, env=environ) as process,  # noqa: S603
+    ):
         assert process.stdin is not None  # noqa: S101  # it was asked for
         file = TextIOWrapper(process.stdin, "utf-8", "replace", newline="\n")
         try:
             yield file
-            file.close()
-        except BrokenPipeError:
-            pass  # the reader has seen enough
+            file.flush()
         finally:
             _let_go(file)
 

@@ -1,0 +1,24 @@
+"""The demo is the first thing that anybody runs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from tests.conftest import ROOT
+
+
+def test_the_demo_plays_to_its_end() -> None:
+    done = subprocess.run(
+        [sys.executable, "examples/demo.py"],
+        cwd=ROOT,
+        env={**os.environ, "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("The file is what it was before, to the byte.\n")
+    for command in ("show", "read", "edit", "write", "log", "backup"):
+        assert f"$ cellwright {command} " in done.stdout

@@ -1,0 +1,278 @@
+"""The journal under several processes, `kill -9`, and a disk without space."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import select
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import cellwright
+from cellwright import Notebook
+from cellwright.journal import Journal
+from tests.conftest import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+WRITER = """
+import sys
+from cellwright.document import files
+from cellwright.journal import Journal, signature
+
+name, count, *paths = sys.argv[1:]
+journal = Journal()
+
+def edit(path, source):
+    recordings = []
+    def make(notebook):
+        journal.catch_up(path, notebook.state)
+        change = notebook.apply({"op": "replace", "cell": -1, "source": source})
+        recordings.append(journal.begin(path, change, actor=f"test:{name}"))
+        return change
+    files.update(
+        path,
+        make,
+        saved=lambda: recordings[-1].finish(signature(path)),
+        failed=lambda: recordings[-1].abandon(),
+    )
+
+for i in range(int(count)):
+    edit(paths[i % len(paths)], f"{name} wrote {i}")
+    print(i, flush=True)
+if journal.warnings:
+    sys.exit("\\n".join(journal.warnings))
+"""
+
+READER = """
+import sys
+from cellwright.document import files
+from cellwright.journal import Journal, signature
+
+journal = Journal()
+while True:
+    for path in sys.argv[1:]:
+        before = signature(path)
+        notebook = files.read(path)
+        if signature(path) == before:
+            journal.remember(path, notebook.snapshot())
+            journal.catch_up(path, notebook.state, before)
+    if journal.warnings:
+        sys.exit("\\n".join(journal.warnings))
+    print(flush=True)
+"""
+
+
+def new_notebook(path: Path, cells: int = 5) -> bytes:
+    notebook = Notebook()
+    notebook.apply([{"op": "insert", "source": f"x = {i}", "id": f"c{i}"} for i in range(cells)])
+    path.write_bytes(notebook.to_bytes())
+    return notebook.to_bytes()
+
+
+def start(name: str, count: int, *paths: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-c", WRITER, name, str(count), *map(str, paths)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def assert_sound(journal: Journal) -> None:
+    with closing(sqlite3.connect(journal.path)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+def assert_chain(journal: Journal, path: Path, original: bytes) -> None:
+    """Numbers have no gap, each change begins where the one before ended, and the file is last."""
+    log = journal.log(path, limit=100_000)
+    assert [entry.number for entry in log] == list(range(len(log), 0, -1))
+    for newer, older in pairwise(log):
+        assert newer.before == older.after
+    if log:
+        assert journal.first(path).layout.to_bytes() == original
+        assert journal.state(path, log[0].id).layout.to_bytes() == path.read_bytes()
+
+
+def test_eight_writers_and_a_reader_lose_and_invent_no_entry(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{n}.ipynb" for n in range(3)]
+    originals = {path: new_notebook(path) for path in paths}
+    reader = subprocess.Popen(
+        [sys.executable, "-c", READER, *map(str, paths)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    writers = [start(f"w{n}", 50, *paths) for n in range(8)]
+    for writer in writers:
+        _, errors = writer.communicate(timeout=50)
+        assert (writer.returncode, errors) == (0, b"")
+    assert reader.poll() is None
+    reader.kill()
+    assert reader.communicate()[1] == b""
+    with Journal() as journal:
+        assert_sound(journal)
+        entries = []
+        for path in paths:
+            assert_chain(journal, path, originals[path])
+            entries += journal.log(path, limit=1_000)
+        assert sorted((entry.actor, entry.edits[0]["source"]) for entry in entries) == sorted(
+            (f"test:w{n}", f"w{n} wrote {i}") for n in range(8) for i in range(50)
+        )
+        assert len({entry.id for entry in entries}) == 400
+
+
+KILLS = 10
+
+
+def run_and_kill(dice: random.Random, path: Path, others: Path) -> None:
+    """Let a writer work for a while and kill it where it is; sometimes one beside it works on."""
+    neighbour = start("neighbour", 20, others) if dice.random() < 0.3 else None
+    with start("victim", 10_000, path) as writer:
+        assert writer.stdout is not None
+        for _ in range(dice.randint(1, 5)):
+            writer.stdout.readline()
+        # Until some moment of the next edit; the pipe wakes us if it is done before.
+        select.select([writer.stdout], [], [], dice.random() * 0.008)
+        writer.send_signal(signal.SIGKILL)
+        writer.communicate()
+    if neighbour is not None:
+        assert neighbour.communicate(timeout=50)[1] == b""
+
+
+@pytest.mark.parametrize(
+    "seed", [*range(5), *(pytest.param(seed, marks=pytest.mark.all) for seed in range(5, 20))]
+)
+def test_a_killed_writer_leaves_a_journal_that_opens_and_agrees_with_the_file(
+    tmp_path: Path, seed: int
+) -> None:
+    dice = random.Random(seed)
+    path, others = tmp_path / "a.ipynb", tmp_path / "b.ipynb"
+    originals = {path: new_notebook(path), others: new_notebook(others)}
+    for _ in range(KILLS):
+        run_and_kill(dice, path, others)
+        with Journal() as journal:
+            assert_sound(journal)
+            journal.catch_up(path, cellwright.read(path).state)
+            for book, original in originals.items():
+                assert_chain(journal, book, original)
+            # What was saved was announced before, so that nobody else gets the blame.
+            assert {e.actor for e in journal.log(path, limit=10_000)} <= {"test:victim"}
+            assert journal.warnings == []
+    with Journal() as journal:
+        notebook = cellwright.read(path)
+        for entry in journal.log(path, limit=10_000):
+            notebook.apply(journal.change(entry).inverse())
+        assert notebook.to_bytes() == originals[path]
+
+
+def test_a_process_that_keeps_the_journal_open_sees_it_moved_aside(tmp_path: Path) -> None:
+    """One process finds the file damaged; the other goes on in the new one."""
+    path = tmp_path / "a.ipynb"
+    new_notebook(path)
+    with Journal() as journal:
+        notebook = cellwright.read(path)
+        change = notebook.apply({"op": "insert", "source": "x"})
+        assert journal.record(path, change, actor="test:me") is not None
+        for file in list(Path(journal.path).parent.iterdir()):
+            file.rename(tmp_path / f"aside-{file.name}")
+        with start("other", 3, path) as writer:
+            assert writer.communicate(timeout=50)[1] == b""
+        journal.catch_up(path, cellwright.read(path).state)
+        assert [entry.actor for entry in journal.log(path)] == ["test:other"] * 3
+        assert journal.warnings == []
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k,mode=0700", "none", str(folder)]
+    done = subprocess.run(mount, capture_output=True, check=False)
+    if done.returncode:
+        pytest.skip(f"needs the right to mount: {done.stderr.decode().strip()}")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+@pytest.mark.root
+def test_a_full_disk_stops_the_history_and_not_the_edits(tmp_path: Path, small_disk: Path) -> None:
+    path = tmp_path / "a.ipynb"
+    new_notebook(path)
+    with Journal(small_disk / "journal.sqlite3") as journal:
+        recorded = 0
+        for number in range(20):
+            notebook = cellwright.read(path)
+            source = os.urandom(20_000).hex()
+            change = notebook.apply({"op": "replace", "cell": 0, "source": source})
+            recording = journal.begin(path, change, actor="test:me")
+            cellwright.write(notebook)
+            recorded += recording.finish() is not None
+            assert cellwright.read(path).cells[0].source == source, number
+        assert 0 <= recorded < 20
+        assert len(journal.warnings) >= 1
+        assert any("full" in warning for warning in journal.warnings)
+    # With space again, history goes on.
+    subprocess.run(["mount", "-o", "remount,size=8m", str(small_disk)], check=True)
+    with Journal(small_disk / "journal.sqlite3") as journal:
+        assert_sound(journal)
+        change = cellwright.read(path).apply({"op": "delete", "cell": 0})
+        assert journal.record(path, change, actor="test:me") is not None
+        assert journal.warnings == []
+
+
+@pytest.mark.root
+def test_a_folder_that_may_not_be_written_to_stops_nothing(tmp_path: Path) -> None:
+    """As another user: root may write everywhere."""
+    state = tmp_path / "state"
+    state.mkdir(mode=0o755)
+    state.chmod(0o755)
+    code = (
+        "import json, os, sys, cellwright\n"
+        "from cellwright.journal import Journal\n"
+        "from cellwright.errors import JournalUnavailable\n"
+        "journal = Journal(sys.argv[1]); journal.warnings\n"
+        "import sqlite3, cellwright.journal._history\n"
+        "notebook = cellwright.Notebook(); notebook.apply({'op': 'insert', 'source': 'x'})\n"
+        "import cellwright.document.align\n"
+        "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
+        "change = notebook.apply({'op': 'insert', 'source': 'y'})\n"
+        "entry = journal.record('/x.ipynb', change, actor='a')\n"
+        "try: journal.log('/x.ipynb'); said = None\n"
+        "except JournalUnavailable as error: said = error.code\n"
+        "print(json.dumps([entry, len(journal.warnings), said]))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(state / "journal.sqlite3")],
+        capture_output=True,
+        check=True,
+        cwd=ROOT,
+    )
+    assert json.loads(done.stdout) == [None, 1, "JOURNAL_UNAVAILABLE"]
+    assert list(state.iterdir()) == []
+
+
+def test_an_edit_waits_for_a_busy_journal_and_is_recorded(tmp_path: Path) -> None:
+    path = tmp_path / "a.ipynb"
+    new_notebook(path)
+    with Journal() as journal:
+        assert journal.log(path) == []
+        with closing(sqlite3.connect(journal.path, isolation_level=None)) as holder:
+            holder.execute("BEGIN IMMEDIATE")
+            with start("waits", 1, path) as writer:
+                assert writer.stdout is not None
+                # It gets as far as the journal, and no further while we hold it.
+                assert not select.select([writer.stdout], [], [], 0.5)[0]
+                holder.execute("COMMIT")
+                assert writer.communicate(timeout=50) == (b"0\n", b"")
+        assert len(journal.log(path)) == 1

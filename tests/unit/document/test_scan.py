@@ -1,0 +1,319 @@
+"""The scanner accepts exactly what Python's json accepts, and says where it does not."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cellwright.document._json.scan import (
+    check,
+    decode_string,
+    elements,
+    members,
+    skip_space,
+    skip_string,
+    skip_value,
+)
+from cellwright.errors import InvalidJson
+from tests.property import strategies
+
+
+def accepted(text: str) -> bool:
+    try:
+        check(text.encode("utf-8", "surrogatepass"))
+    except InvalidJson:
+        return False
+    return True
+
+
+def accepted_by_python(text: str) -> bool:
+    try:
+        # An integer is kept as text: the limit on its digits is Python's, not JSON's.
+        json.loads(text, parse_int=str)
+    except json.JSONDecodeError:
+        return False
+    return True
+
+
+GOOD = [
+    "null",
+    "true",
+    "false",
+    "0",
+    "-0",
+    "-0.0",
+    "10",
+    "1.5",
+    "1e5",
+    "1E+5",
+    "1e-005",
+    "0e0",
+    "123456789012345678901234567890",
+    "NaN",
+    "Infinity",
+    "-Infinity",
+    '""',
+    '"a"',
+    '"\\"\\\\\\/\\b\\f\\n\\r\\t"',
+    '"\\u00e9\\uD800\\udc00"',
+    '"\\ud800"',
+    '"é \U0001f600 \x7f \u2028"',
+    "[]",
+    "{}",
+    "[ ]",
+    "{ }",
+    "[1]",
+    "[[],[[]]]",
+    '{"a":1}',
+    '{"a":1,"a":2}',
+    '{"":{}}',
+    " \t\r\n[ 1 , 2 ] \t\r\n",
+    '{ "a" : [ 1 , { "b" : null } ] }',
+]
+BAD = [
+    "",
+    " ",
+    "nul",
+    "nulll",
+    "True",
+    "None",
+    "nan",
+    "-NaN",
+    "+1",
+    "01",
+    "-",
+    "-a",
+    ".5",
+    "1.",
+    "1.e5",
+    "1e",
+    "1e+",
+    "0x1",
+    "1_0",
+    "1 2",
+    "٣",
+    "--1",
+    "Infinit",
+    "- Infinity",
+    '"',
+    '"a',
+    '"\\"',
+    '"\\x"',
+    '"\\u12"',
+    '"\\u12g4"',
+    '"\\u 123"',
+    '"\\U0001f600"',
+    '"a\nb"',
+    '"a\tb"',
+    '"\x00"',
+    '"\x1f"',
+    "'a'",
+    "[",
+    "]",
+    "{",
+    "}",
+    "[1",
+    "[1,",
+    "[1,]",
+    "[,1]",
+    "[,]",
+    "[1 2]",
+    "[1}",
+    "{]",
+    '{"a"}',
+    '{"a":}',
+    '{"a":1,}',
+    '{,"a":1}',
+    '{"a" 1}',
+    '{"a",1}',
+    "{a:1}",
+    "{1:1}",
+    "{null:1}",
+    '{"a":1 "b":2}',
+    '{"a":1]',
+    '{"a":[1}',
+    '{"a"::1}',
+    "[]]",
+    "{}{}",
+    "[]x",
+    "[] ,",
+    "//x\n1",
+    "[1]\x00",
+    "[1]\x0c",
+    "\ufeff1",
+    "\u00a01",
+    "1\u2028",
+]
+
+
+@pytest.mark.parametrize("text", GOOD, ids=repr)
+def test_what_is_json_is_accepted(text: str) -> None:
+    assert accepted_by_python(text)
+    assert accepted(text)
+
+
+@pytest.mark.parametrize("text", BAD, ids=repr)
+def test_what_is_not_json_is_refused(text: str) -> None:
+    assert not accepted_by_python(text)
+    assert not accepted(text)
+
+
+# Texts that are JSON, and then not quite: a piece taken out, doubled, or something put in.
+PIECES = [
+    *'"\\{}[]:, \n\t\r',
+    *"0123456789.-+eE",
+    "\\u",
+    "\\ud83d",
+    '\\"',
+    "null",
+    "true",
+    "NaN",
+    "-Infinity",
+    "\x00",
+    "\x1f",
+    "\x7f",
+    "é",
+    '""',
+    "[]",
+    "{}",
+    ',"a":',
+    "\ufeff",
+    "\u2028",
+]
+json_texts = st.builds(
+    lambda value, style: strategies.write(value, style).decode().removeprefix("\ufeff"),
+    strategies.json_values,
+    strategies.styles,
+)
+
+
+@st.composite
+def almost_json(draw: st.DrawFn) -> str:
+    text = draw(json_texts)
+    for _ in range(draw(st.integers(0, 3))):
+        start = draw(st.integers(0, len(text)))
+        end = draw(st.integers(start, min(start + 3, len(text))))
+        text = text[:start] + draw(st.sampled_from(["", "", *PIECES])) + text[end:]
+    return text
+
+
+@given(almost_json())
+def test_exactly_what_python_accepts_is_accepted(text: str) -> None:
+    assert accepted(text) == accepted_by_python(text)
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
+def test_any_soup_of_tokens_is_judged_as_python_judges_it(text: str) -> None:
+    assert accepted(text) == accepted_by_python(text)
+
+
+def test_no_nesting_is_too_deep() -> None:
+    for depth in (1000, 100_000):
+        check(b"[" * depth + b"]" * depth)
+        check(b'{"a":' * depth + b"1" + b"}" * depth)
+        with pytest.raises(InvalidJson):
+            check(b"[" * depth + b"]" * (depth - 1) + b"}")
+        with pytest.raises(InvalidJson):
+            check(b"[" * depth)
+
+
+def test_no_integer_is_too_long() -> None:
+    check(b"9" * 10_000)
+    check(b"-1" + b"0" * 1_000_000 + b".5e400")
+
+
+def test_a_long_string_needs_no_stack() -> None:
+    check(b'"' + b"\\n" * 1_000_000 + b'"')
+    with pytest.raises(InvalidJson):
+        check(b'"' + b"\\n" * 1_000_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column"),
+    [
+        ("", 1, 1),
+        ("x", 1, 1),
+        ("  x", 1, 3),
+        ("[1,\n 2,\n x]", 3, 2),
+        ("[1,\r\n2 3]", 2, 3),
+        ('{\n "a": 1,\n "b" 2\n}', 3, 6),
+        ('{\n "a": 1,\n}', 3, 1),
+        ('{\n "a": 1\n', 3, 1),
+        ("[]\n[]", 2, 1),
+        ('["é", x]', 1, 7),  # columns count characters, not bytes
+        ('["漢字\U0001f600", x]', 1, 9),
+        ('["é\n"]', 1, 2),  # of a string that is wrong, the place where it opens
+        ('[\n"a\\qb"]', 2, 1),
+        ('{"a": tru}', 1, 7),
+        ('{"a": 01}', 1, 8),
+        ("[1, 2", 1, 6),
+        ("]", 1, 1),
+        ("[1}", 1, 3),
+    ],
+    ids=repr,
+)
+def test_an_error_says_at_which_line_and_column(text: str, line: int, column: int) -> None:
+    with pytest.raises(InvalidJson) as caught:
+        check(text.encode())
+    assert (caught.value.code, caught.value.line, caught.value.column) == (
+        "INVALID_JSON",
+        line,
+        column,
+    )
+    assert "\n" not in str(caught.value)
+
+
+def test_a_check_may_begin_anywhere() -> None:
+    check(b"xx[1]", 2)
+    with pytest.raises(InvalidJson) as caught:
+        check(b"x\n[1", 2)
+    assert (caught.value.line, caught.value.column) == (2, 3)
+
+
+# --- The walkers, on what was checked ------------------------------------------------------------
+
+
+@given(st.dictionaries(strategies.text, strategies.json_values, max_size=4), strategies.styles)
+def test_members_and_their_places_are_found(value: dict[str, Any], style: strategies.Style) -> None:
+    data = strategies.write(value, style)
+    start = skip_space(data, 3 if style.bom else 0)
+    loaded = json.loads(data.decode("utf-8-sig"), parse_float=str, parse_int=str)
+    found = list(members(data, start))
+    assert {member.key for member in found} == set(loaded)
+    for member in found:
+        assert json.loads(data[member.key_start : member.key_end]) == member.key
+        part = json.loads(data[member.start : member.end], parse_float=str, parse_int=str)
+        assert part == loaded[member.key]
+    assert skip_value(data, start) == len(data.rstrip())
+
+
+@given(st.lists(strategies.json_values, max_size=4), strategies.styles)
+def test_elements_and_their_places_are_found(value: list[Any], style: strategies.Style) -> None:
+    data = strategies.write(value, style)
+    start = skip_space(data, 3 if style.bom else 0)
+    loaded = json.loads(data.decode("utf-8-sig"), parse_float=str, parse_int=str)
+    found = [
+        json.loads(data[a:b], parse_float=str, parse_int=str) for a, b in elements(data, start)
+    ]
+    assert found == loaded
+
+
+@given(strategies.text, st.booleans())
+def test_a_string_is_found_and_decoded(text: str, escape: bool) -> None:
+    style = strategies.Style(None, "\n", ":", ",", escape, False, 0, False, "", "")
+    data = strategies.write(text, style) + b' , "more"'
+    end = skip_string(data, 0)
+    assert data[end:] == b' , "more"'
+    assert decode_string(data, 0, end) == text
+
+
+def test_backslashes_before_a_quote_are_counted() -> None:
+    for count in range(6):
+        data = b'"' + b"\\\\" * count + b'\\"' + b'" "'
+        assert skip_string(data, 0) == len(data) - 2
+        data = b'"' + b"\\\\" * count + b'" "'
+        assert skip_string(data, 0) == len(data) - 2

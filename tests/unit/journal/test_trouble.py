@@ -1,0 +1,382 @@
+"""Whatever is wrong with the journal, edits go on; questions get a named error."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+import cellwright
+from cellwright import Notebook
+from cellwright.errors import JournalUnavailable
+from cellwright.journal import Journal, _database, _schema, _states
+from tests.unit.journal.conftest import Desk, notebook_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Path:
+    path = tmp_path / "a.ipynb"
+    path.write_bytes(notebook_bytes("a = 1", "b = 2"))
+    return path
+
+
+def use(journal: Journal, book: Path) -> None:
+    """Do all that records, as an edit does; nothing may raise."""
+    notebook = cellwright.read(book)
+    journal.remember(book, notebook.snapshot())
+    journal.catch_up(book, notebook.state)
+    change = notebook.apply({"op": "insert", "source": "x"})
+    recording = journal.begin(book, change, actor="cli:me")
+    cellwright.write(notebook)
+    recording.finish()
+    change = notebook.apply({"op": "insert", "source": "y"})
+    journal.begin(book, change, actor="cli:me").abandon()
+    cellwright.write(notebook)
+    journal.record(book, change, actor="cli:me")
+
+
+def questions(journal: Journal, book: Path) -> list[Callable[[], object]]:
+    return [
+        lambda: journal.log(book),
+        lambda: journal.get(book, "abcd"),
+        lambda: journal.change("abcdabcd"),
+        lambda: journal.recall(book, "abcdabcd"),
+        lambda: journal.undo_target(book),
+        lambda: journal.redo_target(book),
+        lambda: journal.first(book),
+        lambda: journal.state(book, "abcd"),
+        lambda: journal.backups(book),
+        lambda: journal.blame(book),
+        journal.describe,
+    ]
+
+
+def assert_useless_but_harmless(journal: Journal, book: Path, word: str) -> None:
+    cells = len(cellwright.read(book).cells)
+    use(journal, book)
+    assert len(cellwright.read(book).cells) == cells + 2
+    assert len(journal.warnings) == 1
+    assert word in journal.warnings[0]
+    for ask in questions(journal, book):
+        with pytest.raises(JournalUnavailable) as caught:
+            ask()
+        assert caught.value.code == "JOURNAL_UNAVAILABLE"
+        assert word in str(caught.value)
+    journal.warnings.clear()
+    use(journal, book)
+    assert len(journal.warnings) == 1  # it is said again to whoever has cleared the list
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path, book: Path) -> None:
+    (tmp_path / "state").write_text("a file")
+    with Journal(tmp_path / "state" / "journal.sqlite3") as journal:
+        assert_useless_but_harmless(journal, book, "Not a directory")
+
+
+def test_a_folder_in_place_of_the_file(tmp_path: Path, book: Path) -> None:
+    (tmp_path / "j").mkdir()
+    with Journal(tmp_path / "j") as journal:
+        assert_useless_but_harmless(journal, book, "open")
+
+
+def test_no_home_to_put_it_in(book: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pathlib import Path
+
+    import platformdirs
+
+    monkeypatch.setattr(platformdirs, "user_state_path", lambda *_, **__: Path("~/state"))
+    with Journal() as journal:
+        assert_useless_but_harmless(journal, book, "home folder")
+
+
+def test_a_journal_from_a_newer_version_is_left_alone(tmp_path: Path, book: Path) -> None:
+    path = tmp_path / "j"
+    with Journal(path) as journal:
+        use(journal, book)
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"PRAGMA user_version = {len(_schema.MIGRATIONS) + 1}")
+    connection.close()
+    before = path.read_bytes()
+    with Journal(path) as journal:
+        assert_useless_but_harmless(journal, book, "newer version")
+    assert path.read_bytes() == before
+
+
+def test_a_database_of_another_program_is_left_alone(tmp_path: Path, book: Path) -> None:
+    path = tmp_path / "j"
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA application_id = 7")
+    connection.execute("CREATE TABLE theirs (x)")
+    connection.commit()
+    connection.close()
+    with Journal(path) as journal:
+        assert_useless_but_harmless(journal, book, "another program")
+
+
+def test_an_older_journal_is_brought_up_to_date(
+    tmp_path: Path, book: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "j"
+    with Journal(path) as journal:
+        use(journal, book)
+    newer = (*_schema.MIGRATIONS, ("ALTER TABLE change ADD COLUMN mood TEXT",))
+    monkeypatch.setattr(_schema, "MIGRATIONS", newer)
+    with Journal(path) as journal:
+        assert [entry.number for entry in journal.log(book)] == [2, 1]
+        use(journal, book)
+        assert journal.warnings == []
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (len(newer),)
+        assert connection.execute("SELECT mood FROM change LIMIT 1").fetchone() == (None,)
+    connection.close()
+
+
+def test_a_migration_that_fails_leaves_the_old_tables(
+    tmp_path: Path, book: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "j"
+    with Journal(path) as journal:
+        use(journal, book)
+    worse = (*_schema.MIGRATIONS, ("CREATE TABLE fine (x)", "CREATE TABLE change (x)"))
+    with monkeypatch.context() as patch:
+        patch.setattr(_schema, "MIGRATIONS", worse)
+        with Journal(path) as journal:
+            assert_useless_but_harmless(journal, book, "already exists")
+    with Journal(path) as journal:
+        assert len(journal.log(book)) == 2
+
+
+# --- damage --------------------------------------------------------------------------------------
+
+
+def garbage(path: Path) -> None:
+    path.write_bytes(b"this is no database, whatever it says " * 100)
+
+
+def cut_short(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def overwritten(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    for page in range(1, len(data) // 4096):  # the first page has the header and the schema
+        data[page * 4096 : page * 4096 + 200] = os.urandom(200)
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("damage", [garbage, cut_short, overwritten])
+def test_a_damaged_journal_is_moved_aside_once_and_begun_anew(
+    tmp_path: Path, book: Path, damage: Callable[[Path], None]
+) -> None:
+    path = tmp_path / "j"
+    with Journal(path) as journal:
+        use(journal, book)
+    damage(path)
+    broken = path.read_bytes()
+    with Journal(path) as journal:
+        use(journal, book)
+        assert len(journal.warnings) == 1
+        (aside,) = tmp_path.glob("j.broken-*[0-9]")
+        assert str(aside) in journal.warnings[0]
+        assert aside.read_bytes() == broken
+        assert journal.log(book)[0].kind == "edit"
+        journal.warnings.clear()
+        use(journal, book)
+        assert journal.warnings == []
+    assert len(list(tmp_path.glob("j.broken-*[0-9]"))) == 1
+
+
+def test_a_question_to_a_damaged_journal_says_where_it_is_now(tmp_path: Path, book: Path) -> None:
+    path = tmp_path / "j"
+    garbage(path)
+    with Journal(path) as journal:
+        with pytest.raises(JournalUnavailable) as caught:
+            journal.log(book)
+        (aside,) = tmp_path.glob("j.broken-*")
+        assert str(aside) in str(caught.value)
+        assert journal.log(book) == []
+
+
+def test_tables_that_contradict_each_other_count_as_damage(tmp_path: Path, book: Path) -> None:
+    path = tmp_path / "j"
+    with Journal(path) as journal:
+        use(journal, book)
+    with sqlite3.connect(path) as connection:
+        connection.execute("DELETE FROM state")
+    connection.close()
+    with Journal(path) as journal:
+        use(journal, book)
+        assert "damaged" in journal.warnings[0]
+        assert len(journal.log(book)) == 2
+
+
+def test_a_piece_that_is_not_what_it_was_is_never_given_back(tmp_path: Path, book: Path) -> None:
+    path = tmp_path / "j"
+    with Journal(path) as journal:
+        use(journal, book)
+        with sqlite3.connect(path) as connection:
+            connection.execute("UPDATE pack SET codec = 0, data = zeroblob(length(data))")
+        connection.close()
+        with pytest.raises(JournalUnavailable):
+            journal.first(book)
+        assert len(journal.log(book)) == 2  # the rest still answers
+
+
+def test_a_journal_deleted_while_in_use_is_begun_anew(tmp_path: Path, book: Path) -> None:
+    path = tmp_path / "j"
+    with Journal(path) as journal:
+        use(journal, book)
+        for file in tmp_path.glob("j*"):
+            file.unlink()
+        use(journal, book)
+        assert journal.warnings == []
+        assert [entry.number for entry in journal.log(book)] == [2, 1]
+
+
+def test_what_was_known_of_a_journal_is_forgotten_with_it(tmp_path: Path, book: Path) -> None:
+    """The same numbers mean other states in another journal."""
+    path, other = tmp_path / "j", tmp_path / "other"
+    with Journal(path) as journal:
+        notebook = cellwright.read(book)
+        journal.record(book, notebook.apply({"op": "insert", "source": "1"}), actor="cli:me")
+        stranger = Notebook(notebook_bytes("something", "else"))
+        with Journal(other) as second:
+            change = stranger.apply({"op": "insert", "source": "2"})
+            second.record(book, change, actor="cli:other")
+        for file in tmp_path.glob("j-*"):
+            file.unlink()
+        other.replace(path)
+        entry = journal.record(book, notebook.apply({"op": "delete", "cell": 0}), actor="cli:me")
+        assert entry is not None
+        assert journal.change(entry).after.layout.to_bytes() == notebook.to_bytes()
+        assert [e.kind for e in journal.log(book)] == ["edit", "outside", "edit"]
+
+
+def test_what_another_process_recorded_is_noticed(tmp_path: Path, book: Path) -> None:
+    with Journal(tmp_path / "j") as one, Journal(tmp_path / "j") as two:
+        notebook = cellwright.read(book)
+        one.record(book, notebook.apply({"op": "insert", "source": "1"}), actor="cli:one")
+        other = Notebook(notebook.to_bytes())
+        two.record(book, other.apply({"op": "delete", "cell": 0}), actor="cli:two")
+        entry = one.record(book, notebook.apply({"op": "delete", "cell": 1}), actor="cli:one")
+        assert entry is not None
+        assert [e.actor for e in one.log(book)] == ["cli:one", "outside", "cli:two", "cli:one"]
+        assert one.change(entry).before.layout.to_bytes() != other.to_bytes()
+        assert one.change(entry).after.layout.to_bytes() == notebook.to_bytes()
+
+
+# --- failures in the middle ----------------------------------------------------------------------
+
+
+def test_a_journal_that_is_locked_too_long_costs_one_wait(
+    tmp_path: Path, book: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_database, "PATIENCE", 0.2)
+    path = tmp_path / "j"
+
+    def patience() -> int:
+        connection = journal._recorder.database._connection
+        assert connection is not None
+        return int(connection.execute("PRAGMA busy_timeout").fetchone()[0])
+
+    with Journal(path) as journal:
+        use(journal, book)
+        holder = sqlite3.connect(path, isolation_level=None)
+        holder.execute("BEGIN IMMEDIATE")
+        use(journal, book)
+        assert len(journal.warnings) == 1
+        assert "locked" in journal.warnings[0]
+        assert patience() == int(_database.IMPATIENCE * 1000)  # one long wait is enough
+        assert len(journal.log(book)) == 2  # reading works all the while
+        holder.close()
+        journal.warnings.clear()
+        use(journal, book)
+        assert journal.warnings == []
+        assert patience() == 200
+        kinds = [entry.kind for entry in journal.log(book)]
+        assert kinds == ["edit", "edit", "outside", "edit", "edit"]
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), MemoryError("no")])
+def test_any_failure_while_recording_is_a_warning(
+    tmp_path: Path, book: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    with Journal(tmp_path / "j") as journal:
+        use(journal, book)
+        with monkeypatch.context() as patch:
+            patch.setattr(_states, "save", fail)
+            notebook = cellwright.read(book)
+            change = notebook.apply({"op": "insert", "source": "x"})
+            assert journal.record(book, change, actor="cli:me") is None
+        assert len(journal.warnings) == 1
+        assert str(error.args[-1]) in journal.warnings[0]
+        assert journal.record(book, change, actor="cli:me") is not None  # nothing half-done
+
+
+def test_a_full_journal_is_a_warning(tmp_path: Path, book: Path) -> None:
+    with Journal(tmp_path / "j") as journal:
+        use(journal, book)
+        database = journal._recorder.database
+        database.run(lambda c: c.execute("PRAGMA max_page_count = 1"), write=False)
+        notebook = cellwright.read(book)
+        change = notebook.apply({"op": "insert", "source": os.urandom(50_000).hex()})
+        assert journal.record(book, change, actor="cli:me") is None
+        assert "full" in journal.warnings[0]
+        assert len(journal.log(book)) == 2
+        assert journal.record(book, change, actor="cli:me") is not None
+
+
+# --- threads and forks ---------------------------------------------------------------------------
+
+
+def test_threads_share_a_journal(tmp_path: Path) -> None:
+    def work(number: int) -> None:
+        path = tmp_path / f"{number % 3}.ipynb"
+        notebook = Notebook(notebook_bytes("a"))
+        for i in range(20):
+            change = notebook.apply({"op": "replace", "cell": 0, "source": f"{number} {i}"})
+            journal.record(path, change, actor=f"thread:{number}")
+            assert journal.log(path, limit=1)
+
+    with Journal(tmp_path / "j") as journal:
+        threads = [threading.Thread(target=work, args=(n,)) for n in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert journal.warnings == []
+        for number in range(3):
+            log = journal.log(tmp_path / f"{number}.ipynb", limit=1000)
+            assert [e.number for e in log] == list(range(len(log), 0, -1))
+            assert sum(e.actor != "outside" for e in log) == 40
+
+
+def test_a_forked_process_uses_a_connection_of_its_own(tmp_path: Path, book: Path) -> None:
+    with Journal(tmp_path / "j") as journal:
+        desk = Desk(book, journal)
+        desk.replace(0, "parent")
+        database = journal._recorder.database
+        parents = database._connection
+        child = os.fork()
+        if not child:
+            code = 1
+            try:
+                desk.replace(0, "child")
+                code = len(journal.warnings) + (database._connection is parents)
+                journal.close()
+            finally:
+                os._exit(code)
+        assert os.waitpid(child, 0)[1] == 0
+        desk.replace(0, "parent again")
+        assert [e.number for e in journal.log(book)] == [3, 2, 1]
+        assert journal.warnings == []

@@ -1,0 +1,130 @@
+"""Which file a caller means, and whether it may be touched."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cellwright import Workspace
+from cellwright.errors import CellwrightError
+from tests.unit.cli import samples
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A folder to be confined to, and others beside it that it must not lead to."""
+    for name in ("root", "root/sub", "root-evil", "other"):
+        (tmp_path / name).mkdir()
+    for name in ("root/nb.ipynb", "root/sub/nb.ipynb", "root-evil/nb.ipynb", "other/nb.ipynb"):
+        (tmp_path / name).write_bytes(samples.SALES)
+    (tmp_path / "root" / "out.ipynb").symlink_to(tmp_path / "other" / "nb.ipynb")
+    (tmp_path / "root" / "outside").symlink_to(tmp_path / "other")
+    (tmp_path / "root" / "nowhere.ipynb").symlink_to(tmp_path / "other" / "missing.ipynb")
+    (tmp_path / "root" / "in.ipynb").symlink_to(tmp_path / "root" / "sub" / "nb.ipynb")
+    (tmp_path / "link").symlink_to(tmp_path / "root")
+    return tmp_path / "root"
+
+
+OUTSIDE: dict[str, Callable[[Path], str]] = {
+    "dots": lambda _: "../other/nb.ipynb",
+    "dots in the middle": lambda _: "sub/../../other/nb.ipynb",
+    "dots beyond the top": lambda _: "../" * 64 + "etc/nb.ipynb",
+    "a sibling with the same beginning": lambda root: f"{root}-evil/nb.ipynb",
+    "an absolute path": lambda root: str(root.parent / "other" / "nb.ipynb"),
+    "a link to a file": lambda _: "out.ipynb",
+    "a link to a folder": lambda _: "outside/nb.ipynb",
+    "a link to what is not there": lambda _: "nowhere.ipynb",
+    "a new file behind a link": lambda _: "outside/new.ipynb",
+    "dots after a link": lambda _: "outside/../other/nb.ipynb",
+    "the folder above": lambda _: "..",
+}
+
+INSIDE: dict[str, Callable[[Path], str]] = {
+    "a name": lambda _: "nb.ipynb",
+    "a folder": lambda _: "sub/nb.ipynb",
+    "dots that stay": lambda _: "sub/../nb.ipynb",
+    "an absolute path": lambda root: str(root / "sub" / "nb.ipynb"),
+    "a link that stays": lambda _: "in.ipynb",
+    "another way to the root": lambda root: str(root.parent / "link" / "nb.ipynb"),
+}
+
+
+@pytest.mark.parametrize("way", OUTSIDE)
+def test_no_way_leads_out_of_the_root(way: str, root: Path) -> None:
+    path = OUTSIDE[way](root)
+    with Workspace(root, cwd=str(root)) as workspace:
+        for call in (
+            lambda: workspace.open(path).read(),
+            lambda: workspace.open(path).edit([{"op": "insert", "source": "x"}], create=True),
+            lambda: workspace.open(path).write("# %% [code]\nx"),
+            lambda: workspace.create(path),
+            lambda: workspace.open("nb.ipynb").diff("now", path),
+        ):
+            with pytest.raises(CellwrightError) as caught:
+                call()
+            assert caught.value.code in ("OUTSIDE_ROOT", "CHANGE_NOT_FOUND")
+    for folder in ("other", "root-evil"):
+        assert [item.name for item in (root.parent / folder).iterdir()] == ["nb.ipynb"]
+        assert (root.parent / folder / "nb.ipynb").read_bytes() == samples.SALES
+
+
+@pytest.mark.parametrize("way", INSIDE)
+def test_every_way_inside_the_root_may_be_gone(way: str, root: Path) -> None:
+    with Workspace(root, cwd=str(root)) as workspace:
+        answer = workspace.open(INSIDE[way](root)).edit([{"op": "delete", "cell": "notes"}])
+    assert answer["changed"]
+
+
+def test_a_root_that_is_a_link_confines_as_well(root: Path) -> None:
+    with Workspace(root.parent / "link", cwd=str(root)) as workspace:
+        assert workspace.open("nb.ipynb").read()["path"] == "nb.ipynb"
+        with pytest.raises(CellwrightError) as caught:
+            workspace.open("../other/nb.ipynb")
+        assert caught.value.code == "OUTSIDE_ROOT"
+
+
+def test_the_root_of_the_file_system_confines_nothing(root: Path) -> None:
+    with Workspace("/", cwd=str(root)) as workspace:
+        assert workspace.open("../other/nb.ipynb").read()["cells"]
+
+
+def test_without_a_root_nothing_is_confined(root: Path) -> None:
+    with Workspace(cwd=str(root)) as workspace:
+        assert workspace.open("../other/nb.ipynb").read()["cells"]
+
+
+def test_a_relative_path_is_relative_to_the_caller_and_not_to_the_root(root: Path) -> None:
+    with Workspace(root, cwd=str(root / "sub")) as workspace:
+        assert workspace.open("nb.ipynb").path == str(root / "sub" / "nb.ipynb")
+        assert workspace.open("../nb.ipynb").path == str(root / "nb.ipynb")
+
+
+def test_a_relative_root_is_relative_to_the_caller(root: Path) -> None:
+    with Workspace("sub", cwd=str(root)) as workspace:
+        assert workspace.open("sub/nb.ipynb").read()["cells"]
+        with pytest.raises(CellwrightError):
+            workspace.open("nb.ipynb")
+
+
+def test_two_ways_to_one_notebook_have_one_history(root: Path) -> None:
+    with Workspace(root, cwd=str(root)) as workspace:
+        workspace.open("in.ipynb").edit([{"op": "delete", "cell": "notes"}])
+        workspace.open("sub/nb.ipynb").edit([{"op": "delete", "cell": "later"}])
+        assert len(workspace.open(root.parent / "link" / "in.ipynb").log()) == 2
+    assert os.path.islink(root / "in.ipynb")  # noqa: PTH114
+
+
+def test_dots_after_a_link_mean_what_the_system_means(root: Path) -> None:
+    """`link/..` is the folder above the target of the link, not the folder of the link."""
+    (root.parent / "other" / "deep").mkdir()
+    (root / "deep").symlink_to(root.parent / "other" / "deep")
+    with Workspace(cwd=str(root)) as workspace:
+        workspace.open("deep/../nb.ipynb").edit([{"op": "delete", "cell": "notes"}])
+    assert (root / "nb.ipynb").read_bytes() == samples.SALES
+    assert (root.parent / "other" / "nb.ipynb").read_bytes() != samples.SALES
