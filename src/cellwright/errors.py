@@ -454,11 +454,16 @@ class DurabilityUnconfirmed(SaveError, OSError):
 
     code = "DURABILITY_UNCONFIRMED"
 
-    def __init__(self, path: str, step: str, reason: str) -> None:
-        super().__init__(
-            f"{path} holds the new bytes, but their durability is unconfirmed: {reason} ({step})",
-            hint="Do not repeat the edit; check the disk and read the file back",
-        )
+    def __init__(self, path: str, step: str, reason: str, *, replaced: bool = False) -> None:
+        if replaced:
+            message = f"{path} was saved, and by now {reason} ({step})"
+            hint = "Somebody else replaced it right after; read it to see what it holds"
+        else:
+            message = (
+                f"{path} holds the new bytes, but may lose them in a power cut: {reason} ({step})"
+            )
+            hint = "Do not repeat the edit; check the disk and read the file back"
+        super().__init__(message, hint=hint)
         self.path = path
         self.step = step
 

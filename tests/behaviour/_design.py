@@ -25,23 +25,23 @@ ROWS = (
     # The text view
     row("D-114", "§5", "With a base revision, N in a marker is the cell's index in that revision", Done("tests/unit/text/test_merging.py::test_numbers_mean_the_cells_of_the_base")),
     row("D-115", "§5", "Rendering and then parsing is the identity for every notebook of the corpus", Done("tests/property/test_text_corpus.py::test_rendering_and_parsing_is_the_identity_for_every_real_notebook")),
-    row("D-116", "§5", "read prints one terminator after the last cell and write strips one", NotYet("text view")),
+    row("D-116", "§5", "read prints one terminator after the last cell and write strips one", Done("tests/unit/cli/test_output.py::test_read_prints_one_terminator_after_the_last_cell")),
     row("D-117", "§5", "Selectors: :raw, :N, :N-, :A-B, :A+C, several ranges, and a range with :raw", Done("tests/unit/text/test_selection.py::test_every_form_of_range_selects_its_lines")),
     row("D-118", "§5", "Selectors of our own: :cell=ID, :section=Heading and :outline", Done("tests/unit/text/test_selection.py::test_a_cell_a_section_and_the_outline_can_be_selected")),
     row("D-119", "§5", "Errors of the text view carry the line, counted from 1", Done("tests/unit/text/test_parsing.py::test_text_before_the_first_marker_is_refused_with_its_line")),
 
     # History
-    row("D-120", "§4", "The journal keeps every change, who made it, and every revision that a read gave out", NotYet("history and command line")),
-    row("D-121", "§4", "Undo takes the caller's own newest change by default and restores whole before-images, outputs included", NotYet("history and command line")),
-    row("D-122", "§4", "Undo compares hashes, never outputs, and says that kernel state was not undone", NotYet("history and command line")),
-    row("D-123", "§4", "Changes made without us become one outside entry", NotYet("history and command line")),
-    row("D-124", "§4", "Backups are a view of the journal's first before-image", NotYet("history and command line")),
-    row("D-125", "§7", "The journal is SQLite in WAL mode, one per user and host; rollback mode on network file systems", NotYet("history and command line")),
+    row("D-120", "§4", "The journal keeps every change, who made it, and every revision that a read gave out", Done("tests/integration/test_stories.py::test_the_journal_keeps_every_change_who_made_it_and_every_revision_given_out")),
+    row("D-121", "§4", "Undo takes the caller's own newest change by default and restores whole before-images, outputs included", Done("tests/unit/workspace/test_book.py::test_undo_takes_the_callers_own_newest_change_with_its_outputs")),
+    row("D-122", "§4", "Undo compares hashes, never outputs, and says that kernel state was not undone", Done("tests/integration/test_stories.py::test_undo_looks_at_sources_and_never_at_outputs_and_says_what_it_cannot_undo")),
+    row("D-123", "§4", "Changes made without us become one outside entry", Done("tests/unit/workspace/test_book.py::test_a_change_made_without_us_is_one_outside_entry")),
+    row("D-124", "§4", "Backups are a view of the journal's first before-image", Done("tests/integration/test_stories.py::test_any_earlier_state_is_brought_back_to_the_byte")),
+    row("D-125", "§7", "The journal is SQLite in WAL mode, one per user and host; rollback mode on network file systems", Done("tests/unit/journal/test_place.py::test_there_is_one_journal_per_user_in_wal_mode_and_in_rollback_mode_on_a_network")),
 
     # The command line
     row("D-126", "§9", "The commands and their shapes are the design's, as cellwright and as cw", NotYet("history and command line")),
-    row("D-127", "§9", "stdout is data and stderr is talk", NotYet("history and command line")),
-    row("D-128", "§9", "--json gives ok, data and error with code, message, hint and retryable", NotYet("history and command line")),
+    row("D-127", "§9", "stdout is data and stderr is talk", Done("tests/integration/test_cli.py::test_stdout_is_data_and_stderr_is_talk")),
+    row("D-128", "§9", "--json gives ok, data and error with code, message, hint and retryable", Done("tests/integration/test_cli.py::test_json_is_all_there_is_with_json")),
     row("D-129", "§9", "Exit codes: 0, 1, 2, 3, 4, 5, 6, 124 and 130, as listed", NotYet("history and command line")),
     row("D-130", "§9", "Progress is shown on a terminal only", NotYet("history and command line")),
 

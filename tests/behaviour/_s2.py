@@ -34,7 +34,7 @@ ROWS = (
     row("S2-020", "103-121", "Its description states the parameters, the operations and the notes", NotYet("tools and MCP")),
     row("S2-021", "114", "insert puts the cell after cell_id, or at the start without one", NotYet("tools and MCP")),
     row("S2-022", "118", "A cell's id survives an edit", Done("tests/behaviour/test_documents.py::test_the_id_of_a_cell_survives_every_edit_of_it")),
-    row("S2-023", "119", "Its replace clears the outputs of a code cell", NotYet("history and command line")),
+    row("S2-023", "119", "Its replace clears the outputs of a code cell", Done("tests/unit/workspace/test_classic.py::test_replace_clears_the_outputs_of_code")),
     row("S2-024", "120", "A cell is named by its position from 0 or by its id", Done("tests/behaviour/test_documents.py::test_a_cell_is_named_by_its_id_or_by_its_position_from_zero")),
 
     # The editor
@@ -60,16 +60,16 @@ ROWS = (
     row("S2-044", "320", "The tool is registered with the others", NotYet("tools and MCP")),
 
     # What people see
-    row("S2-045", "332-335", "A replace reports: cell updated, the notebook, the cell's id and index, the type", NotYet("history and command line")),
-    row("S2-046", "348-352", "An insert reports: cell inserted, the new cell, the type, what it was inserted after", NotYet("history and command line")),
-    row("S2-047", "363-365", "A delete reports: cell deleted, what was removed and the index it had", NotYet("history and command line")),
+    row("S2-045", "332-335", "A replace reports: cell updated, the notebook, the cell's id and index, the type", Done("tests/unit/cli/test_changes.py::test_a_replace_tells_the_notebook_the_cell_its_index_and_type")),
+    row("S2-046", "348-352", "An insert reports: cell inserted, the new cell, the type, what it was inserted after", Done("tests/unit/cli/test_changes.py::test_an_insert_tells_the_new_cell_its_type_and_what_it_comes_after")),
+    row("S2-047", "363-365", "A delete reports: cell deleted, what was removed and the index it had", Done("tests/unit/cli/test_changes.py::test_a_delete_tells_what_was_removed_and_where_it_was")),
 
     # Beyond the editor
     row("S2-048", "377-382", "The extension of a running JupyterLab, which the document put off, is there", NotYet("JupyterLab")),
     row("S2-049", "386", "Notebook paths are validated", NotYet("workspace and engine")),
     row("S2-050", "387", "The structure of a notebook is verified before it is edited", Done("tests/behaviour/test_documents.py::test_the_structure_is_verified_before_anything_is_written")),
     row("S2-051", "388", "Editing executes nothing of what a notebook holds", Done("tests/behaviour/test_documents.py::test_editing_executes_nothing_of_what_a_notebook_holds")),
-    row("S2-052", "389", "A backup can be made before an edit", NotYet("history and command line")),
+    row("S2-052", "389", "A backup can be made before an edit", Done("tests/integration/test_stories.py::test_a_backup_is_a_copy_beside_the_file")),
     row("S2-053", "393-401", "Cell operations, ids, normalisation and whole workflows have tests", Done("tests/behaviour/test_documents.py::test_a_whole_session_of_reading_editing_conflicting_and_undoing")),
     row("S2-054", "405", "Phase 1: replace, insert and delete", Done("tests/behaviour/test_documents.py::test_cells_are_replaced_inserted_and_deleted")),
     row("S2-055", "406", "Phase 2: several operations as one", Done("tests/behaviour/test_documents.py::test_several_operations_are_one_step")),

@@ -8,7 +8,7 @@ from tests.behaviour.promise import Done, NotYet, row
 ROWS = (
     # The text
     row("S3-001", "7", "Notebooks are converted and edited as text with no kernel involved", Done("tests/unit/text/test_combine.py::test_text_is_read_and_written_with_no_kernel_and_no_event_loop")),
-    row("S3-002", "15", "read treats an .ipynb as a notebook unless the selector is :raw", NotYet("text view")),
+    row("S3-002", "15", "read treats an .ipynb as a notebook unless the selector is :raw", Done("tests/unit/cli/test_output.py::test_without_raw_a_file_is_treated_as_a_notebook")),
     row("S3-003", "15", "read treats any other file as a plain file", NotYet("tools and MCP")),
     row("S3-004", "17-19", "The markers are # %% [code] cell:N, # %% [markdown] cell:N and # %% [raw] cell:N", Done("tests/unit/text/test_view.py::test_every_cell_begins_with_a_marker_that_tells_its_type_and_index")),
     row("S3-005", "20", "Line selectors count the lines of that text", Done("tests/unit/text/test_selection.py::test_lines_are_counted_on_the_text_and_not_on_the_file")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import random
@@ -13,14 +14,15 @@ import sys
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import cellwright
 from cellwright import Notebook
 from cellwright.journal import Journal
-from tests.conftest import ROOT
+from tests.conftest import ROOT, RUN_ALL
+from tests.unit.journal.conftest import assert_counts_are_right, stored
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -193,6 +195,28 @@ def test_a_process_that_keeps_the_journal_open_sees_it_moved_aside(tmp_path: Pat
         assert journal.warnings == []
 
 
+def test_several_processes_that_find_it_damaged_move_it_aside_once(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{n}.ipynb" for n in range(4)]
+    for path in paths:
+        new_notebook(path)
+    with Journal() as journal:
+        assert journal.log(paths[0]) == []
+        place = Path(journal.path)
+    place.write_bytes(b"no database " * 1_000)
+    for writer in [start("w", 5, path) for path in paths]:
+        writer.communicate(timeout=50)  # it may have warned
+    assert len([f for f in place.parent.iterdir() if ".broken-" in f.name]) == 1
+    with Journal() as journal:
+        assert_sound(journal)
+        for path in paths:
+            journal.catch_up(path, cellwright.read(path).state)
+            log = journal.log(path)
+            assert [entry.number for entry in log] == list(range(len(log), 0, -1))
+            assert len(log) >= 4  # what was going on when it was moved may be lost
+            assert journal.state(path, log[0].id).layout.to_bytes() == path.read_bytes()
+        assert journal.warnings == []
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "small"
@@ -276,3 +300,147 @@ def test_an_edit_waits_for_a_busy_journal_and_is_recorded(tmp_path: Path) -> Non
                 holder.execute("COMMIT")
                 assert writer.communicate(timeout=50) == (b"0\n", b"")
         assert len(journal.log(path)) == 1
+
+
+def record(journal: Journal, book: Path) -> None:
+    """Do all that records."""
+    notebook = cellwright.read(book)
+    journal.remember(book, notebook.snapshot())
+    journal.catch_up(book, notebook.state)
+    change = notebook.apply({"op": "insert", "source": "x"})
+    recording = journal.begin(book, change, actor="test:me")
+    cellwright.write(notebook)
+    recording.finish()
+    change = notebook.apply({"op": "insert", "source": "y"})
+    journal.begin(book, change, actor="test:me").abandon()
+    cellwright.write(notebook)
+    journal.record(book, change, actor="test:me")
+
+
+def test_a_failure_at_any_step_leaves_nothing_half_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first statement fails, then the second, and so on, until one run gets through."""
+    path, book = tmp_path / "j", tmp_path / "a.ipynb"
+    new_notebook(book)
+    left = 0
+    connect = sqlite3.connect
+
+    class Failing(sqlite3.Connection):
+        def execute(self, *args: Any) -> Any:
+            self.count_down()
+            return super().execute(*args)
+
+        def executemany(self, *args: Any) -> Any:
+            self.count_down()
+            return super().executemany(*args)
+
+        def count_down(self) -> None:
+            nonlocal left
+            left -= 1
+            if left == 0:
+                raise sqlite3.OperationalError("disk I/O error")
+
+    monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: connect(*a, factory=Failing, **k))
+    with Journal(path) as journal:
+        record(journal, book)
+    for step in range(1, 1000, 1 if RUN_ALL else 5):
+        left = step
+        with Journal(path) as journal:
+            record(journal, book)
+            done = not journal.warnings
+            assert done or "I/O" in journal.warnings[0]
+        left = 0
+        with Journal(path) as journal:
+            journal.catch_up(book, cellwright.read(book).state)
+            newest = journal.log(book)[0]
+            assert journal.state(book, newest.id).layout.to_bytes() == book.read_bytes()
+            assert_counts_are_right(journal)
+            assert journal.warnings == []
+        if done:
+            break
+        new_notebook(book, step)
+    assert 30 < step < 500
+
+
+# --- sizes ---------------------------------------------------------------------------------------
+
+
+def large(count: int, output: int) -> bytes:
+    cells = [
+        {
+            "cell_type": "code",
+            "execution_count": i,
+            "id": f"{i:08x}",
+            "metadata": {},
+            "outputs": [{"output_type": "stream", "name": "stdout", "text": [noise(output)]}],
+            "source": [f"x = {i}\n", "print(x)"],
+        }
+        for i in range(count)
+    ]
+    value = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    return json.dumps(value, indent=1).encode()
+
+
+def noise(size: int) -> str:
+    return base64.b64encode(os.urandom(size)).decode()[:size]
+
+
+def size(journal: Journal) -> int:
+    """The bytes of the database, with all that is still in its log."""
+
+    def pages(connection: sqlite3.Connection) -> int:
+        count = connection.execute("PRAGMA page_count").fetchone()[0]
+        return int(count * connection.execute("PRAGMA page_size").fetchone()[0])
+
+    return journal._recorder.database.run(pages, write=False)
+
+
+EDITS = [
+    {"op": "replace", "cell": 5_000, "source": "y"},
+    {"op": "insert", "at": 7_000, "source": "z"},
+    {"op": "move", "cell": 100, "at": 9_000},
+    {"op": "delete", "cell": 42},
+]
+
+
+@pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit["op"])
+def test_an_edit_of_ten_thousand_cells_adds_a_few_kilobytes(
+    tmp_path: Path, edit: dict[str, object]
+) -> None:
+    notebook = Notebook(large(10_000, 100))
+    with Journal(tmp_path / "j") as journal:
+        journal.record("/a", notebook.apply(EDITS[0]), actor="cli:me")
+        before = stored(journal), size(journal)
+        change = notebook.apply(edit if edit is not EDITS[0] else {**edit, "cell": 1})
+        assert journal.record("/a", change, actor="cli:me") is not None
+        assert stored(journal) - before[0] < 6_000
+        assert size(journal) - before[1] < 50_000
+        journal.remember("/b", notebook.snapshot())
+        before = stored(journal), size(journal)
+        notebook.apply({"op": "replace", "cell": 9_000, "source": "q"})
+        journal.remember("/b", notebook.snapshot())
+        assert stored(journal) - before[0] < 8_000
+        assert size(journal) - before[1] < 50_000
+        log = journal.log("/a")
+        assert journal.state("/a", log[0].id).layout.to_bytes() == change.after.layout.to_bytes()
+        assert journal.warnings == []
+
+
+def test_an_edit_of_fifty_megabytes_adds_only_the_cell(tmp_path: Path) -> None:
+    data = large(500, 100_000)
+    notebook = Notebook(data)
+    with Journal(tmp_path / "j") as journal:
+        journal.record("/a", notebook.apply({"op": "delete", "cell": 0}), actor="cli:me")
+        assert stored(journal) < len(data) * 1.02
+        before = size(journal)
+        edit = {"op": "replace", "cell": 7, "source": "y", "outputs": "clear"}
+        journal.record("/a", notebook.apply(edit), actor="cli:me")
+        assert size(journal) - before < 50_000
+        edit = {"op": "replace", "cell": 8, "source": "y"}
+        journal.record("/a", notebook.apply(edit), actor="cli:me")
+        assert size(journal) - before < 250_000
+        journal.record("/copy", notebook.apply({"op": "delete", "cell": 9}), actor="cli:me")
+        assert size(journal) - before < 300_000  # a copy shares every cell
+        assert journal.first("/a").layout.to_bytes() == data
+        assert journal.warnings == []

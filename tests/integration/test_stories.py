@@ -259,7 +259,7 @@ def test_undo_and_redo_work_across_processes(path: Path) -> None:
 
 
 def test_a_person_takes_back_their_own_change_and_not_the_agents(
-    folder: Path, path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     process("edit", NAME, "replace", "load", "ada")
     with Workspace(folder, actor="mcp:agent") as agent:
@@ -278,7 +278,6 @@ def test_a_person_takes_back_their_own_change_and_not_the_agents(
     assert process("undo", NAME, theirs).code == 0, "any change can be taken back by its id"
     with Workspace(folder, actor="mcp:agent") as agent, pytest.raises(cellwright.CellwrightError):
         agent.open(NAME).undo()
-    assert path.exists()
 
 
 def test_undo_is_refused_when_the_cell_changed_since(path: Path) -> None:
@@ -292,6 +291,20 @@ def test_undo_is_refused_when_the_cell_changed_since(path: Path) -> None:
     assert path.read_bytes() == before
     outside(path, {"op": "replace", "cell": "sum", "source": "mine"})
     assert process("undo", NAME).code == 0, "back as it was, it can be undone"
+
+
+def test_undo_looks_at_sources_and_never_at_outputs_and_says_what_it_cannot_undo(
+    path: Path,
+) -> None:
+    """The cell was run meanwhile: that is no reason to refuse, and its first outputs come back."""
+    process("edit", NAME, "replace", "sum", "total + 1")
+    value = json.loads(path.read_bytes())
+    value["cells"][2] |= {"outputs": [samples.STREAM] * 3, "execution_count": 99}
+    path.write_text(json.dumps(value, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    answer = process("undo", NAME)
+    assert answer.code == 0
+    assert "kernel was not undone" in answer.err
+    assert json.loads(path.read_bytes()) == json.loads(samples.SALES)
 
 
 def random_edit(rng: random.Random, book: Book, number: int) -> list[dict[str, Any]]:
@@ -368,6 +381,31 @@ def test_undo_of_50_random_edits_in_reverse_gives_the_original_bytes_back(
 
 
 # --- History -------------------------------------------------------------------------------------
+
+
+def test_the_journal_keeps_every_change_who_made_it_and_every_revision_given_out(
+    folder: Path,
+) -> None:
+    read = revision()
+    selected = process("read", f"{NAME}:outline", "--json").data["revision"]
+    process("edit", NAME, "replace", "sum", "ada", "--label", "for tea")
+    with Workspace(folder, actor="mcp:agent") as agent:
+        seen = agent.open(NAME).read()["revision"]
+        agent.open(NAME).edit([{"op": "delete", "cell": "notes"}], label="tidy up")
+    process("undo", NAME)
+    entries = [(entry["kind"], entry["actor"], entry["label"]) for entry in log()]
+    assert entries == [
+        ("undo", "cli:ada", ""),
+        ("edit", "mcp:agent", "tidy up"),
+        ("edit", "cli:ada", "for tea"),
+    ]
+    assert [entry["number"] for entry in log()] == [3, 2, 1]
+    assert read == selected != seen
+    # Each of them can still be a base: cell 4 is the one that whoever read it saw there.
+    for base in (read, seen):
+        answer = process("edit", NAME, "replace", "4", f"from {base}", "--base", base, "--json")
+        assert [cell["handle"] for cell in answer.data["cells"]] == ["plot"]
+        succeed("undo", NAME)
 
 
 def test_what_others_changed_shows_up_as_outside(path: Path) -> None:

@@ -94,6 +94,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = common_options_last(list(sys.argv[1:] if arguments is None else arguments))
     # Completion looks for a variable named after the command that was typed.
     name = "cw" if sys.argv[0].rpartition("/")[2] == "cw" else "cellwright"
+    if words and all(word.startswith("-") for word in words) and "--json" in words:
+        return usage_failure(click.UsageError("Missing command"), as_json=True)
     try:
         result = command.main(words, prog_name=name, standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -112,13 +114,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout = None
         return 0
     except CellwrightError as error:
-        Output.of_words(words).fail(error)
-        return exit_code(error)
+        return fail(words, error)
     except Exception as error:  # noqa: BLE001  # a bug of ours; nobody needs our stack for that
-        unexpected = Unexpected(error)
-        Output.of_words(words).fail(unexpected)
-        return exit_code(unexpected)
+        return fail(words, Unexpected(error))
     return result if isinstance(result, int) else 0
+
+
+def fail(words: Sequence[str], error: CellwrightError) -> int:
+    """Tell what went wrong; returns the exit code."""
+    output = Output.of_words(words)
+    try:
+        output.fail(error)
+    except OSError:  # stdout is full or gone; stderr may still be heard
+        output.as_json = False
+        output.fail(error)
+    return exit_code(error)
 
 
 def entry() -> None:

@@ -76,7 +76,7 @@ class Output:
             return
         text = text if isinstance(text, str) else "".join(text)
         # To a pipe exactly as it is; a terminal would obey what a notebook tells it.
-        write(printable(text) if sys.stdout.isatty() and not styled else text)
+        write(printable(text) if is_terminal(sys.stdout) and not styled else text)
 
     def say(self, text: str, *, color: str | None = None) -> None:
         """Tell a person something that is no data."""
@@ -149,9 +149,10 @@ def write(text: str) -> None:
 
 def write_bytes(data: bytes) -> None:
     """Write bytes to stdout."""
-    sys.stdout.flush()
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
+    if sys.stdout is not None:  # closed, as under a daemon: nobody listens
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
 
 
 def read_input(name: str | None) -> str:
@@ -178,7 +179,12 @@ def colors(stream: Any) -> bool:
     """Whether to colour what goes to a stream."""
     if os.environ.get("NO_COLOR"):
         return False
-    return bool(os.environ.get("FORCE_COLOR")) or bool(stream.isatty())
+    return bool(os.environ.get("FORCE_COLOR")) or is_terminal(stream)
+
+
+def is_terminal(stream: Any) -> bool:
+    """Whether a person looks at a stream, which may be closed."""
+    return stream is not None and bool(stream.isatty())
 
 
 def _complain(message: str, hint: str | None) -> None:

@@ -109,7 +109,9 @@ class Layout:
         def number(key: str) -> Any:
             member = self.members.get(key)
             raw = self.skeleton[member.start : member.end] if member else b"null"
-            return int(raw) if raw.isdigit() and len(raw) < 10 else raw.decode(errors="replace")
+            return (
+                int(raw) if raw.isdigit() and len(raw) < 10 else raw[:20].decode(errors="replace")
+            )
 
         major, minor = number("nbformat"), number("nbformat_minor")
         if major == "null":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from functools import partial
 
@@ -10,8 +11,14 @@ from cellwright.document._disk.load import load
 from cellwright.document._disk.lock import FileLock
 from cellwright.document._disk.save import clean, holds, replace_file, sync_file
 from cellwright.document._layout import Layout
-from cellwright.document.notebook import Notebook
-from cellwright.errors import Conflict, DurabilityUnconfirmed, NotebookNotFound, NotSaved
+from cellwright.document.notebook import Notebook, Origin
+from cellwright.errors import (
+    Conflict,
+    DurabilityUnconfirmed,
+    NotebookNotFound,
+    NotSaved,
+    UnreadableFile,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,8 +82,13 @@ def write(
         NotSaved: the system refused, and the file is untouched.
         DurabilityUnconfirmed: the new bytes are in place, but may not survive a power cut.
     """
-    name = os.fspath(path) if path is not None else notebook.path
-    if name is None:
+    if path is not None:
+        name = os.fspath(path)
+    elif notebook.origin is not None:
+        name = notebook.origin.path  # absolute: the process may have moved since it was read
+    elif notebook.path is not None:
+        name = notebook.path
+    else:
         raise NotSaved("the notebook", "write", "it has no path yet", hint="Give a path")
     real = _real(name)
     with FileLock(real, lock_timeout):
@@ -145,16 +157,22 @@ def update(
 
 
 def _real(name: str) -> str:
+    """The real path; one that cannot be found out is an error, as an EIO of a link is."""
     try:
-        return os.path.realpath(name)
-    except (OSError, ValueError):
-        return name  # opening it will say what is wrong
+        return os.path.realpath(name, strict=True)
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG):
+            raise UnreadableFile(name, error.strerror or str(error)) from None
+    except ValueError:
+        return name  # a NUL; opening it will say so
+    return os.path.realpath(name)
 
 
 def _read(name: str, real: str, max_bytes: int) -> Notebook:
     data = load(name, max_bytes)
     notebook = Notebook(data, path=name)
-    notebook.origin = (real, notebook.state.layout if not notebook.needs_upgrade else _raw(data))
+    layout = _raw(data) if notebook.needs_upgrade else notebook.state.layout
+    notebook.origin = Origin(os.path.abspath(name), real, layout)
     return notebook
 
 
@@ -167,19 +185,19 @@ def _write(notebook: Notebook, name: str, real: str, *, break_hard_links: bool) 
     parts = list(notebook.parts())
     size = sum(map(len, parts))
     expected = None
-    if notebook.origin is not None and notebook.origin[0] == real:
-        origin = notebook.origin[1]
-        expected = list(origin.parts())
-        if not notebook.needs_upgrade and origin is notebook.state.layout:
+    place, origin, state = os.path.abspath(name), notebook.origin, notebook.state
+    # By either name: a link that was turned meanwhile leads to what was never read.
+    if origin is not None and (origin.real == real or origin.path == place):
+        expected = list(origin.layout.parts())
+        if origin.layout is state.layout or expected == [state.old]:
             return _confirm(notebook, name, real, parts, size)
     save = partial(replace_file, real, parts, expected, break_hard_links=break_hard_links)
-    if size < _LARGE or notebook.needs_upgrade:
+    if size < _LARGE or state.old is not None:
         save()
     else:
-        _side_by_side(save, notebook.state)
-    old = notebook.state.old
-    layout = _raw(old) if old is not None else notebook.state.layout
-    notebook.origin = (real, layout)
+        _side_by_side(save, state)
+    layout = _raw(state.old) if state.old is not None else state.layout
+    notebook.origin = Origin(place, real, layout)
     notebook.path = name
     return Saved(name, size, changed=True)
 
@@ -187,7 +205,8 @@ def _write(notebook: Notebook, name: str, real: str, *, break_hard_links: bool) 
 def _side_by_side(save: Callable[[], None], state: State) -> None:
     """Save in a thread, and meanwhile work out the revision that every answer will carry.
 
-    Saving waits for the disk, so that the two take hardly longer than one.
+    Saving waits for the disk, so that the two take hardly longer than one. Whatever happens here
+    meanwhile, the save is over when this returns.
     """
     from threading import Thread
 
@@ -200,13 +219,25 @@ def _side_by_side(save: Callable[[], None], state: State) -> None:
             errors.append(error)
 
     saving = Thread(target=work)
-    saving.start()
+    try:
+        saving.start()
+    except RuntimeError:  # no thread to be had
+        save()
+        return
+    interruption: BaseException | None = None
     try:
         state.snapshot.revision  # noqa: B018  # kept by the snapshot
-    finally:
-        saving.join()
+    except BaseException as error:  # noqa: BLE001  # raised below, when the file is settled
+        interruption = error
+    while saving.is_alive():
+        try:
+            saving.join()
+        except BaseException as error:  # noqa: BLE001  # Ctrl-C; the save goes on to its end
+            interruption = error
     if errors:
         raise errors[0]
+    if interruption is not None:
+        raise interruption
 
 
 def _confirm(

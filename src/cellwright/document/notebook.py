@@ -21,6 +21,17 @@ if TYPE_CHECKING:
 _NEW = b'{\n "cells": [],\n "metadata": {},\n "nbformat": 4,\n "nbformat_minor": 5\n}\n'
 
 
+class Origin:
+    """What a file is known to hold: the path it was asked for by, its real path, and its bytes."""
+
+    __slots__ = ("layout", "path", "real")
+
+    def __init__(self, path: str, real: str, layout: Layout) -> None:
+        self.path = path
+        self.real = real
+        self.layout = layout
+
+
 class Notebook:
     """A notebook, with every byte of the file it came from.
 
@@ -34,7 +45,7 @@ class Notebook:
 
     def __init__(self, data: bytes = _NEW, *, path: str | None = None) -> None:
         layout = Layout.of_file(data)
-        self.origin: tuple[str, Layout] | None = None
+        self.origin: Origin | None = None
         self.path = path
         if layout.version[0] < 4:
             from cellwright.document.versions import convert_old

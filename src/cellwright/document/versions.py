@@ -36,7 +36,7 @@ def convert_old(data: bytes, major: int) -> bytes:
             old = nbformat.reads(json.dumps(value), as_version=nbformat.NO_CONVERT)
             node = nbformat.convert(old, 4)
     except Exception as error:  # noqa: BLE001  # whatever a broken old file sets off in there
-        reason = str(error).partition("\n")[0] or type(error).__name__
+        reason = _first_line(error)
         raise InvalidNotebook(f"Not a readable nbformat {major} notebook: {reason}") from None
     node = nbformat.v4.rwbase.strip_transient(node)
     for cell in node.get("cells", []):
@@ -74,5 +74,13 @@ def schema_problem(data: bytes) -> str | None:
             warnings.simplefilter("error")  # missing and duplicate ids may be warnings there
             nbformat.validate(value)
     except Exception as error:  # noqa: BLE001  # it stumbles over what it does not expect
-        return str(error).partition("\n")[0] or type(error).__name__
+        return _first_line(error)
     return None
+
+
+def _first_line(error: Exception) -> str:
+    try:
+        text = str(error)
+    except RecursionError:  # the message would show all of a value that is nested deeply
+        text = ""
+    return text.partition("\n")[0] or type(error).__name__

@@ -56,6 +56,7 @@ class Database:
         self._lock = threading.RLock()
         self._is_patient = True
         self._is_durable: bool | None = None
+        self._is_wal = False
 
     def run(
         self,
@@ -78,15 +79,16 @@ class Database:
         """
         self._leave_parent()
         with self._lock:
-            try:
-                return self._run(work, write=write, durable=durable)
-            except Exception as error:
-                place = self._recover(error)
-                if place is None:
-                    raise
-                if not again:
-                    raise JournalUnavailable(f"it was damaged, and is now {place}") from error
-            return self._guarded(work, write=write, durable=durable)
+            while True:
+                try:
+                    return self._run(work, write=write, durable=durable)
+                except Exception as error:
+                    place = self._recover(error)
+                    if place is None:
+                        raise
+                    if not again:
+                        raise JournalUnavailable(f"it was damaged, and is now {place}") from error
+                    again = False
 
     def close(self) -> None:
         """Let go of the file; the next use opens it again."""
@@ -96,22 +98,13 @@ class Database:
             if connection is not None:
                 connection.close()
 
-    def _guarded(
-        self, work: Callable[[sqlite3.Connection], Result], *, write: bool, durable: bool
-    ) -> Result:
-        try:
-            return self._run(work, write=write, durable=durable)
-        except Exception as error:
-            if self._recover(error) is not None:
-                raise JournalUnavailable("it was damaged twice in a row") from error
-            raise
-
     def _run(
         self, work: Callable[[sqlite3.Connection], Result], *, write: bool, durable: bool
     ) -> Result:
         connection = self._opened()
+        # Without a sync at every commit WAL may lose the last of them, and nothing else.
+        durable = durable or not self._is_wal
         if write and durable is not self._is_durable:
-            # WAL loses no consistency without a sync at every commit, only the last entries.
             connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             self._is_durable = durable
         connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
@@ -192,6 +185,7 @@ class Database:
                 # Others have it open: it works in the mode it is in, and changes another time.
                 if not _has_code(error, _BUSY):
                     raise
+        self._is_wal = connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
 
     def _recover(self, error: Exception) -> str | None:
         """Where a damaged file went; otherwise None or, for what can be put in words, raises."""
@@ -217,9 +211,10 @@ class Database:
         self.close()
         now = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
         place = f"{self.path}.broken-{now}-{os.getpid()}"
-        folder = os.open(os.path.dirname(self.path), os.O_RDONLY | os.O_CLOEXEC)
+        folder = -1
         try:
-            fcntl.flock(folder, fcntl.LOCK_EX)
+            folder = os.open(os.path.dirname(self.path), os.O_RDONLY | os.O_CLOEXEC)
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
             status = os.stat(self.path)
             if (status.st_dev, status.st_ino) != self._file:
                 return "replaced"
@@ -229,10 +224,13 @@ class Database:
                     os.rename(self.path + suffix, place + suffix)
                 except FileNotFoundError:
                     continue
+        except BlockingIOError:
+            return "being replaced"
         except OSError as error:
             raise JournalUnavailable(f"it is damaged and cannot be moved: {error}") from error
         finally:
-            os.close(folder)
+            if folder >= 0:
+                os.close(folder)
         self._notice(f"The journal was damaged; it is now {place}, and a new one was begun")
         return place
 

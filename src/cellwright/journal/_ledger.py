@@ -23,11 +23,21 @@ if TYPE_CHECKING:
 
 
 class Known(NamedTuple):
-    """A state in memory that is known to be the one with this number."""
+    """A state in memory, by what makes it up, that is known to be the one with this number."""
 
     layout: Layout
+    old: bytes | None
     state: int
     content: Content | None
+
+    @classmethod
+    def of(cls, state: State, number: int, content: Content | None = None) -> Known:
+        """What there is to know about a state that was found or written."""
+        return cls(state.layout, state.old, number, content)
+
+    def is_of(self, state: State) -> bool:
+        """Whether it is about this state; one that only looks the same has to be compared."""
+        return self.layout is state.layout and self.old is state.old
 
 
 class Book(NamedTuple):
@@ -78,7 +88,7 @@ class Writer:
         """Take note of what the file holds; the `outside` change, if there was one."""
         last = self.book.last_state
         waiting = announced(self.connection, self.book)
-        if last is None or (self._is_known(state) and not waiting):
+        if last is None or (self.known and self.known.is_of(state) and not waiting):
             self._sign(signature)
             return None
         # If all its pieces are there already, this keeps nothing new.
@@ -86,12 +96,12 @@ class Writer:
         before = self._load(last)
         if content == before:
             self._sign(signature)
-            self.known = Known(state.layout, last, content)
+            self.known = Known.of(state, last, content)
             return None
         for row in waiting:
             if row.before_state == last and content == self._load(row.after_state):
                 _changes.confirm(self.connection, row, signature)
-                self.known = Known(state.layout, row.after_state, content)
+                self.known = Known.of(state, row.after_state, content)
                 self.book = self.book._replace(last_state=row.after_state)
                 return None
         return self._outside(before, content, state, signature)
@@ -120,7 +130,7 @@ class Writer:
             cells=cells,
             states=(self.known.state, number),
         )
-        self.known = Known(change.after.layout, number, after)
+        self.known = Known.of(change.after, number, after)
         return row
 
     def withdraw(self) -> None:
@@ -137,7 +147,7 @@ class Writer:
             " WHERE id = ?4",
             (number, state.snapshot.revision, int(time.time() * 1000), self.book.id),
         )
-        self.known = Known(state.layout, number, content)
+        self.known = Known.of(state, number, content)
         self.book = self.book._replace(first_state=number, last_state=number)
 
     def _outside(
@@ -157,12 +167,9 @@ class Writer:
             cells=change.cells,
             states=(self.book.last_state or 0, number),
         )
-        self.known = Known(state.layout, number, content)
+        self.known = Known.of(state, number, content)
         self.book = self.book._replace(last_state=number)
         return _changes.confirm(self.connection, row, signature)
-
-    def _is_known(self, state: State) -> bool:
-        return self.known is not None and self.known.layout is state.layout
 
     def _load(self, state: int) -> Content:
         if self.known is not None and self.known.state == state and self.known.content is not None:
@@ -171,12 +178,9 @@ class Writer:
 
     def _sign(self, signature: str | None) -> None:
         if signature is not None and signature != self.book.signature:
-            sign(self.connection, self.book.id, signature)
-
-
-def sign(connection: sqlite3.Connection, notebook: int, signature: str | None) -> None:
-    """Note the signature of the file that holds the last state."""
-    connection.execute("UPDATE notebook SET signature = ? WHERE id = ?", (signature, notebook))
+            self.connection.execute(
+                "UPDATE notebook SET signature = ? WHERE id = ?", (signature, self.book.id)
+            )
 
 
 def drop(connection: sqlite3.Connection, store: Store, row: Row) -> None:

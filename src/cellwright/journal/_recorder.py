@@ -128,7 +128,7 @@ class Recorder:
                 return True
             if _ledger.announced(connection, book):
                 return True
-            self._learn(key, self.database.generation, Known(state.layout, book.last_state, None))
+            self._learn(key, self.database.generation, Known.of(state, book.last_state))
             return False
 
         def work(writer: Writer) -> Row | None:

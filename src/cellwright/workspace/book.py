@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from cellwright.document import files
-from cellwright.errors import CellwrightError, NotebookNotFound, UnknownRevision
+from cellwright.errors import AlreadyExists, CellwrightError, NotebookNotFound, UnknownRevision
 from cellwright.workspace.answers import describe_change, describe_notebook
 
 TYPE_CHECKING = False
@@ -39,10 +39,7 @@ class Book:
     def load(self) -> Notebook:
         """The notebook as it is now; its revision is remembered, to serve as a base."""
         self.workspace.require("read", "read a notebook")
-        try:
-            notebook = self._read()
-        except NotebookNotFound:
-            raise NotebookNotFound(self.name) from None
+        notebook = self._read()
         self.workspace.journal.remember(self.real, notebook.snapshot())
         return notebook
 
@@ -152,7 +149,10 @@ class Book:
         def make(notebook: Notebook) -> Change:
             return notebook.become(state)
 
-        return self._change(make, dry_run=dry_run, label=f"restore {change}", kind="restore")
+        # A file that was deleted can be brought back too: that is when it is needed most.
+        return self._change(
+            make, create=True, dry_run=dry_run, label=f"restore {change}", kind="restore"
+        )
 
     def log(self, limit: int | None = None) -> list[dict[str, Any]]:
         """The changes of this notebook, the newest first, also those made without us."""
@@ -223,14 +223,18 @@ class Book:
         """Change the file under its lock, on record before it is saved."""
         self.workspace.require("edit", "edit a notebook")
         journal, actor = self.workspace.journal, self.workspace.actor
+        from cellwright.journal.place import signature
+
         recordings: list[Recording] = []
         entries: list[Entry | None] = []
         copies: list[str] = []
 
         def make_and_announce(notebook: Notebook) -> Change:
             before, is_new = notebook.state, notebook.origin is None
+            if kind == "create" and not is_new:
+                raise AlreadyExists(self.name)  # somebody was faster
             if not is_new and not dry_run:  # a dry run does not hold the lock
-                journal.catch_up(self.real, before)
+                journal.catch_up(self.real, before, signature(self.real))
             change = make(notebook)
             if change and not dry_run:
                 if backup and not is_new:
@@ -256,8 +260,6 @@ class Book:
             for recording in recordings:
                 recording.abandon()
             recordings.clear()
-
-        from cellwright.journal.place import signature
 
         settings = self.workspace.settings
         created = not os.path.lexists(self.path)
@@ -294,7 +296,10 @@ class Book:
         return found
 
     def _read(self) -> Notebook:
-        return files.read(self.path, max_bytes=self.workspace.settings.max_file_bytes)
+        try:
+            return files.read(self.path, max_bytes=self.workspace.settings.max_file_bytes)
+        except NotebookNotFound:
+            raise NotebookNotFound(self.name) from None
 
     def _load_or_new(self, *, create: bool) -> Notebook:
         from cellwright.document.notebook import Notebook

@@ -101,8 +101,8 @@ def notebook_edit(
 
     Returns `success`, and either `cell_id` and `cell_index` or `error`.
     """
-    book = workspace.open(notebook_path)
     try:
+        book = workspace.open(notebook_path)
         notebook = book.load()
         edit, index, id_ = _s2_edit(notebook, new_source, cell_id, cell_type, edit_mode)
         answer = book.edit([edit], base=notebook.revision, label=f"NotebookEdit {edit_mode}")

@@ -8,8 +8,11 @@ from cellwright.errors import OutsideRoot
 
 
 def resolve(path: str, cwd: str) -> str:
-    """The absolute path of what a caller named; symbolic links stay as they are."""
-    return os.path.normpath(os.path.join(cwd, path))  # noqa: PTH118  # hot path: no pathlib
+    """The absolute path of what a caller named.
+
+    Links and dots stay as they are: only the system knows where `link/..` leads.
+    """
+    return os.path.join(cwd, path)  # noqa: PTH118  # hot path: no pathlib
 
 
 def confine(path: str, root: str | None) -> None:

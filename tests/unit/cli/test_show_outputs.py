@@ -84,6 +84,12 @@ def test_the_heading_names_cells_kernel_and_format() -> None:
     assert render(make.notebook([], {"kernelspec": 3})).startswith("nb.ipynb  0 cells · nbformat")
 
 
+def test_a_long_name_has_a_line_of_its_own() -> None:
+    lines = render(make.notebook([]), 40, name="folder/" * 4 + "nb.ipynb").splitlines()
+    assert lines[0] == "folder/" * 4 + "nb.ipynb"
+    assert lines[1].startswith("0 cells · x · nbformat 4.5")
+
+
 # -- sources ------------------------------------------------------------------------------------
 
 
@@ -204,6 +210,10 @@ TABLE = "<table><tr><td>cell</td></tr></table>"
         (display(latex="$x^2$"), ["$x^2$"]),
         (display(json={"a": 1}, plain="p"), ["{} 1 key", "└─ a: 1"]),
         (make.display({"image/svg+xml": "x" * 12_345}), ["image/svg+xml, 12 kB"]),
+        (
+            make.display({"image/svg+xml": "<svg/>", "text/plain": "<IPython.SVG object>"}),
+            ["image/svg+xml, 6 B"],
+        ),
         (make.display({"application/pdf": "A" * 4000}), ["application/pdf, 3.0 kB"]),
         (
             make.display({"application/javascript": "x()", "text/plain": "p"}),
@@ -287,7 +297,7 @@ def test_a_huge_output_is_shown_at_once() -> None:
 
 
 def test_outputs_too_deep_to_read_are_told() -> None:
-    deep = "[" * 100_000 + "]" * 100_000
+    deep = "[" * 10_000 + "]" * 10_000
     data = make.notebook([make.code("x", [display(json=7)])]).replace(b": 7", f": {deep}".encode())
     assert "nested too deeply" in render(data).lower()
 

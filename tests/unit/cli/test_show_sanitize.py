@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.segment import ControlType, Segment
+from rich.style import Style
 
 from cellwright.cli.render.ansi import styled_lines
 from cellwright.cli.render.sanitize import fold, one_line, printed, visible
 from tests.unit.cli import show_samples as make
-from tests.unit.cli.show_rendering import SGR, render
+from tests.unit.cli.show_rendering import SGR, draw, render
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderResult
 
 # Whatever is left of a view without its colours must not hold one of these.
 FORBIDDEN = re.compile(
@@ -158,13 +163,26 @@ def everywhere(evil: str) -> bytes:
 @pytest.mark.parametrize("evil", SEQUENCES.values(), ids=SEQUENCES.keys())
 def test_nothing_gets_through_anywhere(evil: str) -> None:
     data = everywhere(evil)
-    for options in ({}, {"expanded": True}):
-        plain = render(data, name=f"{evil}.ipynb", **options)
-        assert FORBIDDEN.search(plain) is None
-        colored = render(data, name=f"{evil}.ipynb", colors=True, images="blocks", **options)
-        assert FORBIDDEN.search(SGR.sub("", colored)) is None
-        assert "\x1b[8m" not in colored
-        assert "\x1b[5m" not in colored
+    plain = render(data, name=f"{evil}.ipynb", expanded=True)
+    assert FORBIDDEN.search(plain) is None
+    colored = render(data, name=f"{evil}.ipynb", colors=True, images="blocks")
+    assert FORBIDDEN.search(SGR.sub("", colored)) is None
+    assert "\x1b[8m" not in colored
+    assert "\x1b[5m" not in colored
+
+
+class Careless:
+    """A part that forgot to make its text harmless."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        del console, options
+        yield Segment("a\x1b[2J\u202eb", Style(link="https://evil.example", bold=True))
+        yield Segment("\x1b[2J", None, [(ControlType.BELL,)])
+        yield Segment.line()
+
+
+def test_the_gate_holds_what_a_part_forgets() -> None:
+    assert draw(Careless(), colors=True) == "\x1b[1ma␛[2J<U+202E>b\x1b[0m\n"
 
 
 def test_markup_is_text_in_every_place() -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import cellwright
 from cellwright.journal import Journal, signature
+from cellwright.journal._store import CELLS, Store, unpack
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Iterator
     from pathlib import Path
 
@@ -34,6 +37,50 @@ def notebook_bytes(*sources: str, minor: int = 5) -> bytes:
         cells.append(cell)
     value = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": minor}
     return (json.dumps(value, indent=1) + "\n").encode()
+
+
+def assert_counts_are_right(journal: Journal) -> None:
+    """Every count of mentions is the number of mentions, and nothing is left without an owner."""
+
+    def check(connection: sqlite3.Connection) -> None:
+        mentions: Counter[int] = Counter()
+        for *pieces, stretches in connection.execute(
+            "SELECT skeleton, gaps, old, stretches FROM state"
+        ):
+            mentions.update(number for number in pieces if number)
+            mentions.update(unpack(stretches))
+        for (stretches,) in connection.execute("SELECT stretches FROM snapshot"):
+            mentions.update(unpack(stretches))
+        rows = connection.execute("SELECT id, kind, refs, pack FROM piece").fetchall()
+        lists = [number for number, kind, *_ in rows if kind == CELLS]
+        for data in Store(connection).load(lists).values():
+            mentions.update(unpack(data))
+        assert {number: refs for number, _, refs, _ in rows if refs} == dict(mentions)
+        for table in ("change", "state", "snapshot"):
+            orphans = f"SELECT * FROM {table} WHERE notebook NOT IN (SELECT id FROM notebook)"  # noqa: S608
+            assert connection.execute(orphans).fetchall() == []
+        packs = {number for (number,) in connection.execute("SELECT id FROM pack")}
+        assert {pack for *_, pack in rows} == packs
+
+    journal._recorder.database.run(check, write=False)
+
+
+def stored(journal: Journal) -> int:
+    """The bytes of all rows that grow with every edit, without what pages leave free."""
+
+    def rows(connection: sqlite3.Connection) -> int:
+        return sum(
+            connection.execute(sql).fetchone()[0] or 0
+            for sql in (
+                "SELECT sum(length(data)) FROM pack",
+                "SELECT sum(length(stretches) + 20) FROM state",
+                "SELECT sum(length(stretches) + 30) FROM snapshot",
+                "SELECT sum(length(details) + length(origins) + 100) FROM change",
+                "SELECT sum(60) FROM piece",
+            )
+        )
+
+    return journal._recorder.database.run(rows, write=False)
 
 
 class Desk:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import os
 import random
-from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,8 +12,7 @@ import pytest
 from cellwright import Notebook, Snapshot
 from cellwright.errors import ChangeNotFound
 from cellwright.journal import Journal, Limits, pruning
-from cellwright.journal._store import CELLS, Store, unpack
-from tests.unit.journal.conftest import notebook_bytes
+from tests.unit.journal.conftest import assert_counts_are_right, notebook_bytes
 
 if TYPE_CHECKING:
     import sqlite3
@@ -45,29 +43,6 @@ def used(journal: Journal) -> int:
         return int((count - free) * size)
 
     return journal._recorder.database.run(pages, write=False)
-
-
-def assert_counts_are_right(journal: Journal) -> None:
-    """Every count of mentions is the number of mentions, and every pack is needed."""
-
-    def check(connection: sqlite3.Connection) -> None:
-        mentions: Counter[int] = Counter()
-        for *pieces, stretches in connection.execute(
-            "SELECT skeleton, gaps, old, stretches FROM state"
-        ):
-            mentions.update(number for number in pieces if number)
-            mentions.update(unpack(stretches))
-        for (stretches,) in connection.execute("SELECT stretches FROM snapshot"):
-            mentions.update(unpack(stretches))
-        rows = connection.execute("SELECT id, kind, refs, pack FROM piece").fetchall()
-        lists = [number for number, kind, *_ in rows if kind == CELLS]
-        for data in Store(connection).load(lists).values():
-            mentions.update(unpack(data))
-        assert {number: refs for number, _, refs, _ in rows if refs} == dict(mentions)
-        packs = {number for (number,) in connection.execute("SELECT id FROM pack")}
-        assert {pack for *_, pack in rows} == packs
-
-    journal._recorder.database.run(check, write=False)
 
 
 def test_old_changes_go_and_the_newest_and_the_first_image_stay(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import os
 import sqlite3
 from typing import TYPE_CHECKING
@@ -12,108 +11,14 @@ import pytest
 
 from cellwright import Notebook
 from cellwright.journal import Journal, _changes, _states, _store
-from tests.unit.journal.conftest import notebook_bytes
+from tests.unit.journal.conftest import notebook_bytes, stored
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-def large(count: int, output: int) -> bytes:
-    cells = [
-        {
-            "cell_type": "code",
-            "execution_count": i,
-            "id": f"{i:08x}",
-            "metadata": {},
-            "outputs": [{"output_type": "stream", "name": "stdout", "text": [noise(output)]}],
-            "source": [f"x = {i}\n", "print(x)"],
-        }
-        for i in range(count)
-    ]
-    value = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
-    return json.dumps(value, indent=1).encode()
-
-
 def noise(size: int) -> str:
     return base64.b64encode(os.urandom(size)).decode()[:size]
-
-
-def size(journal: Journal) -> int:
-    """The bytes of the database, with all that is still in its log."""
-
-    def pages(connection: sqlite3.Connection) -> int:
-        count = connection.execute("PRAGMA page_count").fetchone()[0]
-        return int(count * connection.execute("PRAGMA page_size").fetchone()[0])
-
-    return journal._recorder.database.run(pages, write=False)
-
-
-def stored(journal: Journal) -> int:
-    """The bytes of all rows that grow with every edit, without what pages leave free."""
-
-    def rows(connection: sqlite3.Connection) -> int:
-        return sum(
-            connection.execute(sql).fetchone()[0] or 0
-            for sql in (
-                "SELECT sum(length(data)) FROM pack",
-                "SELECT sum(length(stretches) + 20) FROM state",
-                "SELECT sum(length(stretches) + 30) FROM snapshot",
-                "SELECT sum(length(details) + length(origins) + 100) FROM change",
-                "SELECT sum(60) FROM piece",
-            )
-        )
-
-    return journal._recorder.database.run(rows, write=False)
-
-
-EDITS = [
-    {"op": "replace", "cell": 5_000, "source": "y"},
-    {"op": "insert", "at": 7_000, "source": "z"},
-    {"op": "move", "cell": 100, "at": 9_000},
-    {"op": "delete", "cell": 42},
-]
-
-
-@pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit["op"])
-def test_an_edit_of_ten_thousand_cells_adds_a_few_kilobytes(
-    tmp_path: Path, edit: dict[str, object]
-) -> None:
-    notebook = Notebook(large(10_000, 100))
-    with Journal(tmp_path / "j") as journal:
-        journal.record("/a", notebook.apply(EDITS[0]), actor="cli:me")
-        before = stored(journal), size(journal)
-        change = notebook.apply(edit if edit is not EDITS[0] else {**edit, "cell": 1})
-        assert journal.record("/a", change, actor="cli:me") is not None
-        assert stored(journal) - before[0] < 6_000
-        assert size(journal) - before[1] < 50_000
-        journal.remember("/b", notebook.snapshot())
-        before = stored(journal), size(journal)
-        notebook.apply({"op": "replace", "cell": 9_000, "source": "q"})
-        journal.remember("/b", notebook.snapshot())
-        assert stored(journal) - before[0] < 8_000
-        assert size(journal) - before[1] < 50_000
-        log = journal.log("/a")
-        assert journal.state("/a", log[0].id).layout.to_bytes() == change.after.layout.to_bytes()
-        assert journal.warnings == []
-
-
-def test_an_edit_of_fifty_megabytes_adds_only_the_cell(tmp_path: Path) -> None:
-    data = large(500, 100_000)
-    notebook = Notebook(data)
-    with Journal(tmp_path / "j") as journal:
-        journal.record("/a", notebook.apply({"op": "delete", "cell": 0}), actor="cli:me")
-        assert stored(journal) < len(data) * 1.02
-        before = size(journal)
-        edit = {"op": "replace", "cell": 7, "source": "y", "outputs": "clear"}
-        journal.record("/a", notebook.apply(edit), actor="cli:me")
-        assert size(journal) - before < 50_000
-        edit = {"op": "replace", "cell": 8, "source": "y"}
-        journal.record("/a", notebook.apply(edit), actor="cli:me")
-        assert size(journal) - before < 250_000
-        journal.record("/copy", notebook.apply({"op": "delete", "cell": 9}), actor="cli:me")
-        assert size(journal) - before < 300_000  # a copy shares every cell
-        assert journal.first("/a").layout.to_bytes() == data
-        assert journal.warnings == []
 
 
 def test_text_is_compressed_and_noise_is_not(tmp_path: Path) -> None:

@@ -236,17 +236,21 @@ def test_the_oldest_notebooks_can_be_backed_up_and_brought_back(
 # --- History -------------------------------------------------------------------------------------
 
 
-def test_undo_takes_the_callers_own_newest_change(folder: Path, path: Path) -> None:
+def test_undo_takes_the_callers_own_newest_change_with_its_outputs(
+    folder: Path, path: Path
+) -> None:
     with (
         Workspace(folder, actor="test:ada") as ada,
         Workspace(folder, actor="test:bob") as bob,
     ):
-        first = ada.open("nb.ipynb").edit(replace("load", "ada"))
+        clearing = [{**replace("load", "ada")[0], "outputs": "clear"}]
+        first = ada.open("nb.ipynb").edit(clearing)
         second = bob.open("nb.ipynb").edit(replace("sum", "bob"))
         answer = ada.open("nb.ipynb").undo()
         assert answer["concerns"] == first["change"]
         sources = [cell["source"] for cell in ada.open("nb.ipynb").read()["cells"]]
         assert sources[1:3] == ["total = 42\nprint(total)", "bob"]
+        assert json.loads(path.read_bytes())["cells"][1] == json.loads(samples.SALES)["cells"][1]
         assert bob.open("nb.ipynb").undo()["concerns"] == second["change"]
         assert path.read_bytes() == samples.SALES
         for workspace in (ada, bob):

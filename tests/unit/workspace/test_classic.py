@@ -189,9 +189,15 @@ def test_delete_needs_no_content(workspace: Workspace, path: Path) -> None:
     assert len(cells(path)) == COUNT - 1
 
 
-@pytest.mark.parametrize("action", ["replace", "EDIT", ""])
-def test_only_three_actions_are_known(action: str, workspace: Workspace, path: Path) -> None:
-    assert refused(workspace, path, action, 0, content="x").code == "INVALID_EDIT"
+def test_the_actions_are_edit_insert_and_delete_and_no_others(
+    workspace: Workspace, path: Path
+) -> None:
+    for action in ("replace", "EDIT", "run", ""):
+        assert refused(workspace, path, action, 0, content="x").code == "INVALID_EDIT"
+    for action in ("edit", "insert", "delete"):
+        before = path.read_bytes()
+        assert act(workspace, action, 0, content=f"by {action}")["action"] == action
+        assert path.read_bytes() != before
 
 
 @pytest.mark.parametrize("action", ["edit", "insert", "delete"])

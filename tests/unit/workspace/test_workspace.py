@@ -113,6 +113,18 @@ def test_what_is_there_already_is_never_replaced_by_a_new_notebook(
     assert not (folder / "nothing.ipynb").exists()
 
 
+def test_a_notebook_that_appears_meanwhile_is_not_changed_by_making_one(
+    workspace: Workspace, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody else makes it between the look and the save."""
+    with monkeypatch.context() as patch:
+        patch.setattr("os.path.lexists", lambda _: False)
+        with pytest.raises(CellwrightError) as caught:
+            workspace.create("nb.ipynb", kernel="other")
+    assert caught.value.code == "ALREADY_EXISTS"
+    assert (folder / "nb.ipynb").read_bytes() == samples.SALES
+
+
 def test_a_notebook_in_a_folder_that_is_not_there_is_not_made(workspace: Workspace) -> None:
     with pytest.raises(CellwrightError) as caught:
         workspace.create("nowhere/made.ipynb")

@@ -9,7 +9,7 @@ import click
 
 from cellwright.cli import git
 from cellwright.cli.options import Call, common
-from cellwright.cli.output import one_line, write
+from cellwright.cli.output import one_line, printable, write
 from cellwright.errors import CellwrightError
 
 TYPE_CHECKING = False
@@ -73,7 +73,7 @@ def textconv(path: str) -> None:
     from cellwright.text.view import terminated, to_text
 
     try:
-        write(terminated(to_text(read(path))))
+        write(printable(terminated(to_text(read(path)))))
     except CellwrightError:
         with open(path, "rb") as file:  # noqa: PTH123
             sys.stdout.buffer.write(file.read())

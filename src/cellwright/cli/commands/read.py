@@ -8,7 +8,7 @@ import sys
 import click
 
 from cellwright.cli.options import Call, common
-from cellwright.cli.output import one_line, write_bytes
+from cellwright.cli.output import is_terminal, one_line, write_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def command(call: Call, notebook: str) -> None:
     path, selector = split_path(notebook, os.path.exists)
     with call.workspace() as workspace:
         book = workspace.open(path)
-        if selector == "raw" and not call.output.as_json and not sys.stdout.isatty():
+        if selector == "raw" and not call.output.as_json and not is_terminal(sys.stdout):
             write_bytes(book.raw())
             return
         if selector is None:

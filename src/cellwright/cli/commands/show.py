@@ -60,6 +60,7 @@ def command(
     if call.output.as_json:
         return _answer(call, notebooks, cells, expanded=expanded, outputs=not no_outputs)
     from cellwright.cli.render.notebook import render_notebook
+    from cellwright.cli.render.sanitize import one_line
     from cellwright.cli.render.screen import open_screen
 
     code = 0
@@ -76,6 +77,7 @@ def command(
             except CellwrightError as error:
                 if len(notebooks) == 1:
                     raise
+                call.output.say(f"{one_line(path)}:")
                 call.output.fail(error)  # and go on: the others are asked for as well
                 code = code or exit_code(error)
                 continue

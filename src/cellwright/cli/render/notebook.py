@@ -37,7 +37,7 @@ def render_notebook(
     count = len(notebook.cells)
     gutter = max(2, len(str(count - 1)))
     cells = CellView(view, language_of(metadata), gutter)
-    yield heading(notebook, name, metadata)
+    yield heading(notebook, name, metadata, view.width)
     for index in range(count) if indexes is None else indexes:
         yield from _grouped(cells.parts(notebook.cells[index]))
 
@@ -55,18 +55,19 @@ def _grouped(parts: Iterator[RenderableType]) -> Iterator[RenderableType]:
     yield Stack(texts, gap=0)
 
 
-def heading(notebook: Notebook, name: str, metadata: dict[str, Any]) -> Text:
-    """The name of a notebook and what it says about itself."""
+def heading(notebook: Notebook, name: str, metadata: dict[str, Any], width: int) -> Text:
+    """The name of a notebook and what it says about itself, below it if there is no room."""
     count = len(notebook.cells)
     kernel = metadata.get("kernelspec")
     kernel = kernel if isinstance(kernel, dict) else {}
     facts = [f"{count:,} {'cell' if count == 1 else 'cells'}"]
-    title = kernel.get("display_name") or kernel.get("name")
-    if isinstance(title, str):
-        facts.append(one_line(title[:80]))
+    kernel_name = kernel.get("display_name") or kernel.get("name")
+    if isinstance(kernel_name, str):
+        facts.append(one_line(kernel_name[:80]))
     facts.append(f"nbformat {notebook.version}")
-    text = Text(no_wrap=True, overflow="ellipsis").append(one_line(name), BOLD)
-    return text.append(f"  {' · '.join(facts)}", DIM)
+    title, about = Text(one_line(name), BOLD), Text(" · ".join(facts), DIM)
+    fits = title.cell_len + 2 + about.cell_len <= width
+    return Text.assemble(title, "  " if fits else "\n", about, overflow="fold")
 
 
 def _metadata(notebook: Notebook) -> dict[str, Any]:

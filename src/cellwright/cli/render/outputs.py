@@ -124,7 +124,9 @@ def _display(data: Mapping[str, Any], view: View) -> Shown:
     if "application/json" in data:
         return Shown([Lines(json_tree(data["application/json"], view.limits))])
     parts = _text(data, view)
-    others = [mime for mime in data if not mime.startswith("text/") or not parts]
+    others = [mime for mime in data if not mime.startswith("text/")]
+    if not (parts or others):
+        others = list(data)
     named = [_named(mime, data[mime]) for mime in others[:_MOST_NAMED]]
     return Shown([*parts, *named])
 
@@ -139,13 +141,15 @@ def _text(data: Mapping[str, Any], view: View) -> list[RenderableType]:
     if "text/markdown" in given:
         return markdown_parts(given["text/markdown"], view)
     plain, latex = given.get("text/plain"), given.get("text/latex")
-    if plain is not None and not ((blocks or latex) and _placeholder.fullmatch(plain)):
+    says_more = bool(blocks or latex) or any(not mime.startswith("text/") for mime in data)
+    if plain is not None and not (says_more and _placeholder.fullmatch(plain)):
         return text_parts(plain, view, view.limits.output_lines // 3)
     if latex is not None:
         return text_parts(latex, view, 0)
     if blocks:
         return html_parts(blocks, view)
-    others = [mime for mime in given if mime.startswith("text/") and mime != "text/html"]
+    known = {"text/html", "text/plain"}
+    others = [mime for mime in given if mime.startswith("text/") and mime not in known]
     return text_parts(given[others[0]], view, 0) if others else []
 
 

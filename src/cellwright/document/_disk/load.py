@@ -52,7 +52,15 @@ def load(path: str, limit: int) -> bytes:
             raise
         raise UnreadableFile(path, _reason(error)) from None
     finally:
+        close(descriptor)
+
+
+def close(descriptor: int) -> None:
+    """Close a descriptor; what mattered about it has been settled before."""
+    try:
         os.close(descriptor)
+    except OSError:
+        pass
 
 
 def _read(descriptor: int, size: int, limit: int) -> bytes:

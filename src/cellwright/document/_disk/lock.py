@@ -12,7 +12,8 @@ import time
 from hashlib import blake2b
 
 from cellwright.config.directories import runtime_directory
-from cellwright.errors import Locked
+from cellwright.document._disk.load import close
+from cellwright.errors import Locked, NotSaved
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,22 +35,12 @@ class FileLock:
         deadline = time.monotonic() + self.timeout
         wait = 0.001
         while True:
-            descriptor = os.open(
-                place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
-            )
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                # A cleaner of temp folders may have removed the file under us: then the lock is
-                # worth nothing, because the next writer makes another file.
-                if os.path.samestat(os.fstat(descriptor), os.stat(place)):
-                    self._descriptor = descriptor
-                    return self
-            except (BlockingIOError, FileNotFoundError):
-                pass
-            except BaseException:
-                os.close(descriptor)
-                raise
-            os.close(descriptor)
+                self._descriptor = _try_lock(place)
+            except OSError as error:
+                raise NotSaved(self.path, "lock", error.strerror or str(error)) from None
+            if self._descriptor >= 0:
+                return self
             if time.monotonic() >= deadline:
                 raise Locked(self.path, self.timeout)
             time.sleep(wait)
@@ -61,5 +52,23 @@ class FileLock:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        os.close(self._descriptor)
+        close(self._descriptor)
         self._descriptor = -1
+
+
+def _try_lock(place: str) -> int:
+    """A descriptor that holds the lock, or -1 if somebody else has it."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    descriptor = os.open(place, flags, 0o600)
+    locked = False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # A cleaner of temp folders may have removed the file under us: then the lock is worth
+        # nothing, because the next writer makes another file.
+        locked = os.path.samestat(os.fstat(descriptor), os.stat(place))
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    finally:
+        if not locked:
+            close(descriptor)
+    return descriptor if locked else -1

@@ -13,8 +13,10 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import re
 import stat
 
+from cellwright.document._disk.load import close
 from cellwright.errors import (
     Conflict,
     DurabilityUnconfirmed,
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
     Parts = Sequence[bytes | memoryview]
 
-_PREFIX, _SUFFIX = ".cellwright-", ".tmp"
+_is_temp = re.compile(r"\.cellwright-[0-9a-f]{16}\.tmp").fullmatch
 _BLOCK = 1 << 18
 _MOST_PARTS = 1024  # IOV_MAX on Linux
 
@@ -85,7 +87,7 @@ def replace_file(
         _sync_folder(folder)
         step = "read back"
         if not holds(path, parts):
-            raise DurabilityUnconfirmed(path, step, "the file holds something else by now")
+            raise DurabilityUnconfirmed(path, step, "it holds something else", replaced=True)
     except OSError as error:
         if isinstance(error, (DurabilityUnconfirmed, OwnerWouldChange)):
             raise
@@ -94,7 +96,7 @@ def replace_file(
             raise DurabilityUnconfirmed(path, step, reason) from None
         raise NotSaved(path, step, reason, hint=_hint(error)) from None
     finally:
-        _close(descriptor)
+        close(descriptor)
 
 
 def holds(path: str, parts: Parts) -> bool:
@@ -130,9 +132,7 @@ def sync_file(path: str) -> None:
 def clean(folder: str) -> None:
     """Remove temp files whose writers have died; a living writer holds a lock on its own."""
     try:
-        names = [
-            n for n in os.listdir(folder or ".") if n.startswith(_PREFIX) and n.endswith(_SUFFIX)
-        ]
+        names = [name for name in os.listdir(folder or ".") if _is_temp(name)]
     except OSError:
         return
     for name in names:
@@ -147,7 +147,7 @@ def clean(folder: str) -> None:
         except OSError:
             pass  # alive, or not ours to remove
         finally:
-            _close(descriptor)
+            close(descriptor)
 
 
 def _examine(path: str, *, break_hard_links: bool) -> os.stat_result | None:
@@ -156,8 +156,9 @@ def _examine(path: str, *, break_hard_links: bool) -> os.stat_result | None:
         status = os.lstat(path)
     except FileNotFoundError:
         return None
-    except OSError as error:
-        raise NotSaved(path, "stat", error.strerror or str(error)) from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise NotSaved(path, "stat", reason or str(error)) from None
     if not stat.S_ISREG(status.st_mode):
         raise NotSaved(path, "stat", "it is not a regular file", hint="Choose another path")
     # Root may write anything; a file without any write permission says that nobody should.
@@ -170,7 +171,7 @@ def _examine(path: str, *, break_hard_links: bool) -> os.stat_result | None:
 
 def _make_temp(folder: str, path: str, mode: int) -> tuple[str, int]:
     while True:
-        temp = os.path.join(folder, f"{_PREFIX}{os.urandom(8).hex()}{_SUFFIX}")
+        temp = os.path.join(folder, f".cellwright-{os.urandom(8).hex()}.tmp")
         try:
             descriptor = os.open(
                 temp, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, mode
@@ -191,9 +192,9 @@ def _make_temp(folder: str, path: str, mode: int) -> tuple[str, int]:
             pass  # a cleaner was faster than our lock, and is removing it
         except OSError as error:
             _remove(temp)
-            _close(descriptor)
+            close(descriptor)
             raise NotSaved(path, "lock a temp file", error.strerror or str(error)) from None
-        _close(descriptor)
+        close(descriptor)
 
 
 def _keep_attributes(descriptor: int, path: str, old: os.stat_result) -> None:
@@ -234,10 +235,14 @@ def _write(descriptor: int, parts: Iterable[bytes | memoryview]) -> None:
 
 
 def _check_unchanged(path: str, expected: Parts) -> None:
-    before = os.lstat(path)
-    if not holds(path, expected):
+    try:
+        before = os.lstat(path)
+        same = holds(path, expected)
+        after = os.lstat(path)
+    except FileNotFoundError:
+        raise Conflict(f"{path} was deleted since it was read") from None
+    if not same:
         raise Conflict(f"{path} was changed by somebody else since it was read")
-    after = os.lstat(path)
     # The comparison takes a while in a large file; this narrows the gap before the rename.
     if _signature(before) != _signature(after):
         raise Conflict(f"{path} was changed by somebody else since it was read")
@@ -255,10 +260,17 @@ def _rename(temp: str, path: str, descriptor: int) -> None:
             continue
         except OSError:
             # An error does not always mean that it did not happen (network file systems).
-            if os.path.samestat(os.fstat(descriptor), os.lstat(path)):
+            if _is_there(path, descriptor):
                 return
             raise
         return
+
+
+def _is_there(path: str, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.lstat(path))
+    except OSError:
+        return False
 
 
 def _sync_folder(folder: str) -> None:
@@ -266,7 +278,7 @@ def _sync_folder(folder: str) -> None:
     try:
         os.fsync(descriptor)
     finally:
-        _close(descriptor)
+        close(descriptor)
 
 
 def _read_into(descriptor: int, block: bytearray) -> bool:
@@ -286,16 +298,11 @@ def _remove(temp: str) -> None:
         pass  # the next open cleans up
 
 
-def _close(descriptor: int) -> None:
-    try:
-        os.close(descriptor)
-    except OSError:
-        pass  # what mattered was fsynced before
-
-
 def _hint(error: OSError) -> str | None:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return "The disk is full: free some space, then save again"
+    if error.errno == errno.ENOENT:
+        return "Its folder does not exist: make it first"
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return "Too many open files: close some, then save again"
     return None

@@ -95,7 +95,12 @@ def index_by_measuring(data: bytes, start: int) -> Index | None:
     def find(found: Index, at: int) -> None:
         found.starts, found.ends = _measured(data, skip_space(data, at + 1), lengths)
 
-    found = _walk(data, start, find)
+    try:
+        found = _walk(data, start, find)
+    except DuplicateKey:
+        raise
+    except InvalidNotebook:
+        return None
     found.strict = True
     return found
 
