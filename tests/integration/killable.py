@@ -5,7 +5,7 @@
 Reads lines from stdin, each a number to draw from. For every line it starts an editor, a process
 that makes up to `EDITS` edits of the notebook at PATH through a workspace, and tells the id of that
 process. Before each edit the editor tells what the file holds and what it will hold. When it has
-ended, that is told too. All is told in lines of JSON on stdout.
+ended, that is told too, and after another line how it ended. All is told in lines of JSON on stdout.
 
 The editors are forked from a process that has imported everything already, so that a kill hits an
 edit and not the start of Python.
@@ -90,8 +90,12 @@ def serve(path: str) -> None:
             finally:
                 os._exit(status)
         tell(pid=child)
+        # Until the test has heard of its end, its id must not become that of another process.
+        os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+        tell(ended=True)
+        sys.stdin.readline()
         _, status = os.waitpid(child, 0)
-        tell(end=os.waitstatus_to_exitcode(status))
+        tell(status=os.waitstatus_to_exitcode(status))
 
 
 if __name__ == "__main__":

@@ -124,10 +124,10 @@ def usage_failure(error: click.ClickException, *, as_json: bool) -> int:
     context = getattr(error, "ctx", None)
     hint = f"Try '{context.command_path} --help'" if context is not None else None
     if as_json:
-        described = {"code": "USAGE", "message": error.format_message(), "hint": hint}
+        described = {"code": "USAGE", "message": one_line(error.format_message()), "hint": hint}
         print_json({"ok": False, "data": None, "error": {**described, "retryable": False}})
         return USAGE
-    _complain(error.format_message(), hint)
+    _complain(one_line(error.format_message()), hint)
     return USAGE
 
 

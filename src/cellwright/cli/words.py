@@ -18,27 +18,23 @@ def highlight(diff: str) -> Iterator[str]:
     """The lines of a diff with colours; neighbouring - and + lines are compared word by word."""
     removed: list[str] = []
     added: list[str] = []
-    for line in diff.splitlines(keepends=True):
-        if line.startswith("-") and not line.startswith("---") and not added:
+    lines = diff.split("\n")
+    rows = [line + "\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
+    if rows[:1] and rows[0].startswith("--- ") and rows[1:2] and rows[1].startswith("+++ "):
+        # The names of the files; further down, such a line is a line of a cell.
+        yield from (click.style(line, bold=True) for line in rows[:2])
+        rows = rows[2:]
+    for line in rows:
+        if line.startswith("-") and not added:
             removed.append(line)
-        elif line.startswith("+") and not line.startswith("+++"):
+        elif line.startswith("+"):
             added.append(line)
         else:
             yield from _block(removed, added)
-            removed, added = ([line], []) if _is_removed(line) else ([], [])
+            removed, added = ([line], []) if line.startswith("-") else ([], [])
             if not removed:
-                yield _plain(line)
+                yield click.style(line, fg="cyan") if line.startswith("@@") else line
     yield from _block(removed, added)
-
-
-def _is_removed(line: str) -> bool:
-    return line.startswith("-") and not line.startswith("---")
-
-
-def _plain(line: str) -> str:
-    if line.startswith(("---", "+++")):
-        return click.style(line, bold=True)
-    return click.style(line, fg="cyan") if line.startswith("@@") else line
 
 
 def _block(removed: list[str], added: list[str]) -> Iterator[str]:
@@ -54,9 +50,11 @@ def _block(removed: list[str], added: list[str]) -> Iterator[str]:
 def _compare(old: str, new: str) -> tuple[str, str]:
     """Two lines, with what differs shown in reverse."""
     one, two = _word.findall(old[1:]), _word.findall(new[1:])
-    matcher = SequenceMatcher(None, one, two, autojunk=False)
-    if matcher.ratio() < 0.4:  # hardly the same line: marking every word helps nobody
+    left_words, right_words = ([w for w in line if not w.isspace()] for line in (one, two))
+    if SequenceMatcher(None, left_words, right_words, autojunk=False).ratio() < 0.4:
+        # Hardly the same line: marking every word helps nobody.
         return click.style(old, fg="red"), click.style(new, fg="green")
+    matcher = SequenceMatcher(None, one, two, autojunk=False)
     left, right = click.style("-", fg="red"), click.style("+", fg="green")
     for kind, a, b, c, d in matcher.get_opcodes():
         differs = kind != "equal"

@@ -32,7 +32,7 @@ def unified(change: Change, path: str, other: str, context: int) -> str:
         lines += [f"@@ {_title(cell)} @@", *_cell_rows(change, cell, context)]
     if not lines:
         return ""
-    return "\n".join([f"--- a/{path}", f"+++ b/{other}", *lines]) + "\n"
+    return "\n".join([f"--- a/{_name(path)}", f"+++ b/{_name(other)}", *lines]) + "\n"
 
 
 def _title(cell: CellChange) -> str:
@@ -42,7 +42,14 @@ def _title(cell: CellChange) -> str:
         place = f"index {cell.after}"
     else:
         place = f"index {cell.before} -> {cell.after}"
-    return f"cell {cell.handle} ({cell.type}, {place}) {cell.kind}"
+    return f"cell {_name(cell.handle)} ({_name(cell.type)}, {place}) {cell.kind}"
+
+
+def _name(text: str) -> str:
+    """A name from outside, which must not start a line of its own."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _cell_rows(change: Change, cell: CellChange, context: int) -> Iterator[str]:

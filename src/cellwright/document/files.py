@@ -208,8 +208,9 @@ def _side_by_side(save: Callable[[], None], state: State) -> None:
     Saving waits for the disk, so that the two take hardly longer than one. Whatever happens here
     meanwhile, the save is over when this returns.
     """
-    from threading import Thread
+    from threading import Event, Thread
 
+    over = Event()
     errors: list[BaseException] = []
 
     def work() -> None:
@@ -217,6 +218,8 @@ def _side_by_side(save: Callable[[], None], state: State) -> None:
             save()
         except BaseException as error:  # noqa: BLE001  # raised below, where the caller is
             errors.append(error)
+        finally:
+            over.set()
 
     saving = Thread(target=work)
     try:
@@ -229,11 +232,13 @@ def _side_by_side(save: Callable[[], None], state: State) -> None:
         state.snapshot.revision  # noqa: B018  # kept by the snapshot
     except BaseException as error:  # noqa: BLE001  # raised below, when the file is settled
         interruption = error
-    while saving.is_alive():
+    # Not by `join` alone: after an interrupted one, Python may take the thread for dead.
+    while not over.is_set():
         try:
-            saving.join()
+            over.wait()
         except BaseException as error:  # noqa: BLE001  # Ctrl-C; the save goes on to its end
             interruption = error
+    saving.join()
     if errors:
         raise errors[0]
     if interruption is not None:

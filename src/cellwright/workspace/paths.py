@@ -10,9 +10,11 @@ from cellwright.errors import OutsideRoot
 def resolve(path: str, cwd: str) -> str:
     """The absolute path of what a caller named.
 
-    Links and dots stay as they are: only the system knows where `link/..` leads.
+    Dots are taken out unless they follow a link: only the system knows where `link/..` leads.
     """
-    return os.path.join(cwd, path)  # noqa: PTH118  # hot path: no pathlib
+    whole = os.path.join(cwd, path)  # noqa: PTH118  # hot path: no pathlib
+    short = os.path.normpath(whole)
+    return short if os.path.realpath(short) == os.path.realpath(whole) else whole
 
 
 def confine(path: str, root: str | None) -> None:
