@@ -18,7 +18,7 @@ ROWS = (
     row("D-108", "§7", "A runtime directory that is a link, somebody else's or not 0700 is refused", Done("tests/unit/config/test_directories.py::test_a_symbolic_link_is_refused_even_to_a_good_folder")),
     row("D-109", "§10", "./dev demo sets itself up and shows the main job", Done("tests/integration/test_demo.py::test_the_demo_plays_to_its_end")),
     row("D-110", "§10", "./dev test sets itself up, runs and ends with a table: what ran, what only --all runs, what was skipped and why", Done("tests/unit/test_report.py::test_table_says_what_ran_what_did_not_and_why")),
-    row("D-111", "§10", "./dev check holds lint, types and the direction of imports", NotYet("house")),
+    row("D-111", "§10", "./dev check holds lint, types and the direction of imports", Done("tests/unit/test_house.py::test_ci_runs_the_checks_of_style_types_and_layers_and_the_tests")),
     row("D-112", "§10", "A missing tool is a named skip on a user's machine and a failure where CI is set", Done("tests/unit/test_conftest.py::test_a_missing_tool_is_a_failure_in_ci")),
     row("D-113", "§1", "Requirements are pinned by hash and name no index", Done("tests/unit/test_house.py::test_requirements_are_pins_hashes_and_nothing_else")),
 

@@ -45,6 +45,13 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
+class Measured:
+    """Kept, and shown by a benchmark, which `./dev bench` runs and judges; no test is timed."""
+
+    benchmark: str
+
+
+@dataclass(frozen=True, slots=True)
 class NotYet:
     """To be kept by the work on `topic`."""
 
@@ -58,7 +65,7 @@ class NotOurs:
     why: str
 
 
-Status = Done | NotYet | NotOurs
+Status = Done | Measured | NotYet | NotOurs
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ if __name__ == "__main__":  # as a script, only this folder is on the path
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tests.behaviour.manifest import PROMISES
-from tests.behaviour.promise import TITLES, TOPICS, Done, NotOurs, NotYet, Promise, Source
+from tests.behaviour.promise import TITLES, TOPICS, Done, Measured, NotOurs, NotYet, Promise, Source
 
 NAME = 32  # width of the column of names
 
@@ -47,7 +47,8 @@ def tally(rows: tuple[Promise, ...]) -> str:
 
 def _counts(name: str, rows: list[Promise]) -> str:
     kinds = Counter(type(row.status) for row in rows)
-    return f"{name:{NAME}}{len(rows):>9}{kinds[Done]:>9}{kinds[NotYet]:>9}{kinds[NotOurs]:>9}"
+    done = kinds[Done] + kinds[Measured]
+    return f"{name:{NAME}}{len(rows):>9}{done:>9}{kinds[NotYet]:>9}{kinds[NotOurs]:>9}"
 
 
 def listing(rows: tuple[Promise, ...], width: int) -> str:
@@ -65,6 +66,8 @@ def _status(row: Promise) -> str:
     match row.status:
         case Done(test, only_all):
             return f"done: {test}" + (" (only with --all)" if only_all else "")
+        case Measured(benchmark):
+            return f"measured: {benchmark}"
         case NotYet(topic):
             return f"not yet: {topic}"
         case NotOurs(why):

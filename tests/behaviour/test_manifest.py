@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.behaviour.manifest import PROMISES
-from tests.behaviour.promise import TOPICS, Done, NotOurs, NotYet, Promise
+from tests.behaviour.promise import TOPICS, Done, Measured, NotOurs, NotYet, Promise
 
 ROOT = Path(__file__).resolve().parents[2]
 REPORT = ROOT / ".dev" / "report" / "tests.json"
@@ -103,6 +103,8 @@ def test_every_row_has_its_own_claim_place_and_status() -> None:
         assert row.lines, f"{row.id}: no place"
         if isinstance(row.status, NotYet):
             assert row.status.topic in TOPICS, f"{row.id}: unknown topic"
+        if isinstance(row.status, Measured):
+            assert (ROOT / row.status.benchmark).is_file(), f"{row.id}: no such benchmark"
         if isinstance(row.status, NotOurs):
             assert row.status.why, f"{row.id}: no reason"
 

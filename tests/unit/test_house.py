@@ -163,3 +163,13 @@ def test_no_file_names_a_machine_or_an_index(forbidden: str) -> None:
 
 def test_notebooks_are_never_converted_by_git() -> None:
     assert "*.ipynb -text" in read(".gitattributes").splitlines()
+
+
+def test_ci_runs_the_checks_of_style_types_and_layers_and_the_tests() -> None:
+    ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    dev = (ROOT / "dev").read_text(encoding="utf-8")
+    checks = dev[dev.index("run_check()") : dev.index("step()")]
+
+    assert "for command in check test" in ci
+    for step in ("ruff check .", "ruff format --check .", "mypy", "lint-imports"):
+        assert f"step {step}" in checks

@@ -135,6 +135,8 @@ def print_json(value: Any) -> None:
     """One object on stdout, in one line."""
     # A lone surrogate in a source must not end the command; JSON can escape it.
     text = json.dumps(value, ensure_ascii=False)
+    if is_terminal(sys.stdout) and not text.isprintable():
+        text = json.dumps(value)  # it would obey a C1 control, and turn round what bidi says
     try:
         data = text.encode()
     except UnicodeEncodeError:

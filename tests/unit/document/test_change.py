@@ -370,6 +370,8 @@ def test_what_the_inverse_does_is_a_change_like_any_other() -> None:
 def restored(notebook: Notebook) -> Notebook:
     """The notebook after it was taken to pieces and put together again."""
     pieces = notebook.state.pieces()
+    if pieces.old is None:
+        assert len(pieces.gaps) == len(pieces.cells) + 1 == len(notebook.cells) + 1
     copy = Notebook()
     copy.state = State.of_pieces(
         Pieces(pieces.skeleton, list(pieces.cells), list(pieces.gaps), pieces.old)
@@ -390,6 +392,15 @@ def test_a_state_that_was_taken_to_pieces_is_put_together_again(
     copy.apply({"op": "insert", "source": "x", "id": "new", "at": 0})
     notebook.apply({"op": "insert", "source": "x", "id": "new", "at": 0})
     assert copy.to_bytes() == notebook.to_bytes()
+
+
+def test_the_first_cells_of_a_notebook_are_pieces_like_any_other() -> None:
+    notebook = Notebook()
+    assert restored(notebook).to_bytes() == notebook.to_bytes()
+    notebook.apply([{"op": "insert", "source": "a"}, {"op": "insert", "source": "b"}])
+    assert restored(notebook).to_bytes() == notebook.to_bytes()
+    notebook.apply([{"op": "delete", "cell": 0}, {"op": "delete", "cell": 1}])
+    assert restored(notebook).to_bytes() == notebook.to_bytes() == Notebook().to_bytes()
 
 
 def test_states_share_the_pieces_that_did_not_change() -> None:
