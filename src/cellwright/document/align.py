@@ -24,20 +24,28 @@ def align(old: Snapshot, new: Snapshot) -> dict[int, int]:
     """
     old_ids, new_ids = _unique(old.ids), _unique(new.ids)
     pairs = {i: new_ids[id_] for id_, i in old_ids.items() if id_ in new_ids}
-    taken = set(pairs.values())
-    rest_old = [i for i in range(len(old.ids)) if i not in pairs]
-    rest_new = [j for j in range(len(new.ids)) if j not in taken]
-    if not rest_old or not rest_new:
+    if len(pairs) in (len(old.ids), len(new.ids)):
         return pairs
 
     def may_pair(i: int, j: int) -> bool:
         # Two cells with an id of their own, and not the same one, are two cells.
         return old.ids[i] not in old_ids or new.ids[j] not in new_ids
 
-    common = _common([old.hashes[i] for i in rest_old], [new.hashes[j] for j in rest_new])
-    for a, b in common:
-        if may_pair(rest_old[a], rest_new[b]):
-            pairs[rest_old[a]] = rest_new[b]
+    # First among cells without an id of their own: one that has got an id is likelier a new one.
+    for everyone in (False, True):
+        taken = set(pairs.values())
+        here = [
+            i
+            for i, id_ in enumerate(old.ids)
+            if i not in pairs and (everyone or id_ not in old_ids)
+        ]
+        there = [
+            j
+            for j, id_ in enumerate(new.ids)
+            if j not in taken and (everyone or id_ not in new_ids)
+        ]
+        common = _common([old.hashes[i] for i in here], [new.hashes[j] for j in there])
+        pairs.update((here[a], there[b]) for a, b in common if may_pair(here[a], there[b]))
     _pair_by_hash(pairs, old, new, may_pair)
     _pair_by_position(pairs, len(old.ids), len(new.ids), may_pair)
     return pairs
