@@ -87,7 +87,7 @@ ROWS = (
 
     # Durable
     row("D-068", "§4", "A save writes a unique temp file beside the target, fsyncs it, renames it, and fsyncs the folder, in this order", Done("tests/faults/test_faults.py::test_a_save_is_durable_before_it_is_visible_and_before_it_is_reported")),
-    row("D-069", "§4", "Mode, owner and extended attributes survive a save, or it is refused", Done("tests/integration/test_saving.py::test_owner_and_mode_are_kept_together")),
+    row("D-069", "§4", "Mode, owner and extended attributes survive a save, or it is refused", Done("tests/integration/test_saving.py::test_extended_attributes_are_kept")),
     row("D-070", "§4", "A save through a symlink changes its target and leaves the link a link", Done("tests/integration/test_saving.py::test_a_save_goes_through_links_and_they_stay_links")),
     row("D-071", "§4", "A file with several hard links is refused unless the caller agrees to split them", Done("tests/integration/test_saving.py::test_a_file_with_another_name_is_refused_unless_told_to_part_them")),
     row("D-072", "§4", "A read-only file is refused and unchanged", Done("tests/integration/test_saving.py::test_a_read_only_file_is_refused_even_to_root")),
@@ -114,7 +114,7 @@ ROWS = (
     row("D-091", "§4", "An empty file, a folder, a FIFO and a device are refused at once, by name", Done("tests/integration/test_reading.py::test_what_is_no_notebook_is_refused_at_once")),
     row("D-092", "§4", "A file over the size limit is refused without being read", Done("tests/integration/test_reading.py::test_a_file_of_two_gigabytes_is_refused_by_its_size")),
     row("D-093", "§4", "A broken cell is named by its position while the others can be used", Done("tests/unit/document/test_cells.py::test_a_broken_cell_is_named_by_its_position_while_the_others_can_be_used")),
-    row("D-094", "§4", "At least 150 malformed inputs are each accepted exactly or refused by a one-line named error", Done("tests/unit/document/test_malformed.py::test_the_table_is_long_enough_and_covers_both_outcomes")),
+    row("D-094", "§4", "At least 150 malformed inputs are each accepted exactly or refused by a one-line named error", Done("tests/unit/document/test_malformed.py::test_what_is_no_notebook_is_refused_by_name")),
 
     # Validity and cost
     row("D-095", "§4", "A notebook that was valid is valid against its own schema after any edit", Done("tests/property/test_lossless.py::test_a_valid_notebook_stays_valid_whatever_is_edited")),

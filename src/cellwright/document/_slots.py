@@ -19,9 +19,7 @@ from cellwright.document._json.scan import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from cellwright.document._json.fast import FastFacts
+    from collections.abc import Iterable, Iterator, Mapping
 
 CELL_TYPES = frozenset({"code", "markdown", "raw"})
 
@@ -90,23 +88,21 @@ class Slot:
         return self._facts
 
     @property
-    def text(self) -> str:
-        """Type and source as one text, which is what the hash is about."""
-        facts = self.facts
-        if facts.problem:  # it has no source to speak of: any change of its bytes counts
-            return f"{facts.type}\0\0{self.raw.decode()}"
-        return f"{facts.type}\0{facts.source}"
+    def said(self) -> str:
+        """The source; of a broken cell, which has none to speak of, all its bytes."""
+        return f"\0{self.raw.decode()}" if self.facts.problem else self.facts.source
 
     @property
     def hash(self) -> str:
         """A short hash of type and source."""
         if self._hash is None:
-            self._hash = hash_text(self.text)
+            self._hash = hash_cell(self.facts.type, self.said)
         return self._hash
 
 
-def hash_text(text: str) -> str:
-    """The short hash of a text, of which every byte counts."""
+def hash_cell(cell_type: str, source: str) -> str:
+    """The short hash of a cell of that type and source."""
+    text = f"{cell_type}\0{source}"
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
 
 
@@ -181,23 +177,17 @@ class FileSlots(Sequence[Slot]):
         for i in sorted(self._replaced):
             yield self.starts[i], self.ends[i], self._replaced[i]
 
-    def survey(self) -> tuple[list[str | None], list[str]]:
-        """The ids and texts of all cells, as fast as they can be had."""
-        known = self._cache.facts(self.buffer)
+    def survey(self) -> Survey:
+        """What names all cells and what they say, as fast as it can be had."""
+        known = self._cache.survey(self.buffer)
         if known is None:
-            return [slot.facts.id for slot in self], [slot.text for slot in self]
-        ids = [facts.id for facts in known]
-        join, types = "".join, CELL_TYPES
-        texts = [
-            f"{facts.cell_type}\0{join(facts.source)}" if facts.cell_type in types else ""
-            for facts in known
-        ]
+            return Survey.of(self)
+        if not self._replaced:
+            return known
+        ids, types, sources = known.ids.copy(), known.types.copy(), known.sources.copy()
         for i, slot in self._replaced.items():
-            ids[i] = slot.facts.id
-            texts[i] = ""
-        if "" in texts:
-            texts = [text or self[i].text for i, text in enumerate(texts)]
-        return ids, texts
+            ids[i], types[i], sources[i] = slot.facts.id, slot.facts.type, slot.said
+        return Survey(ids, types, sources)
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -218,41 +208,58 @@ class FileSlots(Sequence[Slot]):
         return slot
 
 
+class Survey:
+    """The ids, types and sources of all cells, side by side."""
+
+    __slots__ = ("ids", "sources", "types")
+
+    def __init__(self, ids: list[str | None], types: list[str], sources: list[str]) -> None:
+        self.ids = ids
+        self.types = types
+        self.sources = sources
+
+    @classmethod
+    def of(cls, slots: Iterable[Slot]) -> Survey:
+        """Look at cells one by one."""
+        rows = [(slot.facts.id, slot.facts.type, slot.said) for slot in slots]
+        return cls([row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows])
+
+
+def survey(slots: Sequence[Slot]) -> Survey:
+    """The ids, types and sources of all cells."""
+    return slots.survey() if isinstance(slots, FileSlots) else Survey.of(slots)
+
+
 class _Cache:
     """What has been found out about the cells of a file; shared by all that was made of it."""
 
-    __slots__ = ("_facts", "_strict", "slots")
+    __slots__ = ("_strict", "_survey", "slots")
 
     def __init__(self, *, strict: bool) -> None:
         self.slots: dict[int, Slot] = {}
         self._strict = strict
-        self._facts: list[FastFacts] | None = None
+        self._survey: Survey | None = None
 
-    def facts(self, buffer: bytes) -> list[FastFacts] | None:
-        """The facts of all cells in one go; None if they have to be looked at one by one."""
-        if self._facts is None and self._strict:
+    def survey(self, buffer: bytes) -> Survey | None:
+        """All cells of the file in one go; None if they have to be looked at one by one."""
+        if self._survey is None and self._strict:
             self._strict = False
             from cellwright.document._json.fast import cell_facts
 
             try:
-                self._facts = cell_facts(memoryview(buffer)[len(BOM) * buffer.startswith(BOM) :])
+                facts = cell_facts(memoryview(buffer)[len(BOM) * buffer.startswith(BOM) :])
             except (ValueError, RecursionError):
-                pass  # some cell is not a valid one
-        return self._facts
+                return None  # some cell is not a valid one
+            types = [fact.cell_type for fact in facts]
+            if CELL_TYPES.issuperset(types):
+                join = "".join
+                sources = [join(fact.source) for fact in facts]
+                self._survey = Survey([fact.id for fact in facts], types, sources)
+        return self._survey
 
     def known(self, index: int) -> Facts | None:
-        """The facts of one cell, if those of all have been decoded already."""
-        if self._facts is None:
+        """The facts of one cell, if those of all have been found out already."""
+        found = self._survey
+        if found is None:
             return None
-        found = self._facts[index]
-        if found.cell_type not in CELL_TYPES:
-            return None
-        source = found.source if isinstance(found.source, str) else "".join(found.source)
-        return Facts(found.id, found.cell_type, source, None)
-
-
-def survey(slots: Sequence[Slot]) -> tuple[list[str | None], list[str]]:
-    """The ids and texts of all cells."""
-    if isinstance(slots, FileSlots):
-        return slots.survey()
-    return [slot.facts.id for slot in slots], [slot.text for slot in slots]
+        return Facts(found.ids[index], found.types[index], found.sources[index], None)

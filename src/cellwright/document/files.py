@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-from functools import partial
 
 from cellwright.config.defaults import LOCK_TIMEOUT, MAX_FILE_BYTES
 from cellwright.document._disk.load import load
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from cellwright.document.change import Change, State
+    from cellwright.document.change import Change
     from cellwright.document.edits import Edit
     from cellwright.document.revision import Snapshot
 
@@ -191,58 +190,19 @@ def _write(notebook: Notebook, name: str, real: str, *, break_hard_links: bool) 
         expected = list(origin.layout.parts())
         if origin.layout is state.layout or expected == [state.old]:
             return _confirm(notebook, name, real, parts, size)
-    save = partial(replace_file, real, parts, expected, break_hard_links=break_hard_links)
-    if size < _LARGE or state.old is not None:
-        save()
-    else:
-        _side_by_side(save, state)
+    # The answer to every edit carries the revision: worked out while the disk is busy.
+    large = size >= _LARGE and state.old is None
+    replace_file(
+        real,
+        parts,
+        expected,
+        break_hard_links=break_hard_links,
+        meanwhile=(lambda: state.snapshot.revision) if large else None,
+    )
     layout = _raw(state.old) if state.old is not None else state.layout
     notebook.origin = Origin(place, real, layout)
     notebook.path = name
     return Saved(name, size, changed=True)
-
-
-def _side_by_side(save: Callable[[], None], state: State) -> None:
-    """Save in a thread, and meanwhile work out the revision that every answer will carry.
-
-    Saving waits for the disk, so that the two take hardly longer than one. Whatever happens here
-    meanwhile, the save is over when this returns.
-    """
-    from threading import Event, Thread
-
-    over = Event()
-    errors: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            save()
-        except BaseException as error:  # noqa: BLE001  # raised below, where the caller is
-            errors.append(error)
-        finally:
-            over.set()
-
-    saving = Thread(target=work)
-    try:
-        saving.start()
-    except RuntimeError:  # no thread to be had
-        save()
-        return
-    interruption: BaseException | None = None
-    try:
-        state.snapshot.revision  # noqa: B018  # kept by the snapshot
-    except BaseException as error:  # noqa: BLE001  # raised below, when the file is settled
-        interruption = error
-    # Not by `join` alone: after an interrupted one, Python may take the thread for dead.
-    while not over.is_set():
-        try:
-            over.wait()
-        except BaseException as error:  # noqa: BLE001  # Ctrl-C; the save goes on to its end
-            interruption = error
-    saving.join()
-    if errors:
-        raise errors[0]
-    if interruption is not None:
-        raise interruption
 
 
 def _confirm(

@@ -5,16 +5,16 @@ from __future__ import annotations
 from array import array
 from hashlib import blake2b
 
-from cellwright.document._slots import hash_text, survey
+from cellwright.document._slots import hash_cell, survey
 from cellwright.document.refs import Resolver
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cellwright.document._slots import Slot
+    from cellwright.document._slots import Slot, Survey
 
-__all__ = ["Snapshot", "hash_text"]
+__all__ = ["Snapshot", "hash_cell"]
 
 
 class Snapshot:
@@ -24,40 +24,45 @@ class Snapshot:
     stale. One that was remembered is made from the revision, the ids and the hashes.
     """
 
-    __slots__ = ("_hashes", "_resolver", "_revision", "_texts", "ids")
+    __slots__ = ("_hashes", "_resolver", "_revision", "_survey", "ids")
 
     def __init__(self, revision: str, ids: Sequence[str | None], hashes: Sequence[str]) -> None:
         self.ids = ids
         self._revision: str | None = revision
         self._hashes: Sequence[str] | None = hashes
-        self._texts: Sequence[str] = ()
+        self._survey: Survey | None = None
         self._resolver: Resolver | None = None
 
     @classmethod
     def of(cls, slots: Sequence[Slot]) -> Snapshot:
         """What there is to see of these cells now."""
-        ids, texts = survey(slots)
-        snapshot = cls("", ids, ())
+        found = survey(slots)
+        snapshot = cls("", found.ids, ())
         snapshot._revision = snapshot._hashes = None
-        snapshot._texts = texts
+        snapshot._survey = found
         return snapshot
 
     @property
     def hashes(self) -> Sequence[str]:
         """A short hash of the type and source of each cell."""
         if self._hashes is None:
-            self._hashes = [hash_text(text) for text in self._texts]
+            assert self._survey is not None  # noqa: S101  # one of the two there is
+            self._hashes = list(map(hash_cell, self._survey.types, self._survey.sources))
         return self._hashes
 
     @property
     def revision(self) -> str:
         """A short hash over the ordered ids, types and sources."""
         if self._revision is None:
-            ids = ["\0" if id_ is None else id_ for id_ in self.ids]
-            # The lengths say where one text ends and the next begins.
-            state = blake2b(array("q", map(len, ids)), digest_size=6)
-            state.update(array("q", map(len, self._texts)))
-            for texts in (ids, self._texts):
+            assert self._survey is not None  # noqa: S101  # one of the two there is
+            sources, types = self._survey.sources, self._survey.types
+            ids = ["" if id_ is None else id_ for id_ in self.ids]
+            # The lengths say where one text ends and the next begins, and -1 that there is no id.
+            lengths = array("q", [-1 if id_ is None else len(id_) for id_ in self.ids])
+            lengths.extend(map(len, sources))
+            state = blake2b(lengths, digest_size=6)
+            state.update("\0".join(types).encode("utf-8", "surrogatepass"))
+            for texts in (ids, sources):
                 state.update("".join(texts).encode("utf-8", "surrogatepass"))
             self._revision = state.hexdigest()
         return self._revision

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from cellwright.document.align import align
 from cellwright.document.change import longest_increasing
-from cellwright.document.revision import hash_text
+from cellwright.document.revision import hash_cell
 from cellwright.errors import CellConflict, Conflict
 from cellwright.text.combine import numbered
 
@@ -137,4 +137,4 @@ class _Merging:
 
 def _hash(cell: TextCell) -> str:
     """The hash that the cell has in a notebook."""
-    return hash_text(f"{cell.type}\0{cell.source}")
+    return hash_cell(cell.type, cell.source)

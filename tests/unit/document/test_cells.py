@@ -355,7 +355,9 @@ def test_both_ways_of_reading_all_cells_see_the_same(data: bytes) -> None:
     assert isinstance(slots, FileSlots)
     fast = FileSlots.of_file(data, slots.starts, slots.ends, strict=True)
     careful = [Slot(data, a, b) for a, b in zip(slots.starts, slots.ends, strict=True)]
-    assert fast.survey() == (
+    found = fast.survey()
+    assert (found.ids, found.types, found.sources) == (
         [slot.facts.id for slot in careful],
-        [slot.text for slot in careful],
+        [slot.facts.type for slot in careful],
+        [slot.said for slot in careful],
     )

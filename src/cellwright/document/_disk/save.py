@@ -28,7 +28,7 @@ from cellwright.errors import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     Parts = Sequence[bytes | memoryview]
 
@@ -38,7 +38,12 @@ _MOST_PARTS = 1024  # IOV_MAX on Linux
 
 
 def replace_file(
-    path: str, parts: Parts, expected: Parts | None, *, break_hard_links: bool = False
+    path: str,
+    parts: Parts,
+    expected: Parts | None,
+    *,
+    break_hard_links: bool = False,
+    meanwhile: Callable[[], object] | None = None,
 ) -> None:
     """Make `path`, which is a real path and locked, hold exactly these parts.
 
@@ -48,6 +53,7 @@ def replace_file(
         expected: what the file must still hold right before it is replaced; None to take what
             comes.
         break_hard_links: give this name a file of its own if it has other names.
+        meanwhile: work to be done while the disk is busy; it must not touch the file.
 
     Raises:
         Conflict: the file does not hold `expected`.
@@ -71,7 +77,10 @@ def replace_file(
             step = "write"
             _write(descriptor, parts)
             step = "fsync"
-            os.fsync(descriptor)
+            if meanwhile is None:
+                os.fsync(descriptor)
+            else:
+                _side_by_side(lambda: os.fsync(descriptor), meanwhile)
             step = "compare"
             if expected is not None:
                 _check_unchanged(path, expected)
@@ -220,6 +229,46 @@ def _keep_attributes(descriptor: int, path: str, old: os.stat_result) -> None:
             # Security labels are the system's to give; everything else must come along.
             if not (name.startswith(("security.", "trusted.")) or error.errno == errno.ENODATA):
                 raise
+
+
+def _side_by_side(wait: Callable[[], None], work: Callable[[], object]) -> None:
+    """Do what waits for the disk in a thread, and some work here, at the same time.
+
+    Whatever happens to the work, the other is over when this returns.
+    """
+    from threading import Event, Thread
+
+    over = Event()
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            wait()
+        except BaseException as error:  # noqa: BLE001  # raised below, where the caller is
+            errors.append(error)
+        finally:
+            over.set()
+
+    thread = Thread(target=run)
+    try:
+        thread.start()
+    except RuntimeError:  # no thread to be had
+        wait()
+        return
+    interruption: BaseException | None = None
+    try:
+        work()
+    except BaseException as error:  # noqa: BLE001  # raised below, when the disk has answered
+        interruption = error
+    # Not by `join` alone: after an interrupted one, Python may take the thread for dead.
+    while not over.is_set():
+        try:
+            over.wait()
+        except BaseException as error:  # noqa: BLE001  # Ctrl-C
+            interruption = error
+    thread.join()
+    if errors or interruption:
+        raise errors[0] if errors else interruption or KeyboardInterrupt
 
 
 def _write(descriptor: int, parts: Iterable[bytes | memoryview]) -> None:
