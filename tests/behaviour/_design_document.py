@@ -13,7 +13,7 @@ ROWS = (
     row("D-004", "§4", "Deleting a cell leaves every other cell's bytes as they were, for every notebook of the corpus", Done("tests/property/test_corpus.py::test_deleting_a_random_cell_changes_no_other_byte")),
     row("D-005", "§4", "Moving a cell leaves its own bytes and every other cell's as they were, for every notebook of the corpus", Done("tests/property/test_corpus.py::test_moving_a_random_cell_keeps_the_bytes_of_all")),
     row("D-006", "§4", "A metadata edit leaves every byte outside that metadata as it was, for every notebook of the corpus", Done("tests/property/test_corpus.py::test_metadata_of_a_random_cell_and_of_the_notebook_change_nothing_else")),
-    row("D-007", "§4", "The same holds for thousands of generated notebooks in generated styles", Done("tests/property/test_lossless.py::test_replacing_a_source_changes_only_that_cell")),
+    row("D-007", "§4", "The same holds for thousands of generated notebooks in generated styles", Done("tests/property/test_lossless.py::test_replacing_a_source_changes_only_that_cell", also=("tests/property/test_lossless.py::test_a_notebook_that_was_not_edited_keeps_every_byte", "tests/property/test_lossless.py::test_inserting_a_cell_changes_no_other_byte", "tests/property/test_lossless.py::test_deleting_a_cell_changes_no_other_byte", "tests/property/test_lossless.py::test_moving_a_cell_keeps_the_bytes_of_all", "tests/property/test_lossless.py::test_metadata_of_a_cell_merge_as_rfc_7396_says", "tests/property/test_lossless.py::test_metadata_of_the_notebook_change_no_cell"))),
     row("D-008", "§4", "Indentation is kept: 0 to 8 spaces, tabs, minified, or mixed", Done("tests/unit/document/test_kept.py::test_indentation_is_kept")),
     row("D-009", "§4", "Key order and the spacing around colons and commas are kept", Done("tests/unit/document/test_kept.py::test_key_order_and_spacing_are_kept")),
     row("D-010", "§4", "Escapes are kept as they are spelled, and so is non-ASCII text that is not escaped", Done("tests/unit/document/test_kept.py::test_escapes_are_kept_as_they_are_spelled")),
@@ -87,7 +87,7 @@ ROWS = (
 
     # Durable
     row("D-068", "§4", "A save writes a unique temp file beside the target, fsyncs it, renames it, and fsyncs the folder, in this order", Done("tests/faults/test_faults.py::test_a_save_is_durable_before_it_is_visible_and_before_it_is_reported")),
-    row("D-069", "§4", "Mode, owner and extended attributes survive a save, or it is refused", Done("tests/integration/test_saving.py::test_extended_attributes_are_kept")),
+    row("D-069", "§4", "Mode, owner and extended attributes survive a save, or it is refused", Done("tests/integration/test_saving.py::test_the_mode_is_kept", also=("tests/integration/test_saving.py::test_extended_attributes_are_kept", "tests/integration/test_saving.py::test_owner_and_mode_are_kept_together", "tests/integration/test_saving.py::test_a_file_whose_owner_would_change_is_refused"))),
     row("D-070", "§4", "A save through a symlink changes its target and leaves the link a link", Done("tests/integration/test_saving.py::test_a_save_goes_through_links_and_they_stay_links")),
     row("D-071", "§4", "A file with several hard links is refused unless the caller agrees to split them", Done("tests/integration/test_saving.py::test_a_file_with_another_name_is_refused_unless_told_to_part_them")),
     row("D-072", "§4", "A read-only file is refused and unchanged", Done("tests/integration/test_saving.py::test_a_read_only_file_is_refused_even_to_root")),
@@ -95,7 +95,7 @@ ROWS = (
     row("D-074", "§4", "A failing save says so, and the file is untouched", Done("tests/integration/test_saving.py::test_a_limit_on_the_size_of_files_leaves_the_file_as_it_was")),
     row("D-075", "§4", "A failure after the rename is DURABILITY_UNCONFIRMED, an error of its own", Done("tests/faults/test_faults.py::test_a_save_whose_system_calls_fail_tells_the_truth")),
     row("D-076", "§4", "What cannot be encoded, such as a lone surrogate, fails before any file is touched", Done("tests/integration/test_saving.py::test_text_that_cannot_be_written_leaves_the_file_as_it_was")),
-    row("D-077", "§7", "Writers of ours are serialised by a lock in the runtime directory, keyed by real path", Done("tests/integration/test_saving.py::test_names_of_one_file_share_one_lock")),
+    row("D-077", "§7", "Writers of ours are serialised by a lock in the runtime directory, keyed by real path", Done("tests/integration/test_saving.py::test_names_of_one_file_share_one_lock", also=("tests/integration/test_saving.py::test_the_notebooks_folder_holds_no_lock", "tests/integration/test_many_writers.py::test_eight_processes_lose_none_of_their_edits"))),
     row("D-078", "§7", "Waiting for the lock is bounded, and a dead holder frees it", Done("tests/integration/test_saving.py::test_the_lock_of_a_killed_writer_is_free")),
     row("D-079", "§4", "Killed at any step of a save, the file holds the old bytes or the new ones", Done("tests/faults/test_faults.py::test_a_save_that_is_killed_leaves_the_old_bytes_or_the_new")),
     row("D-080", "§4", "No injected error of the system is ever reported as a success", Done("tests/faults/test_faults.py::test_a_save_whose_system_calls_fail_tells_the_truth")),
@@ -114,7 +114,7 @@ ROWS = (
     row("D-091", "§4", "An empty file, a folder, a FIFO and a device are refused at once, by name", Done("tests/integration/test_reading.py::test_what_is_no_notebook_is_refused_at_once")),
     row("D-092", "§4", "A file over the size limit is refused without being read", Done("tests/integration/test_reading.py::test_a_file_of_two_gigabytes_is_refused_by_its_size")),
     row("D-093", "§4", "A broken cell is named by its position while the others can be used", Done("tests/unit/document/test_cells.py::test_a_broken_cell_is_named_by_its_position_while_the_others_can_be_used")),
-    row("D-094", "§4", "At least 150 malformed inputs are each accepted exactly or refused by a one-line named error", Done("tests/unit/document/test_malformed.py::test_what_is_no_notebook_is_refused_by_name")),
+    row("D-094", "§4", "At least 150 malformed inputs are each accepted exactly or refused by a one-line named error", Done("tests/unit/document/test_malformed.py::test_what_is_no_notebook_is_refused_by_name", also=("tests/unit/document/test_malformed.py::test_an_odd_file_is_taken_as_it_is", "tests/unit/document/test_malformed.py::test_the_table_is_long_enough_and_covers_both_outcomes"))),
 
     # Validity and cost
     row("D-095", "§4", "A notebook that was valid is valid against its own schema after any edit", Done("tests/property/test_lossless.py::test_a_valid_notebook_stays_valid_whatever_is_edited")),

@@ -36,12 +36,18 @@ TOPICS: tuple[Topic, ...] = get_args(Topic)
 class Done:
     """Kept, and held by `test`: `tests/…/test_x.py::test_name`, with no parameters.
 
-    `only_all` says that the test is too long for every run; it is then looked for only in the
+    `also` are the other tests that it takes to hold all of the claim. `only_all` says that the test is too long for every run; it is then looked for only in the
     results of `./dev test --all`.
     """
 
     test: str
     only_all: bool = False
+    also: tuple[str, ...] = ()
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        """All tests that hold the claim."""
+        return (self.test, *self.also)
 
 
 @dataclass(frozen=True, slots=True)

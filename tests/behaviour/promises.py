@@ -64,8 +64,10 @@ def listing(rows: tuple[Promise, ...], width: int) -> str:
 
 def _status(row: Promise) -> str:
     match row.status:
-        case Done(test, only_all):
-            return f"done: {test}" + (" (only with --all)" if only_all else "")
+        case Done() as done:
+            return f"done: {', '.join(done.tests)}" + (
+                " (only with --all)" if done.only_all else ""
+            )
         case Measured(benchmark):
             return f"measured: {benchmark}"
         case NotYet(topic):
