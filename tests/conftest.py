@@ -88,6 +88,12 @@ PLACES = {
 
 
 @pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """Coroutines run on asyncio: the event loop of pyzmq and of Jupyter."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
 def _short_folder() -> Iterator[Path]:
     # Not in `tmp_path`: a socket's path may have some 107 bytes, and a test that lists its
     # `tmp_path` wants to find there what it made and nothing else.

@@ -33,6 +33,22 @@ CellwrightError                    INTERNAL_ERROR
 │   ├── JournalUnavailable         JOURNAL_UNAVAILABLE
 │   ├── ChangeNotFound             CHANGE_NOT_FOUND         also LookupError
 │   └── NothingToUndo              NOTHING_TO_UNDO          also LookupError
+├── KernelError                    KERNEL_ERROR
+│   ├── KernelMissing              KERNEL_MISSING           also LookupError
+│   ├── KernelStartFailed          KERNEL_START_FAILED
+│   ├── KernelUnreachable          KERNEL_UNREACHABLE       also ConnectionError
+│   ├── KernelCannot               KERNEL_CANNOT            also NotImplementedError
+│   ├── KernelDied                 KERNEL_DIED
+│   ├── RestartLimit               RESTART_LIMIT
+│   ├── SessionNotFound            SESSION_NOT_FOUND        also LookupError
+│   ├── SessionsBusy               SESSIONS_BUSY            also TimeoutError
+│   ├── ResetInProgress            RESET_IN_PROGRESS
+│   ├── ExecutionTimedOut          EXECUTION_TIMED_OUT      also TimeoutError
+│   ├── ExecutionCancelled         EXECUTION_CANCELLED
+│   └── CellFailed                 CELL_FAILED
+├── OutputError                    OUTPUT_ERROR
+│   ├── ArtifactNotFound           ARTIFACT_NOT_FOUND       also LookupError
+│   └── ArtifactsUnavailable       ARTIFACTS_UNAVAILABLE    also OSError
 ├── ModeForbids                    MODE_FORBIDS             also PermissionError
 ├── WorkspaceError                 WORKSPACE_ERROR
 │   ├── OutsideRoot                OUTSIDE_ROOT             also PermissionError
@@ -504,6 +520,180 @@ class NothingToUndo(HistoryError, LookupError):
     def __init__(self, what: str) -> None:
         super().__init__(f"Nothing to {what}", hint="Name a change by its id from the log")
         self.what = what
+
+
+class KernelError(CellwrightError):
+    """A kernel could not be found, started, reached or kept."""
+
+    code = "KERNEL_ERROR"
+
+
+class KernelMissing(KernelError, LookupError):
+    """There is no such kernel here, or the interpreter that was chosen has none."""
+
+    code = "KERNEL_MISSING"
+
+    def __init__(self, what: str, *, hint: str) -> None:
+        super().__init__(what, hint=hint)
+
+
+class KernelStartFailed(KernelError):
+    """A kernel was started and did not become ready; nothing of it is left."""
+
+    code = "KERNEL_START_FAILED"
+    retryable = True
+
+    def __init__(self, name: str, reason: str, *, hint: str | None = None) -> None:
+        super().__init__(
+            f"Kernel `{name}` did not start: {reason}",
+            hint=hint or "Try again, or see `cellwright kernel specs` for others",
+        )
+        self.name = name
+
+
+class KernelUnreachable(KernelError, ConnectionError):
+    """A Jupyter server does not answer, or refuses us."""
+
+    code = "KERNEL_UNREACHABLE"
+    retryable = True
+
+    def __init__(self, url: str, reason: str, *, hint: str | None = None) -> None:
+        super().__init__(
+            f"No answer from {url}: {reason}", hint=hint or "Check the address and the token"
+        )
+        self.url = url
+
+
+class KernelCannot(KernelError, NotImplementedError):
+    """This kind of kernel has no such ability."""
+
+    code = "KERNEL_CANNOT"
+
+    def __init__(self, name: str, what: str, *, hint: str | None = None) -> None:
+        super().__init__(f"Kernel `{name}` cannot {what}", hint=hint or "Use a Jupyter kernel")
+        self.name = name
+
+
+class KernelDied(KernelError):
+    """A kernel ended while a cell ran; its state is lost."""
+
+    code = "KERNEL_DIED"
+
+    def __init__(self, how: str) -> None:
+        super().__init__(
+            f"The kernel died: {how}", hint="Its state is lost; run the cells it needs again"
+        )
+
+
+class RestartLimit(KernelError):
+    """A session's kernel died again and again without a success between."""
+
+    code = "RESTART_LIMIT"
+
+    def __init__(self, language: str = "Python") -> None:
+        super().__init__(
+            f"{language} kernel restarted too many times in this session",
+            hint="Something kills it each time; reset the session, or use another",
+        )
+
+
+class SessionNotFound(KernelError, LookupError):
+    """No session of that name is running."""
+
+    code = "SESSION_NOT_FOUND"
+
+    def __init__(self, session: str) -> None:
+        super().__init__(f"No session `{session}`", hint="`cellwright sessions` lists them")
+        self.session = session
+
+
+class SessionsBusy(KernelError, TimeoutError):
+    """Every session that may be kept was busy for the whole wait."""
+
+    code = "SESSIONS_BUSY"
+    retryable = True
+
+    def __init__(self, count: int, seconds: float) -> None:
+        super().__init__(
+            f"All {count} sessions were busy for {seconds:g} s",
+            hint="Wait for one, interrupt one, or raise eval_sessions_kept",
+        )
+
+
+class ResetInProgress(KernelError):
+    """Another reset of the same session is still running."""
+
+    code = "RESET_IN_PROGRESS"
+    retryable = True
+
+    def __init__(self, session: str) -> None:
+        super().__init__(
+            f"Session `{session}` is being reset already", hint="Wait until that reset is done"
+        )
+        self.session = session
+
+
+class ExecutionTimedOut(KernelError, TimeoutError):
+    """A cell ran longer than it was given, and was stopped."""
+
+    code = "EXECUTION_TIMED_OUT"
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(
+            f"Command timed out after {seconds:g} seconds", hint="Give it a longer timeout"
+        )
+        self.seconds = seconds
+
+
+class ExecutionCancelled(KernelError):
+    """A cell was interrupted."""
+
+    code = "EXECUTION_CANCELLED"
+
+    def __init__(self) -> None:
+        super().__init__("The cell was interrupted", hint="Run it again when it may finish")
+
+
+class CellFailed(KernelError):
+    """A cell raised an exception."""
+
+    code = "CELL_FAILED"
+
+    def __init__(self, ename: str, evalue: str) -> None:
+        super().__init__(f"{ename}: {evalue}", hint="Its traceback is in the outputs")
+        self.ename = ename
+        self.evalue = evalue
+
+
+class OutputError(CellwrightError):
+    """Output that was kept aside cannot be had."""
+
+    code = "OUTPUT_ERROR"
+
+
+class ArtifactNotFound(OutputError, LookupError):
+    """No artifact has that id, or it was removed to make room."""
+
+    code = "ARTIFACT_NOT_FOUND"
+
+    def __init__(self, artifact: str) -> None:
+        super().__init__(
+            f"No artifact `{artifact}`",
+            hint="Old ones make room for new ones; run the cell again for its output",
+        )
+        self.artifact = artifact
+
+
+class ArtifactsUnavailable(OutputError, OSError):
+    """The store of artifacts cannot be read or written."""
+
+    code = "ARTIFACTS_UNAVAILABLE"
+    retryable = True
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"Artifacts cannot be kept: {reason}", hint="Free space or permissions, then run again"
+        )
 
 
 class ModeForbids(CellwrightError, PermissionError):

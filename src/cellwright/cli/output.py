@@ -12,9 +12,13 @@ import sys
 import click
 
 from cellwright.errors import (
+    CellFailed,
     CellwrightError,
     ConfigError,
     Conflict,
+    ExecutionCancelled,
+    ExecutionTimedOut,
+    KernelError,
     Locked,
     ModeForbids,
     UnknownRevision,
@@ -35,8 +39,14 @@ def exit_code(error: CellwrightError) -> int:
         return CONFLICT
     if isinstance(error, ModeForbids):
         return FORBIDDEN
-    if isinstance(error, Locked):
+    if isinstance(error, (Locked, ExecutionTimedOut)):
         return TIMEOUT
+    if isinstance(error, CellFailed):
+        return FAILED
+    if isinstance(error, ExecutionCancelled):
+        return INTERRUPTED
+    if isinstance(error, KernelError):
+        return KERNEL
     if isinstance(error, ConfigError):
         return USAGE
     return INTERNAL if error.code == CellwrightError.code else BAD_NOTEBOOK

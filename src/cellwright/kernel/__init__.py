@@ -1,0 +1,1 @@
+"""Kernels that tell the truth: transports, sessions and their pool."""

@@ -1,0 +1,121 @@
+"""The seam between sessions and whatever runs the code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+    from typing import Any
+
+    from cellwright.kernel.events import CommMessage, KernelEvent, KernelExit
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What a kernel is started with; a spare may only stand in for an equal one.
+
+    `env` is the whole environment of the new process, not an addition to ours.
+    """
+
+    cwd: str
+    env: Mapping[str, str]
+    python: str | None = None
+    kernel_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KernelInfo:
+    """What a kernel says of itself once it is ready."""
+
+    name: str
+    transport: str
+    language: str = "python"
+    language_version: str = ""
+    implementation: str = ""
+    protocol_version: str = ""
+    supports_comms: bool = True
+    pid: int | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """One cell to execute.
+
+    `env` is patched in before the cell runs: a string sets a variable, None removes it.
+    `allow_stdin` says that somebody can answer `InputRequested`.
+    """
+
+    source: str
+    cwd: str | None = None
+    env: Mapping[str, str | None] = field(default_factory=dict)
+    silent: bool = False
+    store_history: bool = True
+    allow_stdin: bool = False
+    cell_id: str | None = None
+
+
+class Transport(Protocol):
+    """One kernel, wherever it runs. One cell at a time; sessions see to that.
+
+    After `start`, `execute` yields the events of one cell and always ends with one `Finished`,
+    also when the kernel dies. An interrupted cell ends through that same stream: `interrupt`
+    only sends the request. All methods may be called while `execute` is being iterated.
+    """
+
+    @property
+    def info(self) -> KernelInfo:
+        """What the kernel is; valid once `start` has returned."""
+        ...
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the kernel can still answer, as far as is known without asking it."""
+        ...
+
+    @property
+    def exit(self) -> KernelExit | None:
+        """How the kernel ended; None while it lives."""
+        ...
+
+    async def start(self) -> None:
+        """Start the kernel, or attach to one, and return when it is ready for a cell.
+
+        Raises:
+            KernelError: it could not be started; nothing of it is left.
+        """
+        ...
+
+    def execute(self, code: Code) -> AsyncIterator[KernelEvent]:
+        """Run one cell. Leaving the iterator early does not stop the cell; interrupt does."""
+        ...
+
+    async def ping(self, timeout: float) -> bool:
+        """Ask an idle kernel whether it answers; busy kernels may not, and are not asked."""
+        ...
+
+    async def answer_input(self, text: str) -> None:
+        """Answer the `InputRequested` that was yielded last."""
+        ...
+
+    async def send_comm(self, message: CommMessage) -> None:
+        """Send a message on a comm to the kernel."""
+        ...
+
+    async def interrupt(self) -> None:
+        """Ask the kernel to stop the running cell; does nothing when none runs."""
+        ...
+
+    async def restart(self) -> None:
+        """End the kernel and start it anew, with the same launch; its state is lost."""
+        ...
+
+    async def shutdown(self, *, now: bool = False) -> None:
+        """End the kernel and everything it started; `now` without asking it first.
+
+        A kernel that was attached to, rather than started, is left running. May be called twice.
+        """
+        ...
