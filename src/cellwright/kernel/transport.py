@@ -93,8 +93,8 @@ class Transport(Protocol):
         """Run one cell. Leaving the iterator early does not stop the cell; interrupt does."""
         ...
 
-    async def ping(self, timeout: float) -> bool:
-        """Ask an idle kernel whether it answers; busy kernels may not, and are not asked."""
+    async def ping(self, within: float) -> bool:
+        """Ask an idle kernel whether it answers in so many seconds; a busy one is not asked."""
         ...
 
     async def answer_input(self, text: str) -> None:

@@ -1,0 +1,1 @@
+"""What a cell prints, shows and raises: collected, bounded, chosen, described."""
