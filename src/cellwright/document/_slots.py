@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from hashlib import blake2b
 from typing import overload
 
 from cellwright.document._json.index import BOM
@@ -16,10 +15,11 @@ from cellwright.document._json.scan import (
     elements,
     members,
 )
+from cellwright.document._survey import Survey, hash_cell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
 CELL_TYPES = frozenset({"code", "markdown", "raw"})
 
@@ -93,17 +93,16 @@ class Slot:
         return f"\0{self.raw.decode()}" if self.facts.problem else self.facts.source
 
     @property
+    def row(self) -> tuple[str | None, str, str]:
+        """Id, type and what it says, for a survey."""
+        return self.facts.id, self.facts.type, self.said
+
+    @property
     def hash(self) -> str:
         """A short hash of type and source."""
         if self._hash is None:
             self._hash = hash_cell(self.facts.type, self.said)
         return self._hash
-
-
-def hash_cell(cell_type: str, source: str) -> str:
-    """The short hash of a cell of that type and source."""
-    text = f"{cell_type}\0{source}"
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
 
 
 def _read_facts(raw: bytes) -> Facts:
@@ -181,13 +180,10 @@ class FileSlots(Sequence[Slot]):
         """What names all cells and what they say, as fast as it can be had."""
         known = self._cache.survey(self.buffer)
         if known is None:
-            return Survey.of(self)
+            return Survey.of(slot.row for slot in self)
         if not self._replaced:
             return known
-        ids, types, sources = known.ids.copy(), known.types.copy(), known.sources.copy()
-        for i, slot in self._replaced.items():
-            ids[i], types[i], sources[i] = slot.facts.id, slot.facts.type, slot.said
-        return Survey(ids, types, sources)
+        return known.replacing({i: slot.row for i, slot in self._replaced.items()})
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -208,26 +204,11 @@ class FileSlots(Sequence[Slot]):
         return slot
 
 
-class Survey:
-    """The ids, types and sources of all cells, side by side."""
-
-    __slots__ = ("ids", "sources", "types")
-
-    def __init__(self, ids: list[str | None], types: list[str], sources: list[str]) -> None:
-        self.ids = ids
-        self.types = types
-        self.sources = sources
-
-    @classmethod
-    def of(cls, slots: Iterable[Slot]) -> Survey:
-        """Look at cells one by one."""
-        rows = [(slot.facts.id, slot.facts.type, slot.said) for slot in slots]
-        return cls([row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows])
-
-
 def survey(slots: Sequence[Slot]) -> Survey:
     """The ids, types and sources of all cells."""
-    return slots.survey() if isinstance(slots, FileSlots) else Survey.of(slots)
+    if isinstance(slots, FileSlots):
+        return slots.survey()
+    return Survey.of(slot.row for slot in slots)
 
 
 class _Cache:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from array import array
-from hashlib import blake2b
-
-from cellwright.document._slots import hash_cell, survey
+from cellwright.document._slots import survey
+from cellwright.document._survey import hash_cell
 from cellwright.document.refs import Resolver
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cellwright.document._slots import Slot, Survey
+    from cellwright.document._slots import Slot
+    from cellwright.document._survey import Survey
 
 __all__ = ["Snapshot", "hash_cell"]
 
@@ -47,7 +46,7 @@ class Snapshot:
         """A short hash of the type and source of each cell."""
         if self._hashes is None:
             assert self._survey is not None  # noqa: S101  # one of the two there is
-            self._hashes = list(map(hash_cell, self._survey.types, self._survey.sources))
+            self._hashes = self._survey.hashes()
         return self._hashes
 
     @property
@@ -55,16 +54,7 @@ class Snapshot:
         """A short hash over the ordered ids, types and sources."""
         if self._revision is None:
             assert self._survey is not None  # noqa: S101  # one of the two there is
-            sources, types = self._survey.sources, self._survey.types
-            ids = ["" if id_ is None else id_ for id_ in self.ids]
-            # The lengths say where one text ends and the next begins, and -1 that there is no id.
-            lengths = array("q", [-1 if id_ is None else len(id_) for id_ in self.ids])
-            lengths.extend(map(len, sources))
-            state = blake2b(lengths, digest_size=6)
-            state.update("\0".join(types).encode("utf-8", "surrogatepass"))
-            for texts in (ids, sources):
-                state.update("".join(texts).encode("utf-8", "surrogatepass"))
-            self._revision = state.hexdigest()
+            self._revision = self._survey.revision
         return self._revision
 
     @property

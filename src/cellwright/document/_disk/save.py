@@ -69,18 +69,23 @@ def replace_file(
     temp, descriptor = _make_temp(folder, path, 0o600 if old else 0o666)
     renamed = False
     step = "write"
+
+    def put() -> None:
+        nonlocal step
+        step = "write"
+        _write(descriptor, parts)
+        step = "fsync"
+        os.fsync(descriptor)
+
     try:
         try:
             if old is not None:
                 step = "keep mode and owner"
                 _keep_attributes(descriptor, path, old)
-            step = "write"
-            _write(descriptor, parts)
-            step = "fsync"
             if meanwhile is None:
-                os.fsync(descriptor)
+                put()
             else:
-                _side_by_side(lambda: os.fsync(descriptor), meanwhile)
+                _side_by_side(put, meanwhile)
             step = "compare"
             if expected is not None:
                 _check_unchanged(path, expected)

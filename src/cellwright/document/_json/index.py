@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
-from itertools import accumulate
+from itertools import accumulate, repeat
 from operator import add
 
 from cellwright.document._json.scan import (
@@ -178,6 +178,6 @@ def _evenly_separated(data: bytes, starts: list[int], ends: list[int], separator
     """Whether that separator, and no white space more, stands between all cells."""
     if ends[-1] > len(data):
         return False
-    between = [data[end:start] for end, start in zip(ends, starts[1:], strict=False)]
-    first_bytes = bytes(map(data.__getitem__, starts))
-    return between.count(separator) == len(between) and len(first_bytes.split()) == 1
+    # What a cell begins with belongs to it: white space more would pass for the separator alone.
+    begin = separator + data[starts[0] : starts[0] + 1]
+    return all(map(data.startswith, repeat(begin), ends[:-1]))
