@@ -16,8 +16,8 @@ ROWS = (
     row("D-106", "§6", "Every limit and timeout is a setting with the design's default", Done("tests/unit/config/test_settings.py::test_the_defaults_are_the_numbers_of_the_design")),
     row("D-107", "§7", "The runtime directory is the session's, else one per user in the temp folder, never in the home folder", Done("tests/unit/config/test_directories.py::test_the_session_folder_is_the_first_choice", also=("tests/unit/config/test_directories.py::test_without_a_session_folder_it_is_named_after_the_user_in_the_temp_folder", "tests/unit/config/test_directories.py::test_a_session_folder_in_the_home_folder_is_passed_over", "tests/unit/config/test_directories.py::test_a_temp_folder_in_the_home_folder_is_passed_over"))),
     row("D-108", "§7", "A runtime directory that is a link, somebody else's or not 0700 is refused", Done("tests/unit/config/test_directories.py::test_a_symbolic_link_is_refused_even_to_a_good_folder", also=("tests/unit/config/test_directories.py::test_any_other_mode_is_refused", "tests/unit/config/test_directories.py::test_a_folder_of_another_user_is_refused"))),
-    row("D-109", "§10", "./dev demo sets itself up and shows the main job", NotYet("house")),
-    row("D-110", "§10", "./dev test sets itself up, runs and ends with a table: what ran, what only --all runs, what was skipped and why", NotYet("house")),
+    row("D-109", "§10", "./dev demo sets itself up and shows the main job", Done("tests/integration/test_fresh_copy.py::test_the_demo_sets_itself_up", only_all=True)),
+    row("D-110", "§10", "./dev test sets itself up, runs and ends with a table: what ran, what only --all runs, what was skipped and why", Done("tests/integration/test_fresh_copy.py::test_the_tests_set_themselves_up_and_end_with_a_table", only_all=True, also=("tests/unit/test_report.py::test_table_says_what_ran_what_did_not_and_why",))),
     row("D-111", "§10", "./dev check holds lint, types and the direction of imports", Done("tests/unit/test_house.py::test_ci_runs_the_checks_of_style_types_and_layers_and_the_tests")),
     row("D-112", "§10", "A missing tool is a named skip on a user's machine and a failure where CI is set", Done("tests/unit/test_conftest.py::test_a_missing_tool_is_a_failure_in_ci", also=("tests/unit/test_conftest.py::test_a_missing_tool_is_a_named_skip",))),
     row("D-113", "§1", "Requirements are pinned by hash and name no index", Done("tests/unit/test_house.py::test_requirements_are_pins_hashes_and_nothing_else")),
@@ -39,11 +39,11 @@ ROWS = (
     row("D-125", "§7", "The journal is SQLite in WAL mode, one per user and host; rollback mode on network file systems", Done("tests/unit/journal/test_place.py::test_there_is_one_journal_per_user_in_wal_mode_and_in_rollback_mode_on_a_network")),
 
     # The command line
-    row("D-126", "§9", "The commands and their shapes are the design's, as cellwright and as cw", NotYet("history and command line")),
+    row("D-126", "§9", "The commands and their shapes are the design's, as cellwright and as cw", NotYet("batch")),
     row("D-127", "§9", "stdout is data and stderr is talk", Done("tests/integration/test_cli.py::test_stdout_is_data_and_stderr_is_talk")),
     row("D-128", "§9", "--json gives ok, data and error with code, message, hint and retryable", Done("tests/integration/test_cli.py::test_json_is_all_there_is_with_json")),
-    row("D-129", "§9", "Exit codes: 0, 1, 2, 3, 4, 5, 6, 124 and 130, as listed", NotYet("history and command line")),
-    row("D-130", "§9", "Progress is shown on a terminal only", NotYet("history and command line")),
+    row("D-129", "§9", "Exit codes: 0, 1, 2, 3, 4, 5, 6, 124 and 130, as listed", NotYet("kernels")),
+    row("D-130", "§9", "Progress is shown on a terminal only", NotYet("kernels")),
 
     # Kernels
     row("D-131", "§6", "The Python is chosen in the stated order, never silently the engine's own", NotYet("kernels")),

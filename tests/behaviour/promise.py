@@ -36,8 +36,9 @@ TOPICS: tuple[Topic, ...] = get_args(Topic)
 class Done:
     """Kept, and held by `test`: `tests/…/test_x.py::test_name`, with no parameters.
 
-    `also` are the other tests that it takes to hold all of the claim. `only_all` says that the test is too long for every run; it is then looked for only in the
-    results of `./dev test --all`.
+    `also` are the other tests that it takes to hold all of the claim. `only_all` says that the
+    test is too long for every run; it is then looked for only in the results of
+    `./dev test --all`.
     """
 
     test: str
