@@ -44,3 +44,18 @@ EVAL_TIMEOUT_MAX = 3_600.0
 
 NOTEBOOK_SESSION_IDLE_TIMEOUT = 3_600.0
 """A notebook's session that nothing is attached to is shut down after this long."""
+
+SESSION_WAIT_TIMEOUT = 30.0
+"""How long a call waits for a session when all that may be kept are busy."""
+
+KERNEL_START_TIMEOUT = 60.0
+"""How long a kernel may take from its start to its first answer."""
+
+KERNEL = ""
+"""The kernel where a call names none; empty to choose by notebook and environment."""
+
+SPARE_KERNEL = True
+"""Whether one kernel is started ahead of need, so that a first cell need not wait for it."""
+
+PASS_VARIABLES: tuple[str, ...] = ()
+"""Names of API keys and tokens that kernels may see; all others are withheld."""

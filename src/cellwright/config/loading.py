@@ -2,7 +2,7 @@
 
 A flag beats a `CELLWRIGHT_<NAME>` variable, which beats the nearest project file, which beats the
 user's `config.toml`, which beats the default. Names are the same in all of them. What is not
-known, not a number or out of range is an error that names its place: a setting that is silently
+known, of the wrong kind or out of range is an error that names its place: a setting that is silently
 ignored is worse than none.
 """
 
@@ -94,7 +94,7 @@ def load(
 def _from_file(file: _File, name: str, value: object) -> tuple[str, object, Origin]:
     if name not in SPECS:
         raise UnknownSetting(name, file.place, _nearest(name, SPECS))
-    if isinstance(value, str):
+    if isinstance(value, str) and not isinstance(SPECS[name].default, str):
         # TOML has numbers; text that looks like one is a mistake that would go unnoticed.
         raise InvalidSetting(name, value, file.place, f"{SPECS[name].expected}, without quotes")
     if file.kind == "project" and not SPECS[name].project_may_set:

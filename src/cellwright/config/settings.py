@@ -1,4 +1,4 @@
-"""`Settings`: every number a user may change, and where each value came from.
+"""`Settings`: everything a user may change, and where each value came from.
 
 The fields are the whole list. Each carries its range, a sentence for `config show`, and whether
 a project file may set it: a project file comes with somebody else's repository, so it may tune
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from cellwright.config import defaults
 from cellwright.errors import InvalidSetting
@@ -36,36 +36,75 @@ class Origin:
 
 BUILT_IN = Origin("default", "default")
 
+Value: TypeAlias = float | bool | str | tuple[str, ...]
+_SWITCH = {"true": True, "yes": True, "on": True, "1": True} | {
+    "false": False,
+    "no": False,
+    "off": False,
+    "0": False,
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
     """What one setting accepts."""
 
     name: str
-    default: float
-    low: float
-    high: float
+    default: Value
     about: str
-    project_may_set: bool
+    low: float = -math.inf
+    high: float = math.inf
+    project_may_set: bool = True
 
     @property
     def expected(self) -> str:
         """The accepted values in words."""
+        if isinstance(self.default, bool):
+            return "true or false"
+        if isinstance(self.default, str):
+            return "a text"
+        if isinstance(self.default, tuple):
+            return "a list of names"
         whole = isinstance(self.default, int)
         return f"a {'whole number' if whole else 'number'} from {self.low:,} to {self.high:,}"
 
-    def check(self, value: object, place: str) -> float:
+    @property
+    def is_number(self) -> bool:
+        """Whether it has a range."""
+        return isinstance(self.default, (int, float)) and not isinstance(self.default, bool)
+
+    def check(self, value: object, place: str) -> Value:
         """Return `value` as this setting holds it.
 
-        Text is read as a number, because variables and flags are text; a file must hold one.
+        Text is read as what the setting holds, because variables and flags are text.
 
         Raises:
-            InvalidSetting: it is no number of the right kind, or out of range.
+            InvalidSetting: it is not of the right kind, or out of range.
         """
-        number = _number(value, whole=isinstance(self.default, int))
-        if number is None or not self.low <= number <= self.high:
+        checked = self._read(value)
+        if checked is None:
             raise InvalidSetting(self.name, value, place, self.expected)
-        return number
+        return checked
+
+    def _read(self, value: object) -> Value | None:
+        if isinstance(self.default, bool):
+            if isinstance(value, str):
+                return _SWITCH.get(value.lower())
+            return value if isinstance(value, bool) else None
+        if isinstance(self.default, str):
+            return value if isinstance(value, str) else None
+        if isinstance(self.default, tuple):
+            return _names(value)
+        number = _number(value, whole=isinstance(self.default, int))
+        return number if number is not None and self.low <= number <= self.high else None
+
+
+def _names(value: object) -> tuple[str, ...] | None:
+    if isinstance(value, str):
+        return tuple(name.strip() for name in value.split(",") if name.strip())
+    if isinstance(value, (list, tuple)) and all(isinstance(name, str) for name in value):
+        return tuple(value)
+    return None
 
 
 def _number(value: object, *, whole: bool) -> float | None:
@@ -81,7 +120,12 @@ def _number(value: object, *, whole: bool) -> float | None:
 
 
 def _setting(default: float, low: float, high: float, about: str) -> Any:
-    spec = {"default": default, "low": low, "high": high, "about": about, "project_may_set": True}
+    spec = {"default": default, "low": low, "high": high, "about": about}
+    return field(default=default, metadata=spec)
+
+
+def _choice(default: Value, about: str, *, project_may_set: bool = True) -> Any:
+    spec = {"default": default, "about": about, "project_may_set": project_may_set}
     return field(default=default, metadata=spec)
 
 
@@ -132,6 +176,24 @@ class Settings:
     notebook_session_idle_timeout: float = _setting(
         defaults.NOTEBOOK_SESSION_IDLE_TIMEOUT, 1, YEAR, "idle time before a kernel ends"
     )
+    session_wait_timeout: float = _setting(
+        defaults.SESSION_WAIT_TIMEOUT, 0, YEAR, "wait for a session when all that are kept are busy"
+    )
+    kernel_start_timeout: float = _setting(
+        defaults.KERNEL_START_TIMEOUT, 1, YEAR, "time a kernel may take to become ready"
+    )
+    kernel: str = _choice(
+        defaults.KERNEL,
+        "kernel to use where a call names none: a kernelspec's name or an interpreter's path",
+    )
+    spare_kernel: bool = _choice(
+        defaults.SPARE_KERNEL, "whether one kernel is started ahead of need"
+    )
+    pass_variables: tuple[str, ...] = _choice(
+        defaults.PASS_VARIABLES,
+        "API keys and tokens that kernels may see all the same",
+        project_may_set=False,
+    )
     origins: Mapping[str, Origin] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -151,7 +213,7 @@ class Settings:
     def _place(self, name: str) -> str:
         return self.origins[name].place if name in self.origins else "the arguments"
 
-    def to_json(self) -> dict[str, float]:
+    def to_json(self) -> dict[str, Value]:
         """Every setting by name, in the order they are documented."""
         return {name: getattr(self, name) for name in SPECS}
 

@@ -11,7 +11,7 @@ import click
 
 from cellwright.cli.main import command as group
 from cellwright.config.loading import PREFIX
-from cellwright.config.settings import SPECS
+from cellwright.config.settings import SPECS, Spec
 from tests.conftest import ROOT
 
 if TYPE_CHECKING:
@@ -107,10 +107,17 @@ def command_line() -> str:
     return COMMAND_LINE + "".join(parts)
 
 
+def shown(spec: Spec) -> str:
+    """Default and range, as two columns and a half: what has no range says what it takes."""
+    if spec.is_number:
+        return f"{spec.default:,} | {spec.low:,} | {spec.high:,}"
+    value = str(spec.default).lower() if isinstance(spec.default, bool) else spec.default
+    return f"{value or 'none'} | {spec.expected} |"
+
+
 def settings() -> str:
     rows = [
-        f"| `{name}` | {spec.default:,} | {spec.low:,} | {spec.high:,} | {spec.about} |"
-        f" {'yes' if spec.project_may_set else 'no'} |\n"
+        f"| `{name}` | {shown(spec)} | {spec.about} | {'yes' if spec.project_may_set else 'no'} |\n"
         for name, spec in SPECS.items()
     ]
     return SETTINGS + "".join(rows)

@@ -55,6 +55,11 @@ def test_the_defaults_are_the_numbers_of_the_design(folders: Folders) -> None:
         "eval_timeout": 30,
         "eval_timeout_max": 3600,
         "notebook_session_idle_timeout": 3600,
+        "session_wait_timeout": 30,
+        "kernel_start_timeout": 60,
+        "kernel": "",
+        "spare_kernel": True,
+        "pass_variables": (),
         "origins": {},
     }
 
@@ -360,12 +365,55 @@ def test_settings_can_be_sent_to_another_process(folders: Folders) -> None:
 
 
 def test_a_project_may_set_every_limit_of_today(folders: Folders) -> None:
-    assert all(spec.project_may_set for spec in SPECS.values())
+    limits = {name: spec for name, spec in SPECS.items() if spec.is_number}
+    assert all(spec.project_may_set for spec in limits.values())
 
-    lines = [f"{name} = {spec.default}" for name, spec in SPECS.items()]
+    lines = [f"{name} = {spec.default}" for name, spec in limits.items()]
     (folders.project / "cellwright.toml").write_text("\n".join(lines))
 
-    assert {folders.load().origin(name).kind for name in SPECS} == {"project"}
+    assert {folders.load().origin(name).kind for name in limits} == {"project"}
+
+
+def test_what_kernels_may_see_is_not_for_a_project_to_say(folders: Folders) -> None:
+    (folders.project / "cellwright.toml").write_text('pass_variables = ["OPENAI_API_KEY"]\n')
+
+    with pytest.raises(InvalidSetting, match="pass_variables") as caught:
+        folders.load()
+    assert "a project may not set it" in str(caught.value.hint)
+
+
+def test_texts_switches_and_lists_are_read_from_files_and_variables(folders: Folders) -> None:
+    (folders.user / "config.toml").write_text(
+        'kernel = "ir"\nspare_kernel = false\npass_variables = ["A_KEY", "B_KEY"]\n'
+    )
+    found = folders.load()
+    assert (found.kernel, found.spare_kernel) == ("ir", False)
+    assert found.pass_variables == ("A_KEY", "B_KEY")
+
+    found = load(
+        folders.project,
+        {
+            "CELLWRIGHT_KERNEL": "deno",
+            "CELLWRIGHT_SPARE_KERNEL": "yes",
+            "CELLWRIGHT_PASS_VARIABLES": "C, D",
+        },
+    )
+    assert (found.kernel, found.spare_kernel, found.pass_variables) == ("deno", True, ("C", "D"))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("spare_kernel", "perhaps", "true or false"),
+        ("spare_kernel", 1, "true or false"),
+        ("kernel", 3, "a text"),
+        ("pass_variables", [1], "a list of names"),
+    ],
+)
+def test_a_value_of_another_kind_is_refused(name: str, value: object, expected: str) -> None:
+    with pytest.raises(InvalidSetting) as caught:
+        load(overrides={name: value}, environ={})
+    assert expected in str(caught.value.hint)
 
 
 def test_what_a_project_may_not_set_only_the_user_can(
