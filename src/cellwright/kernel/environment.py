@@ -1,0 +1,113 @@
+"""The variables a kernel gets: the caller's own, without secrets, and what names its session."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+MARK = "CELLWRIGHT_KERNEL_MARK"
+"""Set in every kernel to a name of its own, which all that it starts inherits."""
+
+# Keys of model providers and of agents' own services. Code that an agent writes has no business
+# with what pays for the agent; keys for data are left alone, since notebooks need them.
+_SECRETS = frozenset(
+    {"ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "GOOGLE_GENERATIVE_AI_API_KEY"}
+    | {"JUPYTER_TOKEN", "JUPYTERHUB_API_TOKEN", "REPLICATE_API_TOKEN", "COPILOT_GITHUB_TOKEN"}
+    | {
+        f"{name}_API_KEY"
+        for name in (
+            *(
+                "AI_GATEWAY",
+                "ANTHROPIC",
+                "AZURE_OPENAI",
+                "CEREBRAS",
+                "COHERE",
+                "CURSOR",
+                "DEEPSEEK",
+            ),
+            *(
+                "FIREWORKS",
+                "GEMINI",
+                "GOOGLE",
+                "GROQ",
+                "MISTRAL",
+                "MOONSHOT",
+                "OPENAI",
+                "OPENROUTER",
+            ),
+            *("PERPLEXITY", "TOGETHER", "VOYAGE", "XAI", "ZAI"),
+        )
+    }
+)
+_our_secret = re.compile(r"CELLWRIGHT_(\w+_)?TOKEN").fullmatch
+
+# Each of our variables, and the names under which code written for other tools looks for it.
+_NAMES = {
+    "session_file": ("CELLWRIGHT_SESSION_FILE", "PI_SESSION_FILE"),
+    "artifacts_dir": ("CELLWRIGHT_ARTIFACTS_DIR", "PI_ARTIFACTS_DIR", "ARTIFACTS"),
+    "bridge_url": ("CELLWRIGHT_TOOL_BRIDGE_URL", "PI_TOOL_BRIDGE_URL"),
+    "bridge_token": ("CELLWRIGHT_TOOL_BRIDGE_TOKEN", "PI_TOOL_BRIDGE_TOKEN"),
+    "bridge_session": ("CELLWRIGHT_TOOL_BRIDGE_SESSION", "PI_TOOL_BRIDGE_SESSION"),
+}
+MANAGED = frozenset(name for names in _NAMES.values() for name in names)
+"""Variables that belong to a session, and are set or removed before each of its cells."""
+
+
+def for_kernel(
+    environ: Mapping[str, str], passed: Collection[str] = ()
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """The environment of a new kernel, and the names of what was withheld from it."""
+    withheld = tuple(
+        name
+        for name in sorted(environ)
+        if (name in _SECRETS or _our_secret(name)) and name not in passed
+    )
+    dropped = {*withheld, *MANAGED, MARK}
+    return {name: value for name, value in environ.items() if name not in dropped}, withheld
+
+
+def for_session(
+    *,
+    session_file: str | None = None,
+    artifacts_dir: str | None = None,
+    bridge_url: str | None = None,
+    bridge_token: str | None = None,
+    bridge_session: str | None = None,
+) -> dict[str, str | None]:
+    """The managed variables under all their names; None removes one."""
+    values = {
+        "session_file": session_file,
+        "artifacts_dir": artifacts_dir,
+        "bridge_url": bridge_url,
+        "bridge_token": bridge_token,
+        "bridge_session": bridge_session,
+    }
+    return {name: value for key, value in values.items() for name in _NAMES[key]}
+
+
+def about_withheld(withheld: Collection[str], text: str) -> str | None:
+    """A sentence for a cell that failed with `text`, if it asked for what it was not given."""
+    missing = [name for name in withheld if name in text]
+    if not missing:
+        return None
+    names = ", ".join(missing)
+    return (
+        f"{names} {'is' if len(missing) == 1 else 'are'} withheld from kernels; to pass it, set "
+        f"CELLWRIGHT_PASS_VARIABLES={','.join(missing)} or `pass_variables` in your config.toml"
+    )
+
+
+def write_session_file(path: str, facts: Mapping[str, str | None]) -> None:
+    """Write the small JSON that tells code in a kernel where it is: session, notebook, root, mode."""
+    temp = f"{path}.{os.getpid()}.tmp"
+    descriptor = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(descriptor, json.dumps(dict(facts), indent=1).encode() + b"\n")
+    finally:
+        os.close(descriptor)
+    os.replace(temp, path)  # noqa: PTH105  # readers see all of it or none

@@ -1,0 +1,267 @@
+"""One kernel that several callers share, one cell at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from cellwright.errors import ResetInProgress, RestartLimit
+from cellwright.kernel.running import Outcome, Run
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+    from typing import Any, Literal
+
+    from cellwright.config.settings import Settings
+    from cellwright.kernel.events import KernelEvent
+    from cellwright.kernel.running import Ask
+    from cellwright.kernel.transport import Code, Transport
+
+    Start = Callable[[], Awaitable[Transport]]
+    State = Literal["new", "idle", "busy", "dead", "closed"]
+
+
+class Key(NamedTuple):
+    """What tells sessions apart: a name, and the folder its code runs in."""
+
+    session: str
+    cwd: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A cell that was run: its outcome, and what happened to the kernel on the way.
+
+    `replaced` says that the session's kernel was found dead and another took its place before the
+    cell; `retried` that it died under the cell, which was then run once more in a new one.
+    """
+
+    outcome: Outcome
+    replaced: bool = False
+    retried: bool = False
+
+
+class Session:
+    """A kernel, started when first needed and replaced when dead.
+
+    `start` makes a kernel that is ready. Cells wait for each other in the order they were asked
+    for. With `retries`, a cell under which the kernel died is run once more in a new one.
+    """
+
+    def __init__(
+        self,
+        key: Key,
+        start: Start,
+        settings: Settings,
+        *,
+        kind: str = "eval",
+        retries: bool = True,
+    ) -> None:
+        self.key = key
+        self.kind = kind
+        self.owners: set[str] = set()
+        self.created = time.time()
+        self.used = time.monotonic()
+        self.executions = 0
+        self.waiting = 0
+        self.transport: Transport | None = None
+        self.is_closed = False
+        self._start = start
+        self._settings = settings
+        self._retries = retries
+        self._turn = asyncio.Lock()
+        self._run: Run | None = None
+        self._restarts = 0
+        self._is_resetting = False
+        self._ended_by_us = False
+        self._generation = 0
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a cell runs or waits, or the kernel is being started or ended."""
+        return self._turn.locked() or self.waiting > 0
+
+    @property
+    def state(self) -> State:
+        """What the session is doing."""
+        if self.is_closed:
+            return "closed"
+        if self.is_busy:
+            return "busy"
+        if self.transport is None:
+            return "new"
+        return "idle" if self.transport.is_alive else "dead"
+
+    async def run(
+        self,
+        code: Code,
+        *,
+        timeout: float = 0,  # noqa: ASYNC109  # the ladder of interrupts, not a cancellation
+        reset: bool = False,
+        on_event: Callable[[KernelEvent], object] | None = None,
+        on_retry: Callable[[], object] | None = None,
+        answers: Iterable[str] = (),
+        ask: Ask | None = None,
+    ) -> Ran:
+        """Run a cell when its turn comes; `reset` gives it a fresh kernel.
+
+        A cell that still waits when the session is restarted or closed ends as cancelled.
+
+        Raises:
+            ResetInProgress: another reset of this session has not ended yet.
+            RestartLimit: the kernel died again and again without a success between.
+            KernelError: no kernel could be started.
+        """
+        if reset:
+            if self._is_resetting:
+                raise ResetInProgress(self.key.session)
+            self._is_resetting = True
+        answers = list(answers)
+        generation = self._generation
+        try:
+            async with self._my_turn():
+                if generation != self._generation:
+                    return Ran(Outcome("cancelled", 0.0, state_kept=False))
+                if reset:
+                    await self._fresh()
+                    self._is_resetting = False
+                    reset = False
+                replaced = await self._ready()
+                options = {"timeout": timeout, "on_event": on_event, "ask": ask}
+                outcome = await self._once(code, {**options, "answers": answers})
+                retried = outcome.status == "died" and self._retries
+                if retried:
+                    await self._replace()
+                    if on_retry is not None:
+                        on_retry()
+                    outcome = await self._once(code, {**options, "answers": answers})
+                if outcome.status in ("ok", "error"):
+                    self._restarts = 0
+                return Ran(outcome, replaced=replaced, retried=retried)
+        finally:
+            if reset:
+                self._is_resetting = False
+
+    @contextlib.asynccontextmanager
+    async def _my_turn(self, *, counts_as_use: bool = True) -> AsyncIterator[None]:
+        self.waiting += 1
+        try:
+            await self._turn.acquire()
+        finally:
+            self.waiting -= 1
+        try:
+            yield
+        finally:
+            if counts_as_use:
+                self.used = time.monotonic()
+            self._turn.release()
+
+    async def _once(self, code: Code, options: dict[str, Any]) -> Outcome:
+        assert self.transport is not None  # noqa: S101  # `_ready` saw to it
+        self.executions += 1
+        self._run = Run(self.transport, code, grace=self._settings.interrupt_grace, **options)
+        try:
+            outcome = await self._run.wait()
+            self._ended_by_us = not outcome.state_kept and outcome.status != "died"
+            return outcome
+        finally:
+            self._run = None
+            if not self.transport.is_alive:
+                await self._end()
+
+    async def _ready(self) -> bool:
+        """Have a living kernel; returns whether a dead one had to be replaced."""
+        if self.transport is not None and self.transport.is_alive:
+            return False
+        if self.transport is None and self.executions == 0:
+            self.transport = await self._start()
+            return False
+        await self._replace()
+        return True
+
+    async def _replace(self) -> None:
+        # One that we ended ourselves, after a timeout, is no sign of anything wrong with it.
+        self._restarts += not self._ended_by_us
+        self._ended_by_us = False
+        if self._restarts > self._settings.kernel_restarts_allowed:
+            raise RestartLimit
+        await self._end()
+        self.transport = await self._start()
+
+    async def _fresh(self) -> None:
+        """Have a kernel that has not run anything; also the way out of the limit on restarts."""
+        self._restarts = 0
+        if self.transport is not None and self.executions == 0 and self.transport.is_alive:
+            return
+        await self._end()
+        self.transport = await self._start()
+
+    async def restart(self) -> None:
+        """Stop what runs, and start the kernel anew."""
+        if self._is_resetting:
+            raise ResetInProgress(self.key.session)
+        self._is_resetting = True
+        try:
+            self._generation += 1
+            self.interrupt()
+            async with self._my_turn():
+                await self._fresh()
+        finally:
+            self._is_resetting = False
+
+    def interrupt(self) -> bool:
+        """Stop the cell that runs; returns whether there was one."""
+        if self._run is None:
+            return False
+        self._run.cancel()
+        return True
+
+    async def check(self, within: float) -> bool:
+        """See whether an idle kernel answers; one that does not is ended, to be replaced."""
+        if self.is_busy or self.transport is None or not self.transport.is_alive:
+            return self.transport is None or self.transport.is_alive
+        async with self._my_turn(counts_as_use=False):
+            alive = await self.transport.ping(within)
+            if not alive:
+                await self.transport.shutdown(now=True)
+        return alive
+
+    async def close(self) -> None:
+        """Stop what runs and end the kernel and all that it started."""
+        self.is_closed = True
+        self._generation += 1
+        self.interrupt()
+        try:
+            async with asyncio.timeout(self._settings.interrupt_grace * 2):
+                async with self._my_turn():
+                    await self._end()
+        except TimeoutError:
+            await self._end(now=True)
+
+    async def _end(self, *, now: bool = False) -> None:
+        transport, self.transport = self.transport, None
+        if transport is not None:
+            await transport.shutdown(now=now or not transport.is_alive)
+
+    def to_json(self) -> dict[str, Any]:
+        """What there is to know about it, for people and over the wire."""
+        info = self.transport.info if self.transport and self.transport.is_alive else None
+        return {
+            "session": self.key.session,
+            "cwd": self.key.cwd,
+            "kind": self.kind,
+            "state": self.state,
+            "owners": sorted(self.owners),
+            "executions": self.executions,
+            "waiting": self.waiting,
+            "idle_seconds": round(time.monotonic() - self.used, 1),
+            "created": self.created,
+            "kernel": None if info is None else info.name,
+            "transport": None if info is None else info.transport,
+            "language": None if info is None else info.language,
+            "pid": None if info is None else info.pid,
+        }

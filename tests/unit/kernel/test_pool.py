@@ -1,0 +1,314 @@
+"""Sessions are shared, bounded, looked after, and replaced when they die."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cellwright.config.settings import Settings
+from cellwright.errors import ResetInProgress, RestartLimit, SessionNotFound, SessionsBusy
+from cellwright.kernel.memory import MemoryKernel
+from cellwright.kernel.pool import SessionPool
+from cellwright.kernel.session import Key, Ran, Session
+from cellwright.kernel.transport import Code, Launch
+from cellwright.outputs.events import Shown
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from cellwright.kernel.events import KernelEvent
+
+
+class Kernels:
+    """Makes kernels, and remembers them."""
+
+    def __init__(self) -> None:
+        self.made: list[MemoryKernel] = []
+        self.failures: list[Exception] = []
+
+    async def start(self) -> MemoryKernel:
+        if self.failures:
+            raise self.failures.pop(0)
+        kernel = MemoryKernel(Launch("/", {}))
+        await kernel.start()
+        self.made.append(kernel)
+        return kernel
+
+    @property
+    def alive(self) -> int:
+        return sum(kernel.is_alive for kernel in self.made)
+
+
+@pytest.fixture
+def kernels() -> Kernels:
+    return Kernels()
+
+
+def settings(**values: Any) -> Settings:
+    return Settings(**{"interrupt_grace": 0.2, "session_wait_timeout": 0.3, **values})
+
+
+@pytest.fixture
+async def pool() -> AsyncIterator[SessionPool]:
+    async with SessionPool(settings()) as pool:
+        yield pool
+
+
+async def run(session: Session, source: str, **options: Any) -> tuple[Ran, list[Any]]:
+    """What became of a cell, and the values it showed."""
+    events: list[KernelEvent] = []
+    ran = await session.run(Code(source), on_event=events.append, **options)
+    return ran, [event.data["text/plain"] for event in events if isinstance(event, Shown)]
+
+
+def key(name: str, cwd: str = "/") -> Key:
+    return Key(name, cwd)
+
+
+async def test_state_is_kept_by_name_and_folder(pool: SessionPool, kernels: Kernels) -> None:
+    await run(await pool.get(key("a"), kernels.start), "set x 1")
+    _, seen = await run(await pool.get(key("a"), kernels.start), "get x")
+    assert seen == ["1"]
+
+    ran, _ = await run(await pool.get(key("a", "/tmp"), kernels.start), "get x")  # noqa: S108
+    assert ran.outcome.status == "error"
+    assert len(pool) == len(kernels.made) == 2
+    with pytest.raises(SessionNotFound):
+        pool.find("b")
+
+
+async def test_the_least_recently_used_one_makes_room(pool: SessionPool, kernels: Kernels) -> None:
+    for name in "abcd":
+        await run(await pool.get(key(name), kernels.start), f"set x {name}")
+    await run(pool.find("a"), "get x")
+    await run(await pool.get(key("e"), kernels.start), "set x e")
+    assert sorted(session.key.session for session in pool) == ["a", "c", "d", "e"]
+    assert kernels.alive == 4
+
+
+async def test_a_busy_one_is_never_evicted(pool: SessionPool, kernels: Kernels) -> None:
+    sessions = [await pool.get(key(name), kernels.start) for name in "abcd"]
+    tasks = [asyncio.create_task(run(session, "sleep 0.8")) for session in sessions]
+    await asyncio.sleep(0.05)
+    with pytest.raises(SessionsBusy, match=r"All 4 sessions were busy for 0\.3 s"):
+        await pool.get(key("e"), kernels.start)
+    sessions[1].interrupt()
+    session = await pool.get(key("e"), kernels.start)  # waits until there is room
+    assert (await run(session, "result 1"))[1] == ["1"]
+    statuses = [(await task)[0].outcome.status for task in tasks]
+    assert statuses == ["ok", "cancelled", "ok", "ok"]
+    assert sorted(session.key.session for session in pool) == ["a", "c", "d", "e"]
+
+
+async def test_a_notebooks_session_does_not_count(pool: SessionPool, kernels: Kernels) -> None:
+    for name in "abcdef":
+        await pool.get(key(name), kernels.start, kind="notebook")
+    await pool.get(key("e1"), kernels.start)
+    assert len(pool) == 7
+
+
+async def test_cells_of_a_session_run_one_at_a_time_in_order(
+    pool: SessionPool, kernels: Kernels
+) -> None:
+    session = await pool.get(key("a"), kernels.start)
+    order: list[str] = []
+
+    async def cell(name: str) -> None:
+        await run(session, "sleep 0.02")
+        order.append(name)
+
+    await asyncio.gather(*(cell(str(number)) for number in range(8)))
+    assert order == [str(number) for number in range(8)]
+    assert len(kernels.made) == 1
+
+
+async def test_a_reset_gives_a_fresh_kernel_before_its_cell(
+    pool: SessionPool, kernels: Kernels
+) -> None:
+    session = await pool.get(key("a"), kernels.start)
+    await run(session, "set x 1")
+    ran, _ = await run(session, "get x", reset=True)
+    assert ran.outcome.status == "error"
+    assert (len(kernels.made), kernels.alive) == (2, 1)
+
+
+async def test_a_second_reset_is_refused_while_one_runs(
+    pool: SessionPool, kernels: Kernels
+) -> None:
+    session = await pool.get(key("a"), kernels.start)
+    await run(session, "set x 1")
+    running = asyncio.create_task(run(session, "sleep 0.2"))
+    await asyncio.sleep(0.02)
+    first = asyncio.create_task(run(session, "result first", reset=True))
+    await asyncio.sleep(0.02)
+    with pytest.raises(ResetInProgress):
+        await run(session, "result second", reset=True)
+    assert (await first)[1] == ["first"]
+    assert (await running)[0].outcome.status == "ok"
+    assert (await run(session, "result third", reset=True))[1] == ["third"]
+
+
+async def test_a_dead_kernel_is_replaced_before_the_next_cell(
+    pool: SessionPool, kernels: Kernels
+) -> None:
+    session = await pool.get(key("a"), kernels.start)
+    await run(session, "set x 1")
+    kernels.made[0].kill()
+    assert session.state == "dead"
+    ran, _ = await run(session, "result 1")
+    assert (ran.outcome.status, ran.replaced, ran.retried) == ("ok", True, False)
+
+
+async def test_a_cell_that_kills_its_kernel_is_retried_once_and_said_so(
+    pool: SessionPool, kernels: Kernels
+) -> None:
+    session = await pool.get(key("a"), kernels.start)
+    await run(session, "set x 1")
+    retries: list[int] = []
+    ran = await session.run(Code("die 9"), on_retry=lambda: retries.append(1))
+    assert (ran.outcome.status, ran.retried, retries) == ("died", True, [1])
+    assert len(kernels.made) == 2
+
+    # That was one restart without a success; the next one is one too many.
+    with pytest.raises(RestartLimit, match="Python kernel restarted too many times in this ses"):
+        await run(session, "result 1")
+    ran, seen = await run(session, "result 1", reset=True)  # the way out
+    assert (ran.outcome.status, seen) == ("ok", ["1"])
+
+
+async def test_a_success_between_makes_the_count_begin_anew(
+    pool: SessionPool, kernels: Kernels
+) -> None:
+    session = await pool.get(key("a"), kernels.start)
+    await run(session, "result 1")
+    for _ in range(5):
+        kernels.made[-1].kill()
+        ran, _ = await run(session, "result 1")
+        assert (ran.outcome.status, ran.replaced) == ("ok", True)
+
+
+async def test_a_kernel_that_we_killed_for_its_timeout_does_not_count(
+    pool: SessionPool, kernels: Kernels
+) -> None:
+    session = await pool.get(key("a"), kernels.start)
+    for _ in range(3):
+        ran, _ = await run(session, "stuck 60", timeout=0.02)
+        assert (ran.outcome.status, ran.outcome.state_kept) == ("timed_out", False)
+    assert kernels.alive == 0
+
+
+async def test_a_notebooks_cell_is_never_run_twice(pool: SessionPool, kernels: Kernels) -> None:
+    session = await pool.get(key("/nb.ipynb"), kernels.start, kind="notebook")
+    ran, _ = await run(session, "die 9")
+    assert (ran.outcome.status, ran.retried) == ("died", False)
+    assert len(kernels.made) == 1
+    ran, _ = await run(session, "result 1")
+    assert (ran.outcome.status, ran.replaced) == ("ok", True)
+
+
+async def test_a_restart_stops_what_runs_and_what_waits(
+    pool: SessionPool, kernels: Kernels
+) -> None:
+    session = await pool.get(key("a"), kernels.start)
+    await run(session, "set x 1")
+    tasks = [asyncio.create_task(run(session, "sleep 60")) for _ in range(3)]
+    await asyncio.sleep(0.05)
+    async with asyncio.timeout(5):
+        await session.restart()
+        assert [(await task)[0].outcome.status for task in tasks] == ["cancelled"] * 3
+    ran, _ = await run(session, "get x")
+    assert ran.outcome.status == "error"
+
+
+async def test_a_call_of_its_own_leaves_nothing_behind(pool: SessionPool, kernels: Kernels) -> None:
+    async def call() -> None:
+        async with pool.per_call(key("once"), kernels.start) as session:
+            assert (await run(session, "result 1"))[1] == ["1"]
+            assert kernels.alive == 1
+            raise RuntimeError("of the caller")
+
+    with pytest.raises(RuntimeError, match="of the caller"):
+        await call()
+    assert (kernels.alive, len(pool)) == (0, 0)
+
+
+async def test_a_session_ends_with_its_last_owner(pool: SessionPool, kernels: Kernels) -> None:
+    for owner in ("one", "two"):
+        session = await pool.get(key("a"), kernels.start, owner=owner)
+    await pool.get(key("b"), kernels.start, owner="two")
+    notebook = await pool.get(key("/nb.ipynb"), kernels.start, kind="notebook", owner="two")
+    for each in (session, notebook):
+        await run(each, "set x 1")
+    await pool.release("one")
+    assert (session.owners, len(pool), kernels.alive) == ({"two"}, 3, 2)
+    await pool.release("two")
+    assert list(pool) == [notebook]
+    assert kernels.alive == 1
+
+
+async def test_idle_sessions_are_swept_and_used_ones_stay(kernels: Kernels) -> None:
+    chosen = settings(eval_session_idle_timeout=1, session_sweep_interval=0.1)
+    async with SessionPool(chosen) as pool:
+        idle = await pool.get(key("idle"), kernels.start)
+        busy = await pool.get(key("busy"), kernels.start)
+        await run(idle, "result 1")
+        async with asyncio.timeout(30):
+            while len(pool) == 2:
+                await run(busy, "sleep 0.05")
+        assert list(pool) == [busy]
+        assert (idle.state, kernels.alive) == ("closed", 1)
+    assert kernels.alive == 0
+
+
+async def test_a_heartbeat_finds_the_kernel_that_no_longer_answers(kernels: Kernels) -> None:
+    async with SessionPool(settings(heartbeat_interval=0.1)) as pool:
+        session = await pool.get(key("a"), kernels.start)
+        await run(session, "set x 1")
+        kernels.made[0].ping = _no_answer  # type: ignore[method-assign]
+        async with asyncio.timeout(30):
+            while kernels.made[0].is_alive:
+                await asyncio.sleep(0.02)
+        ran, _ = await run(session, "result 1")
+        assert (ran.outcome.status, ran.replaced) == ("ok", True)
+
+
+async def _no_answer(within: float) -> bool:
+    await asyncio.sleep(min(within, 0.01))
+    return False
+
+
+async def test_when_files_run_out_idle_sessions_and_the_spare_make_room_once(
+    kernels: Kernels,
+) -> None:
+    released: list[int] = []
+
+    async def release() -> None:
+        released.append(1)
+
+    async with SessionPool(settings(), release_spare=release) as pool:
+        await run(await pool.get(key("a"), kernels.start), "set x 1")
+        busy = await pool.get(key("b"), kernels.start)
+        task = asyncio.create_task(run(busy, "sleep 0.5"))
+        await asyncio.sleep(0.05)
+        kernels.failures = [OSError(errno.EMFILE, "Too many open files")]
+        session = await pool.get(key("c"), kernels.start)
+        assert (await run(session, "result 1"))[1] == ["1"]
+        assert released == [1]
+        assert sorted(each.key.session for each in pool) == ["b", "c"]
+
+        kernels.failures = [OSError(errno.ENFILE, "Too many open files")] * 2
+        with pytest.raises(OSError, match="Too many open files"):  # once, not for ever
+            await run(await pool.get(key("d"), kernels.start), "result 1")
+        assert (await task)[0].outcome.status == "ok"
+
+
+async def test_closing_the_pool_ends_running_cells(kernels: Kernels) -> None:
+    async with SessionPool(settings()) as pool:
+        session = await pool.get(key("a"), kernels.start)
+        task = asyncio.create_task(run(session, "stuck 60"))
+        await asyncio.sleep(0.05)
+    assert (await task)[0].outcome.status == "cancelled"
+    assert kernels.alive == 0
