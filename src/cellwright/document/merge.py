@@ -141,7 +141,9 @@ class _Merging:
 
     def _give_ids(self, slots: list[Slot], origins: list[int | None], layout: Layout) -> None:
         """Give an id to cells that come from a version without ids into one that needs them."""
-        upgraded = self.current.nbformat_minor < 5
+        upgraded, came_old = self.current.nbformat_minor < 5, self.other.nbformat_minor < 5
+        if not (upgraded or came_old):
+            return  # a cell that lacks its id lacked it before: it stays as its side has it
         surgeon = Surgeon(layout, layout.version[1])
         ids = {slot.facts.id for slot in slots}
         for i, (slot, origin) in enumerate(zip(slots, origins, strict=True)):

@@ -613,6 +613,13 @@ def test_an_upgrade_on_one_side_gives_ids_to_the_cells_of_the_other(upgraded: st
     assert merged.validate() is None
 
 
+def test_a_cell_that_lacked_its_id_before_is_not_given_one() -> None:
+    base = book(*(code("", "same") for _ in range(4)), code("", None))
+    other = after(base, {"op": "delete", "cell": 0})
+
+    assert values(clean(base, base, other)) == values(other)
+
+
 def test_an_upgrade_on_both_sides_keeps_the_current_ids() -> None:
     base = letters("ab", with_ids=False)
     current, other = Notebook(base.to_bytes()), Notebook(base.to_bytes())
