@@ -29,6 +29,8 @@ COMMANDS = {
     "show": "Show a notebook with its outputs, for people",
     "edit": "Change cells: replace, insert, delete, move, or a list of edits",
     "new": "Make a notebook with no cells",
+    "eval": "Run code in a session that keeps its state",
+    "outputs": "Describe what cells printed, showed and raised",
     "log": "List the changes of a notebook",
     "diff": "Show what changed, cell by cell",
     "undo": "Take back a change, outputs included",
@@ -36,6 +38,9 @@ COMMANDS = {
     "blame": "Tell which change last touched each cell",
     "backup": "List earlier states, or restore one to the byte",
     "upgrade": "Make an old notebook nbformat 4.5",
+    "sessions": "List the sessions that run",
+    "kernel": "List kernels; look after a session's kernel",
+    "artifact": "Print long output or a picture that was kept aside",
     "git": "Let git diff and merge notebooks by cell",
     "config": "Show the settings and where each came from",
     "doctor": "Report versions, folders and the state of the journal",
@@ -80,12 +85,13 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="cellwright", message="%(version)s")
 def command() -> None:
-    """Edit Jupyter notebooks, and keep every byte you did not touch.
+    """Edit Jupyter notebooks, keep every byte you did not touch, and run code.
 
     \b
     cellwright read analysis.ipynb            the cells as text
     cellwright edit analysis.ipynb replace 2 'x = 1'
     cellwright undo analysis.ipynb
+    cellwright eval 'sum(range(10))'
     """
 
 

@@ -74,7 +74,7 @@ def common(function: Callable[..., Any]) -> Callable[..., Any]:
 _FLAGS = frozenset({"--json", "--no-engine", "-q", "--quiet", "-v", "--verbose"})
 _WITH_VALUE = frozenset({"--root", "--mode"})
 # How many words name the command itself; the rest is its own.
-_NAMES = {"edit": 3, "git": 2}
+_NAMES = {"edit": 3, "git": 2, "kernel": 2}
 
 
 def common_options_last(words: list[str]) -> list[str]:

@@ -36,6 +36,15 @@ OUTPUT_BYTES_KEPT = 50 * 2**10
 OUTPUT_LINES_KEPT = 3_000
 """The same limit in lines; whichever is reached first counts."""
 
+NOTEBOOK_OUTPUT_BYTES = 10 * 2**20
+"""Output that one cell may keep in its notebook; of more only the end, the rest in an artifact."""
+
+ARTIFACT_QUOTA_BYTES = 2**30
+"""What all artifacts together may take; the oldest make room."""
+
+ARTIFACT_MAX_BYTES = 256 * 2**20
+"""What one artifact may take; of a longer text the beginning and the end are kept."""
+
 EVAL_TIMEOUT = 30.0
 """How long an eval cell may run when its call gives no timeout; 0 is no limit."""
 

@@ -167,6 +167,15 @@ class Settings:
     output_lines_kept: int = _setting(
         defaults.OUTPUT_LINES_KEPT, 1, 10**7, "lines of output kept in memory"
     )
+    notebook_output_bytes: int = _setting(
+        defaults.NOTEBOOK_OUTPUT_BYTES, 1024, 2**40, "bytes of output a cell keeps in its notebook"
+    )
+    artifact_quota_bytes: int = _setting(
+        defaults.ARTIFACT_QUOTA_BYTES, 2**20, 2**50, "bytes that all artifacts may take"
+    )
+    artifact_max_bytes: int = _setting(
+        defaults.ARTIFACT_MAX_BYTES, 1024, 2**40, "bytes that one artifact may take"
+    )
     eval_timeout: float = _setting(
         defaults.EVAL_TIMEOUT, 0, YEAR, "time an eval cell may run, 0 for no limit"
     )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cellwright.config.settings import Settings
     from cellwright.kernel.events import KernelEvent
     from cellwright.kernel.running import Ask
-    from cellwright.kernel.transport import Code, Transport
+    from cellwright.kernel.transport import Code, KernelInfo, Transport
 
     Start = Callable[[], Awaitable[Transport]]
     State = Literal["new", "idle", "busy", "dead", "closed"]
@@ -63,6 +63,7 @@ class Session:
     ) -> None:
         self.key = key
         self.kind = kind
+        self.note = ""  # what its maker wants to remember of it
         self.owners: set[str] = set()
         self.created = time.time()
         self.used = time.monotonic()
@@ -98,7 +99,7 @@ class Session:
 
     async def run(
         self,
-        code: Code,
+        code: Code | Callable[[KernelInfo], Code],
         *,
         timeout: float = 0,  # noqa: ASYNC109  # the ladder of interrupts, not a cancellation
         reset: bool = False,
@@ -109,6 +110,7 @@ class Session:
     ) -> Ran:
         """Run a cell when its turn comes; `reset` gives it a fresh kernel.
 
+        A cell that depends on the kernel is given as a function of what the kernel is.
         A cell that still waits when the session is restarted or closed ends as cancelled.
 
         Raises:
@@ -160,8 +162,12 @@ class Session:
                 self.used = time.monotonic()
             self._turn.release()
 
-    async def _once(self, code: Code, options: dict[str, Any]) -> Outcome:
+    async def _once(
+        self, code: Code | Callable[[KernelInfo], Code], options: dict[str, Any]
+    ) -> Outcome:
         assert self.transport is not None  # noqa: S101  # `_ready` saw to it
+        if callable(code):
+            code = code(self.transport.info)
         self.executions += 1
         self._run = Run(self.transport, code, grace=self._settings.interrupt_grace, **options)
         try:

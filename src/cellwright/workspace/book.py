@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from cellwright.document.change import Change, State
     from cellwright.document.edits import Edit
     from cellwright.document.notebook import Notebook
+    from cellwright.document.refs import CellRef
     from cellwright.document.revision import Snapshot
     from cellwright.journal import Entry, Recording
     from cellwright.text.selection import Selection
@@ -66,6 +67,14 @@ class Book:
         found = select(render(notebook), wanted)
         described = _describe_selection(selector, found)
         return {"path": self.name, "revision": notebook.revision, **described}
+
+    def outputs(
+        self, cells: Sequence[CellRef] | None = None, *, max_tokens: int = 8000
+    ) -> dict[str, Any]:
+        """What cells printed, showed and raised, as compact text within a budget of tokens."""
+        from cellwright.workspace.outputs import describe_outputs
+
+        return {"path": self.name, **describe_outputs(self._read(), cells, max_tokens)}
 
     def raw(self) -> bytes:
         """The file as it is, be it a notebook or not."""

@@ -7,9 +7,9 @@ import time
 import pytest
 from rich.text import Text
 
-from cellwright.cli.render.grid import Grid
 from cellwright.cli.render.html import is_about_tables, read_html
-from cellwright.cli.render.tags import Tag, walk
+from cellwright.outputs.grid import Grid
+from cellwright.outputs.tags import Tag, walk
 from tests.unit.cli import show_samples as make
 from tests.unit.cli.show_rendering import outputs
 

@@ -12,7 +12,7 @@ from rich.segment import ControlType, Segment
 from rich.style import Style
 
 from cellwright.cli.render.ansi import styled_lines
-from cellwright.cli.render.sanitize import fold, one_line, printed, visible
+from cellwright.outputs.sanitize import fold, one_line, printed, visible
 from tests.unit.cli import show_samples as make
 from tests.unit.cli.show_rendering import SGR, draw, render
 

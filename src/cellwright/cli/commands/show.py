@@ -60,8 +60,8 @@ def command(
     if call.output.as_json:
         return _answer(call, notebooks, cells, expanded=expanded, outputs=not no_outputs)
     from cellwright.cli.render.notebook import render_notebook
-    from cellwright.cli.render.sanitize import one_line
     from cellwright.cli.render.screen import open_screen
+    from cellwright.outputs.sanitize import one_line
 
     code = 0
     with (

@@ -9,7 +9,7 @@ from rich.color import Color
 from rich.style import Style
 from rich.text import Text
 
-from cellwright.cli.render.sanitize import pieces
+from cellwright.outputs.sanitize import pieces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from rich.text import Text
 from cellwright.cli.render.images import Graphic
 from cellwright.cli.render.layout import BOLD, DIM, Lines, Margin, Notice, clip, shorten
 from cellwright.cli.render.outputs import joined_streams, markdown_parts, show_output
-from cellwright.cli.render.sanitize import one_line, visible
 from cellwright.cli.render.source import highlight
 from cellwright.errors import CellwrightError
+from cellwright.outputs.sanitize import one_line, visible
 from cellwright.workspace.answers import status
 
 TYPE_CHECKING = False

@@ -8,7 +8,7 @@ from rich.style import Style
 from rich.text import Text
 
 from cellwright.cli.render.layout import DIM
-from cellwright.cli.render.sanitize import one_line
+from cellwright.outputs.sanitize import one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

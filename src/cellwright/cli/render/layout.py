@@ -12,7 +12,7 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 
-from cellwright.cli.render.sanitize import visible
+from cellwright.outputs.sanitize import visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

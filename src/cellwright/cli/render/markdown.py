@@ -12,13 +12,13 @@ from rich.style import Style
 from rich.text import Text
 
 from cellwright.cli.render.formulas import protect_math
-from cellwright.cli.render.grid import Grid
 from cellwright.cli.render.html import read_html
 from cellwright.cli.render.layout import BOLD, DIM, Lines, Margin, Stack
 from cellwright.cli.render.limits import PROSE_WIDTH
-from cellwright.cli.render.sanitize import one_line, visible
 from cellwright.cli.render.source import highlight
 from cellwright.cli.render.tables import data_table, new_table
+from cellwright.outputs.grid import Grid
+from cellwright.outputs.sanitize import one_line, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

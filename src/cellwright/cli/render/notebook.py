@@ -7,9 +7,9 @@ from rich.text import Text
 from cellwright.cli.render.cells import CellView
 from cellwright.cli.render.images import Graphic
 from cellwright.cli.render.layout import BOLD, DIM, Stack
-from cellwright.cli.render.sanitize import one_line
 from cellwright.cli.render.source import language_of
 from cellwright.errors import CellwrightError
+from cellwright.outputs.sanitize import one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,15 +11,15 @@ from rich.style import Style
 from rich.text import Text
 
 from cellwright.cli.render.ansi import styled_lines
-from cellwright.cli.render.grid import Grid
 from cellwright.cli.render.html import is_about_tables, read_html
 from cellwright.cli.render.images import FORMATS, Blocks, picture_size, read_picture
 from cellwright.cli.render.json_tree import json_tree
 from cellwright.cli.render.layout import DIM, Lines, Notice, clip, shorten
 from cellwright.cli.render.markdown import MarkdownView
-from cellwright.cli.render.sanitize import fold, one_line
 from cellwright.cli.render.tables import data_table
 from cellwright.document.outputs import Display, Error, Stream
+from cellwright.outputs.grid import Grid
+from cellwright.outputs.sanitize import fold, one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

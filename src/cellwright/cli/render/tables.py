@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from rich import box
 from rich.cells import cell_len
 from rich.style import Style
@@ -11,21 +9,18 @@ from rich.table import Table
 from rich.text import Text
 
 from cellwright.cli.render.layout import BOLD, DIM, Notice
-from cellwright.cli.render.sanitize import one_line
+from cellwright.outputs.sanitize import one_line
+from cellwright.outputs.tables import are_numbers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cellwright.cli.render.grid import Grid, Row
+    from cellwright.outputs.grid import Grid, Row
 
 _GAP = 2
 # How wide a column may be, from the best to what must do.
 _WIDTHS = (60, 40, 24, 16)
-_number = re.compile(r"[-+]?[$€£]?(\d[\d,_ ]*)?(\.\d*)?(e[-+]?\d+)?\s?%?", re.IGNORECASE)
-_NOTHING = frozenset(
-    {"", "...", "…", "-", "nan", "NaN", "NaT", "None", "null", "<NA>", "inf", "-inf"}
-)
 
 
 def new_table(*, show_header: bool = True) -> Table:
@@ -57,7 +52,7 @@ def data_table(grid: Grid, width: int, most_rows: int) -> list[Table | Notice]:
         texts = [] if column is None else [row.cells[column] for row in body]
         table.add_column(
             Text("\n").join(_cell(row, column) for row in head),
-            justify="right" if _are_numbers(texts) else "left",
+            justify="right" if are_numbers(texts) else "left",
             style=Style(bold=column is not None and column < labels),
             no_wrap=True,
             overflow="ellipsis",
@@ -101,8 +96,3 @@ def _choose(rows: Sequence[Row], labels: int, room: int) -> tuple[list[int | Non
             right.insert(0, last)
             last -= 1
     return [*left, *([None] if first <= last else []), *right], max(1, min(widest, room))
-
-
-def _are_numbers(texts: Sequence[str]) -> bool:
-    filled = [text for text in texts if text not in _NOTHING]
-    return bool(filled) and all(_number.fullmatch(text) for text in filled)

@@ -1,9 +1,10 @@
-"""Make text from a notebook harmless to a terminal.
+"""Make text from a notebook harmless to a terminal and to a model.
 
 A notebook may say anything: sequences that move the cursor, rename the window or fill the
 clipboard, marks that reorder or hide what a person reads. Text that is shown passes through
 here, every time. `visible` is for what a person wrote: whatever is hidden in it is made visible.
-`fold` and `pieces` are for what a program printed, where progress bars and colours are usual.
+`fold`, `pieces` and `printed` are for what a program printed, where progress bars and colours
+are usual. For text that comes in pieces there is `cellwright.outputs.sanitizer`.
 """
 
 from __future__ import annotations
@@ -17,13 +18,17 @@ if TYPE_CHECKING:
 # All that a terminal may obey and all that a person cannot see, but for tab and newline: C0, DEL
 # and C1 controls, bidirectional marks, zero-width characters, fillers, variation selectors, line
 # separators, surrogates, private use (kitty draws pictures for some), tags and non-characters.
+_CONTROLS = r"\x00-\x08\x0b-\x1f"
 _UNSAFE = (
-    r"\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    r"\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
     r"\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ud800-\udfff\ue000-\uf8ff\ufdd0-\ufdef"
     r"\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
     r"\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a\U000e0000-\U0010ffff"
     + "".join(rf"\U{plane:04x}fffe\U{plane:04x}ffff" for plane in range(1, 14))
 )
+# More marks on one letter than any language has; they would cover the lines around it.
+_MARKS = r"\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
+_MANY_MARKS = f"(?<=[{_MARKS}]{{4}})[{_MARKS}]+"
 # Joiners and variation selectors that belong to an emoji. They are dropped rather than shown:
 # terminals disagree on the width of a joined emoji, and agree on that of its parts.
 _IN_EMOJI = (
@@ -31,19 +36,26 @@ _IN_EMOJI = (
     r"\U0001f000-\U0001faff])[\u200d\ufe0e\ufe0f]"
     r"|(?<=\U0001f3f4)[\U000e0020-\U000e007e]{1,8}\U000e007f"
 )
-# More marks on one letter than any language has; they would cover the lines around it.
-_MARK = r"[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
-_MANY_MARKS = f"(?<={_MARK}{{4}}){_MARK}+"
 # Scripts whose letters take another shape next to these, which have no width themselves.
 _IN_LETTERS = r"(?<=[\u0600-\u0fff\u1780-\u18af])[\u200c\u200d]"
 
-_unsafe = re.compile(
-    f"(?P<dropped>{_IN_EMOJI}|{_MANY_MARKS})|(?P<letters>{_IN_LETTERS})|[{_UNSAFE}]"
-)
+
+def find_unsafe(controls: str) -> re.Pattern[str]:
+    """A pattern of all that is not safe to show; of the controls below the space, these."""
+    context = f"(?P<dropped>{_IN_EMOJI}|{_MANY_MARKS})|(?P<letters>{_IN_LETTERS})"
+    return re.compile(f"{context}|[{controls}{_UNSAFE}]")
+
+
+unsafe = find_unsafe(_CONTROLS)
+CSI = r"(?:\x1b\[|\x9b)"
+STRING = r"(?:\x1b[PX\]^_]|[\x90\x98\x9d-\x9f])"  # the start of DCS, SOS, OSC, PM and APC
+# What such a string may hold. That another one ends it keeps a scan of many linear.
+INSIDE = r"[^\x07\x1b\x9c\x90\x98\x9d-\x9f\r\n]"
+STRING_END = r"(?:\x07|\x1b\\|\x9c)"
 _sequence = re.compile(
-    r"(?:\x1b\[|\x9b)(?P<sgr>[0-9;:]*)m"
-    r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI
-    r"|(?:\x1b[PX\]^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"  # DCS SOS OSC PM APC
+    rf"{CSI}(?P<sgr>[0-9;:]*)m"
+    rf"|{CSI}[0-?]*[ -/]*[@-~]"
+    rf"|{STRING}{INSIDE}*{STRING_END}"
     r"|\x1b[ -/]+[0-~]|\x1b[0-~]"  # character sets; everything of two characters
 )
 _token = re.compile(f"{_sequence.pattern}|.", re.DOTALL)
@@ -57,7 +69,7 @@ def visible(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return _unsafe.sub(_show, text.replace("\r\n", "\n"))
+    return unsafe.sub(show, text.replace("\r\n", "\n"))
 
 
 def one_line(text: str) -> str:
@@ -103,7 +115,8 @@ def printed(text: str) -> str:
     return "\n".join("".join(piece for _, piece in pieces(line)) for line in fold(text))
 
 
-def _show(found: re.Match[str]) -> str:
+def show(found: re.Match[str]) -> str:
+    """What stands in the place of something that `unsafe` found."""
     if found["dropped"] is not None:
         return ""
     character = found[0]

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 # More than any table that is read by people; a hostile one can ask for billions.
 _MOST_SPANNED = 100
 _MOST_COLUMNS = 1000
+_MOST_CELLS = 1_000_000
+_MOST_HEADERS = 20
 
 
 @dataclass(slots=True)
@@ -74,23 +76,31 @@ class OpenTable:
     def close(self) -> Grid | None:
         """The table with a text in every place, or None if it holds nothing.
 
-        The text of a cell that spans several places stands in the first.
+        The text of a cell that spans several places stands in the first. Rows beyond a million
+        cells are only counted.
         """
         rows: list[Row] = []
+        columns = 0
         taken: dict[int, int] = {}  # columns that a cell above reaches into, and how far
-        for cells, in_head in self.rows:
+        number = 0
+        for number, (cells, in_head) in enumerate(self.rows):  # noqa: B007  # used below
             above = rows[-1].labels if rows else 0
             texts, labels = _lay_out(cells, taken, above)
             all_labels = bool(cells) and all(cell.is_label for cell in cells)
-            is_header = in_head or (all_labels and all(row.is_header for row in rows))
+            above_are_headers = not rows or rows[-1].is_header
+            is_header = in_head or (all_labels and above_are_headers)
+            is_header = is_header and len(rows) < _MOST_HEADERS
             if texts:
                 rows.append(Row(texts, 0 if is_header else labels, is_header))
+                columns = max(columns, len(texts))
+                if len(rows) * columns > _MOST_CELLS:
+                    break
         if not any(any(row.cells) for row in rows):
             return None
-        columns = max(len(row.cells) for row in rows)
         for row in rows:
             row.cells.extend([""] * (columns - len(row.cells)))
-        return Grid(rows)
+        more_rows = sum(bool(cells) for cells, _ in self.rows[number + 1 :])
+        return Grid(rows, more_rows)
 
 
 def _lay_out(

@@ -1,0 +1,293 @@
+"""`eval`: cells of code that belong to no notebook, run in sessions that keep their state."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass
+from functools import partial
+from hashlib import blake2b
+
+from cellwright.errors import InvalidEdit, KernelCannot, KernelMissing
+from cellwright.kernel.environment import for_kernel, for_session, write_session_file
+from cellwright.kernel.execution import Recorder
+from cellwright.kernel.pool import SessionPool
+from cellwright.kernel.session import Key
+from cellwright.kernel.supply import Order, Supply
+from cellwright.kernel.transport import Code
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+    from typing import Any
+
+    from cellwright.config.settings import Settings
+    from cellwright.kernel.execution import Execution
+    from cellwright.kernel.running import Ask
+    from cellwright.kernel.session import Session
+    from cellwright.kernel.transport import KernelInfo
+    from cellwright.outputs.artifacts import ArtifactStore
+
+    Progress = Callable[[dict[str, Any]], object]
+
+_PYTHON = ("", "py", "python", "python3")
+_VARIABLES = """
+def _cellwright_variables():
+    import json, types
+    hidden = {"In", "Out", "exit", "quit", "get_ipython", "open", "display"}
+    rows = []
+    for name, value in list(globals().items()):
+        if name.startswith("_") or name in hidden or isinstance(value, types.ModuleType):
+            continue
+        try:
+            text = repr(value)
+        except Exception as error:
+            text = "<repr failed: %s>" % type(error).__name__
+        size = getattr(value, "shape", None)
+        if size is None:
+            try:
+                size = len(value)
+            except Exception:
+                size = None
+        rows.append({"name": name, "type": type(value).__name__,
+                     "size": None if size is None else str(size), "value": text[:200]})
+    print(json.dumps(rows))
+_cellwright_variables()
+del _cellwright_variables
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class EvalCell:
+    """One cell of an `eval` call."""
+
+    code: str
+    title: str = ""
+    language: str = ""
+    reset: bool = False
+    timeout: float | None = None
+
+    @classmethod
+    def parse(cls, value: EvalCell | Mapping[str, Any] | str, position: int = 0) -> EvalCell:
+        """From its JSON shape, or from its code alone."""
+        if isinstance(value, EvalCell):
+            return value
+        if isinstance(value, str):
+            return cls(value)
+        kinds: dict[str, tuple[type, ...]] = {
+            "code": (str,),
+            "title": (str,),
+            "language": (str,),
+            "reset": (bool,),
+            "timeout": (int, float, type(None)),
+        }
+        for name, given in value.items():
+            if name not in kinds:
+                raise InvalidEdit(
+                    f"a cell has no `{name}`", position=position, hint=f"It has {', '.join(kinds)}"
+                )
+            if not isinstance(given, kinds[name]) or (name == "timeout" and given is True):
+                raise InvalidEdit(f"`{name}` is {given!r}", position=position)
+        if "code" not in value:
+            raise InvalidEdit("a cell needs `code`", position=position)
+        return cls(**value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvalCall:
+    """Where and how cells are evaluated."""
+
+    session: str = "default"
+    cwd: str
+    environ: Mapping[str, str]
+    kernel: str | None = None
+    runner: bool = False
+    server: str | None = None
+    server_token: str | None = None
+    per_call: bool = False
+    timeout: float | None = None
+    answers: Sequence[str] = ()
+    root: str | None = None
+    mode: str = "agent"
+    owner: str | None = None
+    keep_going: bool = False
+
+
+class Evaluator:
+    """Runs cells in a pool of sessions; for use inside an event loop."""
+
+    def __init__(self, settings: Settings, store: ArtifactStore | None, folder: str) -> None:
+        self._settings = settings
+        self._store = store
+        self._folder = folder
+        self._supply = Supply(settings)
+        self.pool = SessionPool(settings, release_spare=self._supply.release_spare)
+        self._started = False
+        self._session_files: set[str] = set()
+
+    async def close(self) -> None:
+        """End all sessions."""
+        try:
+            await self.pool.close()
+            await self._supply.release_spare()
+        finally:
+            for path in self._session_files:
+                with contextlib.suppress(OSError):
+                    os.unlink(path)  # noqa: PTH108
+
+    async def eval(
+        self,
+        cells: Iterable[EvalCell],
+        call: EvalCall,
+        *,
+        progress: Progress | None = None,
+        ask: Ask | None = None,
+    ) -> list[Execution | None]:
+        """Run cells in order; None for those that were not reached after a failure.
+
+        `progress` gets `{"cell", "status"}` when one begins (`running`) or ends, and
+        `{"cell", "text"}` for every piece of its output.
+        """
+        if not self._started:
+            self._started = True
+            await self.pool.__aenter__()
+        wanted = list(cells)
+        done: list[Execution | None] = []
+        report = progress or _ignore
+        for position, cell in enumerate(wanted):
+            report({"cell": position, "status": "running"})
+            execution = await self._one(position, cell, call, report, ask)
+            done.append(execution)
+            report({"cell": position, "status": execution.status})
+            if execution.status != "ok" and not call.keep_going:
+                break
+        return [*done, *(None for _ in wanted[len(done) :])]
+
+    async def _one(
+        self, position: int, cell: EvalCell, call: EvalCall, report: Progress, ask: Ask | None
+    ) -> Execution:
+        order, withheld = self._order(cell, call)
+        timeout = self._timeout(cell.timeout if cell.timeout is not None else call.timeout)
+        recorder = Recorder(
+            self._settings,
+            self._store,
+            lambda text: report({"cell": position, "text": text}),
+            withheld,
+        )
+        async with self._session(cell, call, order) as session:
+            ran = await session.run(
+                partial(self._code, cell, session, call),
+                timeout=timeout,
+                reset=cell.reset and not call.per_call,
+                on_event=recorder.feed,
+                on_retry=recorder.begin_again,
+                answers=call.answers,
+                ask=ask,
+            )
+        return recorder.finish(ran, timeout)
+
+    def _timeout(self, asked: float | None) -> float:
+        if asked is None:
+            return self._settings.eval_timeout
+        most = self._settings.eval_timeout_max
+        if asked < 0 or (most and asked > most):
+            raise InvalidEdit(
+                f"a timeout of {asked:g} s", hint=f"From 0, which is no limit, to {most:g} s"
+            )
+        return asked
+
+    def _order(self, cell: EvalCell, call: EvalCall) -> tuple[Order, tuple[str, ...]]:
+        env, withheld = for_kernel(call.environ, self._settings.pass_variables)
+        kernel = call.kernel
+        runner = call.runner or (kernel is None and call.server is None)
+        if cell.language.lower() not in _PYTHON:
+            kernel, runner = self._spec_for(cell.language, env), False
+        order = Order(
+            cwd=call.cwd,
+            env=env,
+            kernel=kernel,
+            runner=runner,
+            server=call.server,
+            server_token=call.server_token,
+        )
+        return order, withheld
+
+    @staticmethod
+    def _spec_for(language: str, env: Mapping[str, str]) -> str:
+        from cellwright.kernel.discovery import list_specs
+
+        specs = list_specs(env)
+        for spec in specs:
+            if language.lower() in (spec.name.lower(), spec.language.lower()):
+                return spec.name
+        known = sorted({spec.language for spec in specs} | {"py"})
+        raise KernelMissing(
+            f"No kernel here speaks `{language}`", hint=f"There are kernels for {', '.join(known)}"
+        )
+
+    @contextlib.asynccontextmanager
+    async def _session(
+        self, cell: EvalCell, call: EvalCall, order: Order
+    ) -> AsyncIterator[Session]:
+        language = cell.language.lower()
+        name = call.session if language in _PYTHON else f"{call.session}:{language}"
+        key = Key(name, call.cwd)
+        start = self._supply.starter(order)
+        if call.per_call:
+            async with self.pool.per_call(key, start) as session:
+                yield session
+            return
+        what = "runner" if order.runner else f"kernel {order.kernel or order.server or 'default'}"
+        session = await self.pool.get(key, start, owner=call.owner)
+        if session.note != what:
+            if session.note and not cell.reset:
+                raise KernelCannot(
+                    session.note,
+                    f"stand in for {what} in session `{name}`",
+                    hint="Reset the session, or use another",
+                )
+            if session.note:
+                await self.pool.end(key)
+                session = await self.pool.get(key, start, owner=call.owner)
+            session.note = what
+        yield session
+
+    def _code(self, cell: EvalCell, session: Session, call: EvalCall, info: KernelInfo) -> Code:
+        variables: dict[str, str | None] = {}
+        # Another language has its own ways, and another machine other folders.
+        if info.language == "python" and info.transport != "remote":
+            path = os.path.join(self._folder, _file_name(session.key))  # noqa: PTH118
+            facts = {
+                "session": session.key.session,
+                "notebook": None,
+                "root": call.root,
+                "mode": call.mode,
+            }
+            write_session_file(path, facts)
+            self._session_files.add(path)
+            artifacts = None if self._store is None else str(self._store.directory)
+            variables = for_session(session_file=path, artifacts_dir=artifacts)
+        return Code(cell.code, allow_stdin=True, env=variables)
+
+    async def variables(self, session: Session) -> list[dict[str, Any]]:
+        """What a Python session has defined: name, type, size and the beginning of its repr."""
+        import json
+
+        texts: list[str] = []
+        code = Code(_VARIABLES, silent=True, store_history=False)
+        ran = await session.run(
+            code, timeout=30, on_event=lambda event: texts.append(getattr(event, "text", ""))
+        )
+        if ran.outcome.status != "ok":
+            raise KernelCannot(session.note or "kernel", "list its variables")
+        found: list[dict[str, Any]] = json.loads("".join(texts))
+        return found
+
+
+def _file_name(key: Key) -> str:
+    name = blake2b(f"{os.getpid()}\0{key.session}\0{key.cwd}".encode(), digest_size=8).hexdigest()
+    return f"session-{name}.json"
+
+
+def _ignore(_: dict[str, Any]) -> None:
+    """Take a report, and do nothing with it."""

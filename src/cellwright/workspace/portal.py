@@ -1,0 +1,62 @@
+"""An event loop in a thread of its own, for callers that have none."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+import threading
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")
+
+
+class Portal:
+    """Runs coroutines for blocking callers, also from inside a running notebook.
+
+    A caller that is interrupted (Ctrl-C) cancels what it waits for, and waits until that has
+    ended: kernels are given time to obey.
+    """
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="cellwright", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_forever()
+        finally:
+            self._loop.close()
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine to its end and return what it returns."""
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            future.cancel()
+            # The future ends at once, its coroutine when it has cleaned up.
+            self._drain()
+            raise
+
+    def _drain(self) -> None:
+        async def others() -> None:
+            me = asyncio.current_task()
+            tasks = [task for task in asyncio.all_tasks() if task is not me and task.cancelling()]
+            if tasks:
+                await asyncio.wait(tasks)
+
+        with contextlib.suppress(concurrent.futures.TimeoutError):
+            asyncio.run_coroutine_threadsafe(others(), self._loop).result(timeout=30)
+
+    def close(self) -> None:
+        """End the loop and its thread; nothing may be running."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()

@@ -1,0 +1,147 @@
+"""A stream is made harmless wherever it is cut, in memory that does not grow."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from cellwright.outputs import sanitizer
+from cellwright.outputs.sanitize import unsafe
+from cellwright.outputs.sanitizer import ERASE_LINE, ERASE_REST, LONGEST_SEQUENCE, Sanitizer
+from tests.unit.outputs.hostile import FORBIDDEN, SEQUENCES
+
+every_sequence = pytest.mark.parametrize(
+    ("evil", "left"), [row[1:] for row in SEQUENCES], ids=[row[0] for row in SEQUENCES]
+)
+
+
+def clean(*pieces: str, keep_rewrites: bool = False) -> str:
+    stream = Sanitizer(keep_rewrites=keep_rewrites)
+    return "".join([*map(stream.feed, pieces), stream.finish()])
+
+
+@every_sequence
+def test_a_hostile_sequence_is_dropped_or_shown(evil: str, left: str) -> None:
+    assert clean(f"a{evil}b") == f"a{left}b"
+    assert FORBIDDEN.search(clean(f"a{evil}b")) is None
+
+
+@every_sequence
+def test_it_does_not_matter_where_a_sequence_is_cut(evil: str, left: str) -> None:
+    text = f"a{evil}b{evil}\n"
+    whole = clean(text)
+    assert whole.startswith(f"a{left}b")
+    for place in range(len(text) + 1):
+        assert clean(text[:place], text[place:]) == whole, place
+    assert clean(*text) == whole
+    assert clean(*text, keep_rewrites=True) == clean(text, keep_rewrites=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("\x1b", "␛"),
+        ("\x1b[12", "12"),
+        ("\x1b]0;title", "0;title"),
+        ("\x1bPq#", "q#"),
+        ("\x1b(", "␛("),
+        ("\x9b12", "<U+009B>12"),
+        ("\x1b]0;title\x1b", "0;title␛"),
+        ("\U0001f3f4\U000e0067", "\U0001f3f4<U+E0067>"),
+        ("line\r", "line␍"),
+    ],
+)
+def test_what_is_left_open_at_the_end_is_shown(text: str, seen: str) -> None:
+    assert clean(text) == seen
+
+
+def test_a_return_before_a_newline_is_part_of_it() -> None:
+    assert clean("a\r", "\nb\r\nc\rd") == "a\nb\nc␍d"
+    assert clean("\x1b]0;open\r", "\nb") == "0;open\nb"
+    assert clean("\x1b[1\r", "x") == "1␍x"
+
+
+def test_rewrites_are_left_to_those_who_carry_them_out() -> None:
+    text = "1%\r2%\b\x1b[K\x1b[0K\x1b[2K\x00\x01"
+    seen = f"1%\r2%\b{ERASE_REST}{ERASE_REST}{ERASE_LINE}␀␁"
+    assert clean(text, keep_rewrites=True) == seen
+
+
+@pytest.mark.parametrize("end", ["\x07", "\x1b\\", "\x9c", "\n", "\r\n", "\x1b[0m", ""])
+def test_of_a_string_without_end_only_the_length_is_told(end: str) -> None:
+    size = 3 * LONGEST_SEQUENCE
+    text = f"a\x1b]0;{'x' * size}{end}b"
+    left = "\n" if end.endswith("\n") else ""
+    if end:
+        assert clean(text) == f"a<{size + 4:,} characters for a terminal>{left}b"
+    else:
+        assert clean(text) == f"a<{size + 5:,} characters for a terminal>"
+    assert clean(*text) == clean(text)
+
+
+def test_the_longest_sequence_is_still_one() -> None:
+    inside = "x" * LONGEST_SEQUENCE
+    assert clean(f"a\x1b]{inside}\x07b") == "ab"
+    assert clean(f"a\x1b]{inside}x\x07b") != "ab"
+
+
+def test_numbers_without_end_are_text() -> None:
+    numbers = "9" * (LONGEST_SEQUENCE + 1)
+    assert clean(f"a\x1b[{numbers}mb") == f"a{numbers}mb"
+    assert clean(f"a\x1b[{numbers}m"[:5000], "b") == f"a{numbers}mb"
+
+
+def test_no_more_than_one_sequence_is_ever_held_back() -> None:
+    stream = Sanitizer()
+    most = 0
+    stream.feed("\x1b]0;")
+    for _ in range(2000):
+        assert stream.feed("x" * 1000) == ""
+        most = max(most, len(stream._held))
+    assert most <= LONGEST_SEQUENCE + 2
+    assert stream.finish() == "<2,000,004 characters for a terminal>"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\x9d" * 60_000,
+        ("\x9d" * 4000 + "\n") * 15,
+        "\x1b" * 60_000,
+        "\x1b[" * 30_000,
+        "\x1b]" * 30_000,
+        ("\x1b[" + "1" * 4000 + "\n") * 15,
+        "\u0334" * 60_000,
+        ("\U0001f3f4" + "\U000e0067" * 9) * 6000,
+    ],
+    ids=["strings", "short strings", "escapes", "CSI", "OSC", "numbers", "marks", "flags"],
+)
+def test_no_text_takes_long(text: str) -> None:
+    """A scan that is not linear would run into the timeout of the test."""
+    assert FORBIDDEN.search(clean(text)) is None
+    assert clean(text[:20_000], text[20_000:]) == clean(text)
+
+
+def test_what_passes_without_a_look_holds_nothing_unsafe() -> None:
+    every = "".join(map(chr, range(sys.maxunicode + 1)))
+    plain, _ = sanitizer._patterns(keep_rewrites=False)
+    quick = "".join(found[0] for found in plain.finditer(every))
+    assert len(quick) > 120_000
+    assert unsafe.search(quick) is None
+    plain, _ = sanitizer._patterns(keep_rewrites=True)
+    rewritten = "".join(found[0] for found in plain.finditer(every))
+    assert set(rewritten) - set(quick) == {"\r", "\b"}
+
+
+def test_no_character_at_all_is_let_through_that_could_harm() -> None:
+    for start in range(0, sys.maxunicode + 1, 4096):
+        text = " ".join(map(chr, range(start, start + 4096)))
+        assert FORBIDDEN.search(clean(text)) is None
+
+
+def test_a_sanitizer_can_begin_anew() -> None:
+    stream = Sanitizer()
+    stream.feed("👩\x1b]0;x")
+    assert stream.finish() == "0;x"
+    assert stream.feed("\u200d") + stream.finish() == "<U+200D>"
