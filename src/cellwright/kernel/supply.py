@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from functools import partial
 
@@ -82,7 +83,8 @@ class Supply:
             setting=self._settings.kernel or None,
             notebook=order.notebook_kernel,
         )
-        launch = Launch(order.cwd, order.env, choice.python, choice.kernel_name)
+        env = activated(order.env, choice.python)
+        launch = Launch(order.cwd, env, choice.python, choice.kernel_name)
         kernel = await self._spare.take(launch)
         if kernel is None:
             kernel = self._local(launch)
@@ -104,7 +106,24 @@ def _runner(order: Order, settings: Settings) -> Transport:
     python = choose_python(
         order.cwd, env=order.env, asked=order.kernel, setting=settings.kernel or None
     )
-    return Runner(Launch(order.cwd, order.env, python))
+    return Runner(Launch(order.cwd, activated(order.env, python), python))
+
+
+def activated(env: Mapping[str, str], python: str | None) -> Mapping[str, str]:
+    """The variables as an activated environment has them, so that `!pip` means its own."""
+    if python is None:
+        return env
+    prefix = os.path.dirname(os.path.dirname(python))  # noqa: PTH120
+    if os.path.exists(os.path.join(prefix, "pyvenv.cfg")):  # noqa: PTH110, PTH118
+        name = "VIRTUAL_ENV"
+    elif os.path.isdir(os.path.join(prefix, "conda-meta")):  # noqa: PTH112, PTH118
+        name = "CONDA_PREFIX"
+    else:
+        return env
+    folders = [os.path.join(prefix, "bin"), *env.get("PATH", os.defpath).split(os.pathsep)]  # noqa: PTH118
+    path = os.pathsep.join(dict.fromkeys(folders))
+    others = {key: value for key, value in env.items() if key != "PYTHONHOME"}
+    return {**others, name: prefix, "PATH": path}
 
 
 def _remote(order: Order) -> Transport:
@@ -112,4 +131,5 @@ def _remote(order: Order) -> Transport:
 
     assert order.server is not None  # noqa: S101  # the caller looked
     server = RemoteServer(order.server, order.server_token)
-    return RemoteKernel(server, name=order.kernel, kernel_id=order.kernel_id, cwd=order.cwd)
+    # Our folders and variables mean nothing on another machine: it starts where its server does.
+    return RemoteKernel(server, name=order.kernel, kernel_id=order.kernel_id)

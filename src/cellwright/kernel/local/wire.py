@@ -1,0 +1,187 @@
+"""Jupyter's wire format: frames to messages and back, signed and checked.
+
+Only what is needed is decoded, and only when it is: a header at once, a content on demand. A long
+text is decoded in pieces, so that a flood of output is never held twice.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import os
+import re
+import secrets
+from datetime import UTC, datetime
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+    import zmq
+
+PROTOCOL = "5.4"
+DELIMITER = b"<IDS|MSG>"
+PIECE = 256 * 2**10
+_STREAM_OPENING = re.compile(rb'\{"name": ?"(\w+)", ?"text": ?"')
+_HIGH_SURROGATE = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}")
+
+
+class BadMessage(ValueError):
+    """Frames that are no message, or whose signature is not ours."""
+
+
+class Message:
+    """One message from a kernel; `content` and the like are decoded when asked for."""
+
+    __slots__ = ("_content", "_metadata", "_parent", "buffers", "header", "parent_id", "size")
+
+    def __init__(self, parts: Sequence[zmq.Frame]) -> None:
+        header, parent, self._metadata, self._content, *buffers = parts
+        self.header = _decode(header.buffer)
+        self._parent = _decode(parent.buffer)
+        self.parent_id: str | None = self._parent.get("msg_id")
+        self.buffers = buffers
+        self.size = sum(len(part) for part in parts)
+
+    @property
+    def type(self) -> str:
+        """What kind of message it is, such as `stream`."""
+        return str(self.header.get("msg_type", ""))
+
+    @property
+    def parent_type(self) -> str:
+        """What kind of message this one is about; empty if about none."""
+        return str(self._parent.get("msg_type", ""))
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """The body; decoded anew with every call."""
+        return _decode(self._content.buffer)
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What came along with the body."""
+        return _decode(self._metadata.buffer)
+
+    def stream_pieces(self) -> Iterator[tuple[str, str]]:
+        """The name and text of a `stream` message, a long text in several pieces."""
+        raw = self._content.buffer
+        opening = _STREAM_OPENING.match(raw) if len(raw) > 2 * PIECE else None
+        if opening is None or bytes(raw[-2:]) != b'"}':
+            content = self.content
+            yield str(content.get("name", "stdout")), str(content.get("text", ""))
+            return
+        name = opening[1].decode()
+        start, end = opening.end(), len(raw) - 2
+        while start < end:
+            piece = bytes(raw[start : start + PIECE + 1])
+            cut = len(piece) if start + len(piece) >= end else safe_cut(piece, PIECE)
+            text: str = _decode_value(b'"%b"' % piece[: min(cut, end - start)])
+            yield name, text
+            start += cut
+
+
+def safe_cut(piece: bytes, cut: int) -> int:
+    """The last place up to `cut` where the inside of a JSON string can be divided.
+
+    That is neither inside a UTF-8 sequence, nor inside an escape, nor between two surrogates.
+    """
+    while cut and piece[cut] & 0xC0 == 0x80:
+        cut -= 1
+    for back in range(1, 6):
+        at = cut - back
+        if at < 0 or piece[at] != 0x5C:
+            continue
+        run = at + 1 - len(piece[: at + 1].rstrip(b"\\"))
+        if run % 2:  # an odd one begins an escape
+            if back < (6 if piece[at + 1 : at + 2] == b"u" else 2):
+                cut = at
+            break
+    if _HIGH_SURROGATE.fullmatch(piece, cut - 6, cut) and cut > 6:
+        backslashes = cut - 6 - len(piece[: cut - 6].rstrip(b"\\"))
+        if backslashes % 2 == 0:
+            cut -= 6
+    return cut
+
+
+class Signer:
+    """Makes the frames of our messages, and checks those of the kernel's."""
+
+    def __init__(self, key: bytes) -> None:
+        self.session = secrets.token_hex(16)
+        self._hmac = hmac.new(key, digestmod="sha256")
+        self._user = os.environ.get("USER", "cellwright")
+        self._count = 0
+
+    def pack(
+        self,
+        kind: str,
+        content: Mapping[str, Any],
+        *,
+        parent: Mapping[str, Any] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        buffers: Sequence[bytes] = (),
+    ) -> tuple[str, list[bytes]]:
+        """The id and the frames of a new message."""
+        self._count += 1
+        identity = f"{self.session}_{self._count}"
+        header = {
+            "msg_id": identity,
+            "msg_type": kind,
+            "username": self._user,
+            "session": self.session,
+            "date": datetime.now(UTC).isoformat(),
+            "version": PROTOCOL,
+        }
+        parts = [_encode(part) for part in (header, parent or {}, metadata or {}, content)]
+        return identity, [DELIMITER, self._sign(parts), *parts, *buffers]
+
+    def unpack(self, frames: Sequence[zmq.Frame]) -> Message:
+        """The message in `frames`.
+
+        Raises:
+            BadMessage: they hold none, or one that nobody with our key has signed.
+        """
+        rest = iter(frames)
+        if not any(len(frame) == len(DELIMITER) and frame.bytes == DELIMITER for frame in rest):
+            raise BadMessage("no delimiter")
+        signed = [*rest]
+        if len(signed) < 5:
+            raise BadMessage("too few parts")
+        signature, *parts = signed
+        ours = self._sign([part.buffer for part in parts[:4]])
+        if not hmac.compare_digest(signature.bytes, ours):
+            raise BadMessage("wrong signature")
+        return Message(parts)
+
+    def _sign(self, parts: Sequence[bytes | memoryview]) -> bytes:
+        digest = self._hmac.copy()
+        for part in parts:
+            digest.update(part)
+        return digest.hexdigest().encode()
+
+
+def _encode(value: Mapping[str, Any]) -> bytes:
+    # A lone surrogate in a source has no UTF-8; as an escape it is valid JSON.
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def _decode(raw: memoryview) -> dict[str, Any]:
+    try:
+        value = _decode_value(raw)
+    except ValueError as error:
+        raise BadMessage(f"a part is no JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise BadMessage("a part is no object")
+    return value
+
+
+def _decode_value(raw: memoryview | bytes) -> Any:
+    import msgspec
+
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        # Python's own reader also takes NaN and lone surrogates, which kernels may send.
+        return json.loads(bytes(raw).decode("utf-8", "replace"))

@@ -1,0 +1,219 @@
+"""Run one cell: compile, execute, show its last value, tell how it ended."""
+
+# Why not: see the package's docstring.
+
+from __future__ import annotations
+
+import builtins
+import os
+import sys
+
+from .display import bundle_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .display import Displays
+    from .interrupts import Interrupts
+    from .streams import Streams
+
+AWAITS = 0x80  # CO_COROUTINE, the flag of code with an await at its top level
+TOP_LEVEL_AWAIT = 0x2000  # flags for `compile`, by number because `ast` takes long to load
+ONLY_AST = 0x400
+SHORT = 1000
+HISTORY = ("_", "__", "___")
+
+
+class Cells:
+    """The namespace, and what happens to it."""
+
+    def __init__(self, streams: Streams, displays: Displays, interrupts: Interrupts) -> None:
+        self.displays = displays
+        self.streams = streams
+        self.sources: dict[str, str] = {}
+        self.count = 0
+        self.loop: Any = None
+        self._interrupts = interrupts
+        self._folder = ""
+        self._own_main = sys.modules["__main__"]
+        # A module of its own, so that pickle and multiprocessing find what cells define.
+        main = type(sys)("__main__")
+        sys.modules["__main__"] = main
+        self.names = main.__dict__
+        self.names.update(__builtins__=builtins, __doc__=None, __spec__=None)
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin the history anew."""
+        self.names.update(In=[""], Out={}, **dict.fromkeys(HISTORY, ""))
+
+    def run(self, request: dict[str, Any]) -> None:
+        """Run the request's code; ends with one `done` frame, whatever happens."""
+        wire, cell = self.streams.wire, request["id"]
+        problem: BaseException | None = None
+        stores = bool(request.get("storeHistory", True)) and not request.get("silent")
+        if stores:
+            self._count(request["code"])
+        try:
+            try:
+                self._interrupts.arm()
+                wire.send("started", id=cell, executionCount=self.count if stores else None)
+                self.streams.begin(cell)
+                self._run(request, stores=stores)
+            except BaseException as error:  # noqa: BLE001 (a cell may raise anything)
+                problem = error
+                self._tell(error, cell)
+            self._interrupts.disarm()
+        except BaseException as error:  # noqa: BLE001 (interrupted while it ended)
+            self._interrupts.disarm()
+            if problem is None:
+                self._tell(error, cell)
+            problem = problem or error
+        if wire.is_cut:  # a child that a cell forked and that ran on to here
+            self._leave_child(problem)
+        is_stopped = isinstance(problem, KeyboardInterrupt)
+        status = "ok" if problem is None else "error"
+        problem = None
+        self.streams.end()
+        wire.send("done", id=cell, status=status, executionCount=self.count, cancelled=is_stopped)
+
+    def _count(self, source: str) -> None:
+        self.count += 1
+        inputs = self.names.get("In")
+        if type(inputs) is list:
+            inputs += [""] * (self.count - len(inputs)) + [source]
+
+    def _run(self, request: dict[str, Any], *, stores: bool) -> None:
+        self.enter(request.get("cwd"), request.get("env") or {})
+        filename = request.get("filename") or (f"<cell {self.count}>" if stores else "<cell>")
+        try:
+            value = self.execute(request["code"], filename)
+            if value is not None and not request.get("silent"):
+                self._show(value, stores=stores)
+        finally:
+            if "matplotlib.pyplot" in sys.modules:
+                self.displays.figures()
+
+    def execute(self, source: str, filename: str) -> Any:
+        """Run code in the namespace; gives the value of a last expression."""
+        self.sources[filename] = source
+        if "linecache" in sys.modules:
+            linecache = sys.modules["linecache"]
+            linecache.cache.pop(filename, None)
+            from .errors import show_sources
+
+            show_sources(linecache, self.sources)
+        if len(source) < SHORT:  # a lone expression needs no syntax tree, and those are the most
+            try:
+                code = compile(source, filename, "eval", TOP_LEVEL_AWAIT, dont_inherit=True)
+            except (SyntaxError, ValueError):
+                pass
+            else:
+                return self._evaluate([code])
+        return self._execute_tree(self._parse(source, filename), source, filename)
+
+    def _parse(self, source: str, filename: str) -> Any:
+        flags = ONLY_AST | TOP_LEVEL_AWAIT
+        try:
+            return compile(source, filename, "exec", flags, dont_inherit=True)
+        except SyntaxError:
+            if "%" not in source and "!" not in source:
+                raise
+            from .magic_syntax import translate
+
+            translated = translate(source)
+            if translated is None:
+                raise
+        self._load_magics()
+        return compile(translated, filename, "exec", flags, dont_inherit=True)
+
+    def _execute_tree(self, tree: Any, source: str, filename: str) -> Any:
+        import _ast
+
+        last = None
+        # A semicolon at the end means: do not show it.
+        if tree.body and isinstance(tree.body[-1], _ast.Expr) and source.rstrip()[-1:] != ";":
+            last = _ast.Expression(tree.body.pop().value)
+        parts = [(tree, "exec")] if tree.body else []
+        if last is not None:
+            parts.append((last, "eval"))
+        value = self._evaluate(
+            [
+                compile(part, filename, mode, TOP_LEVEL_AWAIT, dont_inherit=True)
+                for part, mode in parts
+            ]
+        )
+        return None if last is None else value
+
+    def _evaluate(self, codes: list[Any]) -> Any:
+        """Run the parts of a cell; give the value of the last one."""
+        if any(code.co_flags & AWAITS for code in codes):
+            if self.loop is None:
+                from .tasks import Loop
+
+                self.loop = Loop()
+            return self.loop.run(codes, self.names)
+        value = None
+        for code in codes:
+            value = eval(code, self.names)  # noqa: S307 (what a runner is for)
+        return value
+
+    def _show(self, value: Any, *, stores: bool) -> None:
+        names = self.names
+        if stores:
+            if names.get("_") is not value:
+                names["___"], names["__"], names["_"] = names.get("__"), names.get("_"), value
+            names[f"_{self.count}"] = value
+            if type(names.get("Out")) is dict:
+                names["Out"][self.count] = value
+        data, metadata = bundle_of(value)
+        self.displays.send("result", data, metadata, executionCount=self.count)
+        self.displays.close_figure(value)
+
+    def _tell(self, error: BaseException, cell: str) -> None:
+        from .errors import describe
+
+        if self.streams.wire.is_cut:
+            return
+        told = describe(error, self.sources)
+        self.streams.flush()
+        self.streams.wire.send("error", id=cell, **told)
+
+    def _leave_child(self, problem: BaseException | None) -> None:
+        code: Any = 0
+        if isinstance(problem, SystemExit):
+            code = problem.code if isinstance(problem.code, int) else int(problem.code is not None)
+        elif problem is not None:
+            code = 1
+        self.streams.out.text.flush()
+        self.streams.err.text.flush()
+        os._exit(code & 0xFF)
+
+    def enter(self, folder: str | None, variables: dict[str, str | None]) -> None:
+        """Go to a folder, which imports then see too; set variables, and remove those with None."""
+        for name, value in variables.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        if folder:
+            os.chdir(folder)
+        if folder or not self._folder:
+            try:
+                here = os.getcwd()
+            except OSError:  # it was removed meanwhile
+                return
+            if here != self._folder:
+                if self._folder in sys.path:
+                    sys.path.remove(self._folder)
+                self._folder = here
+                if here not in sys.path:
+                    sys.path.insert(0, here)
+
+    def _load_magics(self) -> None:
+        """Make `__cellwright__`, which translated magics call, known to every cell."""
+        if not hasattr(builtins, "__cellwright__"):
+            from .magics import Magics
+
+            builtins.__cellwright__ = Magics(self)  # type: ignore[attr-defined]

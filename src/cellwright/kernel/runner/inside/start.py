@@ -1,0 +1,32 @@
+"""Start the runner: `python start.py [OWNER_FD [BYTECODE_FOLDER]]`, requests on stdin, frames on stdout.
+
+Old interpreters must get as far as the check of their version: nothing newer may stand here.
+"""
+
+import sys
+
+NAME = "_cellwright_runner"
+
+
+def start():  # type: ignore[no-untyped-def]  # noqa: ANN201, D103
+    if sys.version_info < (3, 9):  # noqa: UP036
+        sys.exit("the runner needs Python 3.9 or newer, and this is " + sys.version.split()[0])
+    folder = __file__.rpartition("/")[0] or "."
+    if sys.path and sys.path[0] == folder:
+        del sys.path[0]
+    # A script is compiled anew at every start, a module is cached: so the rest is a package.
+    package = type(sys)(NAME)
+    package.__path__ = [folder]
+    sys.modules[NAME] = package
+    before = sys.dont_write_bytecode, sys.pycache_prefix
+    sys.dont_write_bytecode = False
+    if len(sys.argv) > 2:
+        sys.pycache_prefix = sys.argv[2]
+    boot = __import__(NAME + ".boot", fromlist=["boot"])
+    boot.prepare(int(sys.argv[1]) if len(sys.argv) > 1 else None)
+    loop = __import__(NAME + ".loop", fromlist=["loop"])
+    sys.dont_write_bytecode, sys.pycache_prefix = before
+    loop.serve(boot)
+
+
+start()  # type: ignore[no-untyped-call]

@@ -1,0 +1,146 @@
+"""The sockets to a kernel, with a test in the kernel's place."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import pytest
+import zmq
+
+from cellwright.kernel.events import Missed
+from cellwright.kernel.local.channels import CHANNELS, Channels
+from cellwright.kernel.local.translate import events
+from cellwright.kernel.local.wire import Message, Signer
+from cellwright.outputs.events import StreamText
+from tests.unit.kernel.keeper.processes import eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+KEY = b"key"
+
+
+class Kernel:
+    """The other end of the sockets."""
+
+    def __init__(self, addresses: list[str]) -> None:
+        self.context = zmq.Context()
+        self.signer = Signer(KEY)
+        self.sockets: dict[str, zmq.Socket[bytes]] = {}
+        for name, address in zip(CHANNELS, addresses, strict=True):
+            kind = zmq.XPUB if name == "iopub" else zmq.ROUTER
+            self.sockets[name] = self.context.socket(kind)
+            self.sockets[name].bind(address)
+
+    def publish(self, kind: str, content: object, *, bad: bool = False) -> None:
+        signer = Signer(b"another") if bad else self.signer
+        _, frames = signer.pack(kind, content)  # type: ignore[arg-type]
+        self.sockets["iopub"].send_multipart([b"topic", *frames])
+
+    def is_subscribed(self) -> bool:
+        return bool(self.sockets["iopub"].poll(0))
+
+
+@pytest.fixture
+def addresses(places: Path) -> list[str]:
+    return [f"ipc://{places}/run/{name}" for name in CHANNELS]
+
+
+@pytest.fixture
+def other(addresses: list[str]) -> Iterator[Kernel]:
+    kernel = Kernel(addresses)
+    yield kernel
+    kernel.context.destroy(linger=0)
+
+
+async def test_bad_messages_are_logged_and_do_not_stop_the_good(
+    addresses: list[str], other: Kernel, caplog: pytest.LogCaptureFixture
+) -> None:
+    came: list[str] = []
+
+    def take(channel: str, message: Message) -> None:
+        came.append(f"{channel} {message.content['n']}")
+
+    channels = Channels(addresses, Signer(KEY), take, lambda: None, lambda: None)
+    try:
+        assert await eventually(other.is_subscribed)
+        with caplog.at_level(logging.WARNING, "cellwright.kernel"):
+            other.publish("x", {"n": 1}, bad=True)
+            other.sockets["iopub"].send_multipart([b"nonsense"])
+            other.publish("x", [1])  # signed, but not as the protocol has it
+            other.publish("x", {"n": 2})
+            assert await eventually(lambda: came)
+    finally:
+        channels.close()
+        channels.close()
+
+    assert came == ["iopub 2"]
+    assert len(caplog.records) == 3
+
+
+async def test_a_beat_is_answered(addresses: list[str], other: Kernel) -> None:
+    beats: list[int] = []
+    channels = Channels(
+        addresses, Signer(KEY), lambda *_: None, lambda: beats.append(1), lambda: None
+    )
+    try:
+        channels.beat()
+        heart = other.sockets["hb"]
+        assert await eventually(lambda: heart.poll(0))
+        heart.send_multipart(heart.recv_multipart())
+        assert await eventually(lambda: beats)
+    finally:
+        channels.close()
+
+
+async def test_a_disconnect_comes_after_all_that_has_arrived(
+    addresses: list[str], other: Kernel
+) -> None:
+    said: list[object] = []
+    channels = Channels(
+        addresses,
+        Signer(KEY),
+        lambda _, message: said.append(message.content["n"]),
+        lambda: None,
+        lambda: said.append("gone"),
+    )
+    try:
+        assert await eventually(other.is_subscribed)
+        # Both are there before the event loop has a turn.
+        other.publish("x", {"n": 1})
+        assert channels._sockets["iopub"].poll(5000)
+        other.sockets["iopub"].close(linger=0)
+        assert channels._sockets["monitor"].poll(5000)
+        channels._read_monitor()
+    finally:
+        channels.close()
+
+    assert said == [1, "gone"]
+
+
+async def test_what_is_sent_after_the_close_goes_nowhere(addresses: list[str]) -> None:
+    channels = Channels(addresses, Signer(KEY), lambda *_: None, lambda: None, lambda: None)
+    channels.close()
+
+    assert channels.send("shell", "x", {})
+    channels.beat()
+    channels.read_all()
+
+
+@pytest.mark.parametrize("content", [b"[]", b"{", b'{"data": 1, "transient": 5}'])
+def test_a_message_that_cannot_be_read_is_told_as_missed(content: bytes) -> None:
+    header = b'{"msg_id": "m", "msg_type": "display_data"}'
+    message = Message([zmq.Frame(part) for part in (header, b"{}", b"{}", content)])
+
+    [event] = events(message)
+
+    assert isinstance(event, Missed)
+
+
+def test_a_stream_without_a_name_is_stdout() -> None:
+    header = b'{"msg_id": "m", "msg_type": "stream"}'
+    message = Message([zmq.Frame(part) for part in (header, b"{}", b"{}", b'{"text": "a"}')])
+
+    assert list(events(message)) == [StreamText("stdout", "a")]

@@ -1,0 +1,148 @@
+"""The wire format: signed both ways, and long texts in pieces that lose nothing."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import zmq
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cellwright.kernel.local import wire
+from cellwright.kernel.local.wire import BadMessage, Message, Signer, safe_cut
+
+KEY = b"key"
+
+
+def _frames(parts: list[bytes]) -> list[zmq.Frame]:
+    return [zmq.Frame(part) for part in parts]
+
+
+def _message(content: bytes, kind: str = "stream") -> Message:
+    header = json.dumps({"msg_id": "m", "msg_type": kind}).encode()
+    return Message(_frames([header, b"{}", b"{}", content]))
+
+
+def test_what_is_packed_is_unpacked() -> None:
+    signer = Signer(KEY)
+
+    identity, frames = signer.pack(
+        "comm_msg", {"data": 1}, parent={"msg_id": "p"}, metadata={"a": 2}, buffers=[b"raw"]
+    )
+    message = signer.unpack(_frames([b"topic", *frames]))
+
+    assert message.header["msg_id"] == identity
+    assert (message.type, message.parent_id) == ("comm_msg", "p")
+    assert (message.content, message.metadata) == ({"data": 1}, {"a": 2})
+    assert [frame.bytes for frame in message.buffers] == [b"raw"]
+
+
+def test_jupyter_itself_reads_what_we_pack_and_we_what_it_packs() -> None:
+    from jupyter_client.session import Session
+
+    ours, theirs = Signer(KEY), Session(key=KEY)
+
+    _, frames = ours.pack("execute_request", {"code": "é\ud800"}, metadata={"cellId": "c"})
+    _, parts = theirs.feed_identities(frames)
+    read = theirs.deserialize(parts)
+    packed = theirs.serialize(theirs.msg("stream", {"name": "stdout", "text": "é\n"}))
+    message = ours.unpack(_frames(packed))
+
+    assert read["content"] == {"code": "é\ud800"}
+    assert read["header"]["version"] == wire.PROTOCOL
+    assert list(message.stream_pieces()) == [("stdout", "é\n")]
+
+
+@pytest.mark.parametrize("index", [1, 2, 3, 4, 5])
+def test_a_message_that_was_tampered_with_is_refused(index: int) -> None:
+    signer = Signer(KEY)
+    _, frames = signer.pack("status", {"execution_state": "idle"})
+    frames[index] = frames[index][:-1] + b"!"
+
+    with pytest.raises(BadMessage):
+        signer.unpack(_frames(frames))
+
+
+@pytest.mark.parametrize(
+    "frames", [[], [b"x"], [wire.DELIMITER], [wire.DELIMITER, b"", b"{}", b"{}", b"{}"]]
+)
+def test_frames_that_are_no_message_are_refused(frames: list[bytes]) -> None:
+    with pytest.raises(BadMessage):
+        Signer(KEY).unpack(_frames(frames))
+
+
+@pytest.mark.parametrize("content", [b"[]", b"{", b"1"])
+def test_a_signed_message_whose_parts_are_no_objects_is_refused(content: bytes) -> None:
+    signer = Signer(KEY)
+    parts = [content, b"{}", b"{}", b"{}"]
+
+    with pytest.raises(BadMessage):
+        signer.unpack(_frames([wire.DELIMITER, signer._sign(parts), *parts]))
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        (b'{"a": NaN}', float("nan")),
+        (b'{"a": "\\ud800"}', "\ud800"),
+        (b'{"a": "\xff"}', "\ufffd"),
+        (b'{"a": 123456789012345678901234567890}', 123456789012345678901234567890),
+    ],
+)
+def test_json_that_strict_readers_refuse_is_read(raw: bytes, expected: Any) -> None:
+    assert repr(_message(raw).content["a"]) == repr(expected)
+
+
+TEXTS = st.text(st.sampled_from('ab\\"\n\x00\x1b é€😀\ud83d\udc4d/u0123'), max_size=60)
+
+
+@given(TEXTS, st.booleans(), st.integers(13, 30))
+def test_a_text_in_pieces_is_the_text(text: str, is_ascii: bool, size: int) -> None:
+    if not is_ascii and not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text):
+        is_ascii = True  # it has no UTF-8
+    raw = json.dumps({"name": "stdout", "text": text}, ensure_ascii=is_ascii).encode()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(wire, "PIECE", size)
+        pieces = list(_message(raw).stream_pieces())
+
+    assert {name for name, _ in pieces} <= {"stdout"}
+    joined = "".join(piece for _, piece in pieces)
+    assert joined == json.loads(raw)["text"]
+
+
+def test_a_long_text_comes_in_pieces_of_bounded_size() -> None:
+    raw = json.dumps({"name": "stderr", "text": "x" * 5 * wire.PIECE}).encode()
+
+    pieces = list(_message(raw).stream_pieces())
+
+    assert {name for name, _ in pieces} == {"stderr"}
+    assert max(len(text) for _, text in pieces) <= wire.PIECE
+    assert sum(len(text) for _, text in pieces) == 5 * wire.PIECE
+
+
+def test_a_long_text_in_another_order_of_keys_is_read_whole() -> None:
+    raw = json.dumps({"text": "x" * 3 * wire.PIECE, "name": "stdout"}).encode()
+
+    assert list(_message(raw).stream_pieces()) == [("stdout", "x" * 3 * wire.PIECE)]
+
+
+@pytest.mark.parametrize(
+    ("piece", "cut", "expected"),
+    [
+        (rb"abcdef", 3, 3),
+        (rb"ab\ncd", 3, 2),
+        (rb"ab\\cd", 3, 2),
+        (rb"ab\\cd", 4, 4),
+        (rb"a\u00e9bc", 4, 1),
+        (rb"a\u00e9bc", 7, 7),
+        (rb"ab\\u00e9", 6, 6),
+        ("aé".encode(), 2, 1),
+        (rb"abcdefgh\ud83d\ude00", 14, 8),
+        (rb"abcdefgh\ud83d\ude00x", 17, 8),
+        (rb"abcdefgh\\ud83dxyz", 15, 15),
+    ],
+)
+def test_a_cut_is_never_inside_a_character(piece: bytes, cut: int, expected: int) -> None:
+    assert safe_cut(piece, cut) == expected
