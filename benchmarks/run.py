@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks import cold_start, replace_cell
+from benchmarks import cold_start, kernels, replace_cell
 
-BENCHES = {"replace": replace_cell.run, "cold": cold_start.run}
+BENCHES = {"replace": replace_cell.run, "cold": cold_start.run, "kernels": kernels.run}
 
 
 def main() -> int:

@@ -96,6 +96,18 @@ def play(stage: Stage) -> None:
     stage.quiet("cellwright edit rain.ipynb insert '# The end' --type markdown")
     stage.run(f"cellwright write rain.ipynb --base {read['revision']}", stdin=text)
 
+    say("Code runs in sessions; what fails, or takes too long, is said as it is")
+    stage.run("""cellwright eval 'rain = [2495, 16, 1054]' 'sum(rain) / len(rain)'""")
+    stage.run(
+        """cellwright eval --kernel python3 'import time; time.sleep(60)' --timeout 1""", expect=124
+    )
+    answer = json.loads(stage.quiet("cellwright eval --json 'for day in range(9999): print(day)'"))[
+        "data"
+    ]["cells"][0]
+    shown = len(answer["text"].splitlines())
+    print(f"Of {answer['total_lines']:,} lines {shown:,} are shown; all are kept:")
+    stage.run(f"cellwright artifact {answer['artifact']} --limit 12")
+
     say("Everything is on record, and can be taken back")
     stage.run("cellwright log rain.ipynb")
     stage.run("cellwright backup rain.ipynb --restore first")

@@ -31,4 +31,4 @@ def list_artifacts(store: ArtifactStore) -> list[dict[str, Any]]:
     """All artifacts, the newest first."""
     from dataclasses import asdict
 
-    return [asdict(artifact) for artifact in reversed(store.list())]
+    return [asdict(artifact) for artifact in store.list()]

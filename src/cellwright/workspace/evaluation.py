@@ -104,6 +104,7 @@ class EvalCall:
     runner: bool = False
     server: str | None = None
     server_token: str | None = None
+    kernel_id: str | None = None
     per_call: bool = False
     timeout: float | None = None
     answers: Sequence[str] = ()
@@ -209,6 +210,7 @@ class Evaluator:
             runner=runner,
             server=call.server,
             server_token=call.server_token,
+            kernel_id=call.kernel_id,
         )
         return order, withheld
 

@@ -169,6 +169,7 @@ class Workspace:
         runner: bool = False,
         server: str | None = None,
         server_token: str | None = None,
+        kernel_id: str | None = None,
         per_call: bool = False,
         timeout: float | None = None,
         answers: Sequence[str] = (),
@@ -186,6 +187,7 @@ class Workspace:
             runner: the runner, in the interpreter that `kernel` names.
             server: the address of a Jupyter server whose kernel runs the cells.
             server_token: its token, if the address does not hold it.
+            kernel_id: a kernel of the server to attach to; it is left running.
             per_call: use a kernel of its own, which ends with this call.
             timeout: seconds for each cell that has none of its own; 0 is no limit.
             answers: lines for `input()`, in order.
@@ -202,6 +204,7 @@ class Workspace:
             runner=runner,
             server=server,
             server_token=server_token,
+            kernel_id=kernel_id,
             per_call=per_call,
             timeout=timeout,
             answers=answers,

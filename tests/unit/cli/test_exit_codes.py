@@ -26,6 +26,7 @@ CLASSES: list[type[CellwrightError]] = [
 
 # All of them, so that a new class has to be given its place here.
 TABLE = {
+    1: {"CELL_FAILED"},
     2: {"CONFIG_ERROR", "UNKNOWN_SETTING", "INVALID_SETTING", "BAD_CONFIG_FILE"}
     | {"UNSAFE_DIRECTORY"},
     3: {"DOCUMENT_ERROR", "NOTEBOOK_NOT_FOUND", "UNREADABLE_FILE", "NOTEBOOK_TOO_LARGE"}
@@ -35,11 +36,15 @@ TABLE = {
     | {"INVALID_SELECTOR", "SAVE_ERROR", "NOT_SAVED", "READ_ONLY", "HARD_LINKED"}
     | {"OWNER_WOULD_CHANGE", "DURABILITY_UNCONFIRMED", "HISTORY_ERROR", "JOURNAL_UNAVAILABLE"}
     | {"CHANGE_NOT_FOUND", "NOTHING_TO_UNDO", "WORKSPACE_ERROR", "OUTSIDE_ROOT"}
-    | {"ALREADY_EXISTS"},
+    | {"ALREADY_EXISTS", "OUTPUT_ERROR", "ARTIFACT_NOT_FOUND", "ARTIFACTS_UNAVAILABLE"},
+    4: {"KERNEL_ERROR", "KERNEL_MISSING", "KERNEL_START_FAILED", "KERNEL_UNREACHABLE"}
+    | {"KERNEL_CANNOT", "KERNEL_DIED", "RESTART_LIMIT", "SESSION_NOT_FOUND", "SESSIONS_BUSY"}
+    | {"RESET_IN_PROGRESS"},
     5: {"MODE_FORBIDS"},
     6: {"CONFLICT", "UNKNOWN_REVISION"},
     70: {"INTERNAL_ERROR"},
-    124: {"LOCKED"},
+    124: {"LOCKED", "EXECUTION_TIMED_OUT"},
+    130: {"EXECUTION_CANCELLED"},
 }
 
 
@@ -71,7 +76,9 @@ CASES = [
     (3, "INVALID_JSON", ["read", "broken.ipynb"]),
     (3, "CELL_NOT_FOUND", ["edit", "nb.ipynb", "delete", "nothing"]),
     (3, "INVALID_TEXT", ["write", "nb.ipynb"]),
+    (4, "SESSION_NOT_FOUND", ["kernel", "status"]),
     (5, "MODE_FORBIDS", ["edit", "nb.ipynb", "delete", "sum", "--mode", "ask"]),
+    (5, "MODE_FORBIDS", ["eval", "1", "--mode", "ask"]),
     (5, "MODE_FORBIDS", ["--mode", "ask", "edit", "nb.ipynb", "delete", "sum"]),
     (6, "CONFLICT", ["edit", "nb.ipynb", "delete", "sum", "--expect", "0123"]),
     (6, "UNKNOWN_REVISION", ["edit", "nb.ipynb", "delete", "sum", "--base", "0123"]),

@@ -76,6 +76,15 @@ STORIES: dict[str, list[Step]] = {
         "edit nb.ipynb apply edits.json",
         ("edit made.ipynb apply - --create", '{"op": "insert", "source": "x", "id": "only"}'),
     ],
+    "eval": [
+        "eval 'x = 1' 'x + 1' --title one",
+        "eval 'print(2)' 1/0 3",
+        "eval --per-call --timeout 0.5 'import time; time.sleep(60)'",
+        "eval 'import os; os._exit(3)'",
+        ("eval --cells -", '[{"code": "1", "language": "klingon"}]'),
+    ],
+    "outputs": ["outputs nb.ipynb", "outputs nb.ipynb plot --max-tokens 100", "outputs nb.ipynb zz"],
+    "sessions": ["sessions", "kernel status", "artifact", "artifact nothing"],
     "new": ["new made.ipynb", "new second.ipynb --kernel julia-1.11"],
     "log": [
         "edit nb.ipynb replace sum total+1 --label 'one more'",

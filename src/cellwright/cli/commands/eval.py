@@ -47,6 +47,7 @@ _ERRORS = {
 @click.option("--kernel", help="A kernelspec's name, or an interpreter's or environment's path.")
 @click.option("--runner", is_flag=True, help="The plain Python runner; the default.")
 @click.option("--server", metavar="URL", help="Run on a Jupyter server or gateway.")
+@click.option("--kernel-id", metavar="ID", help="A kernel of the server to attach to.")
 @click.option("--language", default="", help="A language that some kernel here speaks.")
 @click.option(
     "--title", "titles", multiple=True, help="A title for the next cell; may be repeated."
@@ -77,6 +78,7 @@ def command(call: Call, code: tuple[str, ...], **options: Any) -> int:
             runner=options["runner"],
             server=options["server"],
             server_token=os.environ.get("CELLWRIGHT_SERVER_TOKEN"),
+            kernel_id=options["kernel_id"],
             per_call=options["per_call"],
             timeout=options["timeout"],
             answers=options["answers"],

@@ -17,7 +17,11 @@ _session = click.argument("session", default="default")
 
 @click.group()
 def command() -> None:
-    """See which kernels there are, and look after the one of a session."""
+    """See which kernels there are, and look after the one of a session.
+
+    \b
+    cellwright kernel specs
+    """
 
 
 @command.command()
@@ -50,7 +54,11 @@ def _act(call: Call, action: str, session: str) -> dict[str, Any]:
 @_session
 @common
 def status(call: Call, session: str) -> None:
-    """Tell what a session's kernel is doing."""
+    """Tell what a session's kernel is doing.
+
+    \b
+    cellwright kernel status mine
+    """
     found = _act(call, "status", session)
     call.output.data(found, row(found), styled=True)
 
@@ -59,7 +67,11 @@ def status(call: Call, session: str) -> None:
 @_session
 @common
 def interrupt(call: Call, session: str) -> None:
-    """Stop the cell that runs."""
+    """Stop the cell that runs.
+
+    \b
+    cellwright kernel interrupt mine
+    """
     found = _act(call, "interrupt", session)
     call.output.data(found, "Interrupted\n" if found["interrupted"] else "Nothing was running\n")
 
@@ -68,7 +80,11 @@ def interrupt(call: Call, session: str) -> None:
 @_session
 @common
 def restart(call: Call, session: str) -> None:
-    """Start the kernel anew; what it had defined is lost."""
+    """Start the kernel anew; what it had defined is lost.
+
+    \b
+    cellwright kernel restart mine
+    """
     call.output.data(_act(call, "restart", session), "Restarted; all variables are gone\n")
 
 
@@ -76,7 +92,11 @@ def restart(call: Call, session: str) -> None:
 @_session
 @common
 def variables(call: Call, session: str) -> None:
-    """List what a Python session has defined."""
+    """List what a Python session has defined.
+
+    \b
+    cellwright kernel variables mine
+    """
     found = _act(call, "variables", session)
     call.output.data(found, map(_variable, found["variables"]), styled=True)
 
@@ -91,5 +111,9 @@ def _variable(variable: dict[str, Any]) -> str:
 @_session
 @common
 def shutdown(call: Call, session: str) -> None:
-    """End a session's kernel and everything it started."""
+    """End a session's kernel and everything it started.
+
+    \b
+    cellwright kernel shutdown mine
+    """
     call.output.data(_act(call, "shutdown", session), "Ended\n")

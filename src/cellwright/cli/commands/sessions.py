@@ -18,6 +18,9 @@ def command(call: Call) -> None:
     """List the sessions that run, with their kernels.
 
     Without an engine, sessions live as long as the process that uses them.
+
+    \b
+    cellwright sessions
     """
     with call.workspace() as workspace:
         sessions = workspace.sessions()
