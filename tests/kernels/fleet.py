@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from cellwright.kernel.events import KernelEvent
     from cellwright.kernel.transport import Transport
+    from tests.unit.kernel.remote.servers import RealServer
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class Kind:
     dialect: Dialect
     only_all: bool = False
     python: str | None = None
+    is_remote: bool = False  # then nobody knows how it ended, only that it did
 
     def __str__(self) -> str:
         return self.name
@@ -55,6 +57,17 @@ def _local(launch: Launch) -> Transport:
     return LocalKernel(launch)
 
 
+server: list[RealServer] = []
+"""The Jupyter server of this test, if it has one."""
+
+
+def _remote(launch: Launch) -> Transport:
+    from cellwright.kernel.remote import RemoteKernel, RemoteServer
+
+    there = RemoteServer(server[-1].url, server[-1].token)
+    return RemoteKernel(there, cwd=launch.cwd, env=launch.env)
+
+
 def _environment(name: str) -> str:
     return str(ROOT / ".dev" / name / "bin" / "python")
 
@@ -63,6 +76,7 @@ KINDS = (
     Kind("memory", _memory, SCRIPT),
     Kind("runner", _runner, PYTHON, python=str(ROOT / ".venv/bin/python")),
     Kind("ipykernel 7", _local, PYTHON, python=str(ROOT / ".venv/bin/python")),
+    Kind("jupyter server", _remote, PYTHON, is_remote=True),
     Kind("ipykernel 6.29", _local, PYTHON, only_all=True, python=_environment("ipykernel6")),
     Kind("xeus-python", _local, PYTHON, only_all=True, python=_environment("kernels")),
 )
