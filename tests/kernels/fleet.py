@@ -33,6 +33,11 @@ class Kind:
     dialect: Dialect
     only_all: bool = False
     python: str | None = None
+    obeys: bool = True  # whether it can be interrupted at all
+    segv: tuple[int | None, int | None] = (None, 11)
+    lines: int = (
+        20_000  # that it can be trusted to deliver; beyond, some kernels drop what they say
+    )
     is_remote: bool = False  # then nobody knows how it ended, only that it did
 
     def __str__(self) -> str:
@@ -78,7 +83,17 @@ KINDS = (
     Kind("ipykernel 7", _local, PYTHON, python=str(ROOT / ".venv/bin/python")),
     Kind("jupyter server", _remote, PYTHON, is_remote=True),
     Kind("ipykernel 6.29", _local, PYTHON, only_all=True, python=_environment("ipykernel6")),
-    Kind("xeus-python", _local, PYTHON, only_all=True, python=_environment("kernels")),
+    # Neither a signal nor a message reaches its cells, and it catches its own SIGSEGV.
+    Kind(
+        "xeus-python",
+        _local,
+        PYTHON,
+        only_all=True,
+        python=_environment("kernels"),
+        obeys=False,
+        segv=(1, None),
+        lines=1_000,
+    ),
 )
 every_kind = pytest.mark.parametrize(
     "kind",

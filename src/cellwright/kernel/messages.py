@@ -5,6 +5,8 @@ A kernel or a server may send anything: what has the wrong shape becomes empty, 
 
 from __future__ import annotations
 
+import re
+
 from cellwright.kernel.events import CommMessage, Started
 from cellwright.outputs.events import Cleared, Raised, Shown, StreamText
 
@@ -20,6 +22,10 @@ _COMM_KINDS: dict[str, Literal["open", "msg", "close"]] = {
     "comm_msg": "msg",
     "comm_close": "close",
 }
+
+
+# Some kernels of Python name the class of an exception as Python prints it.
+_class = re.compile(r"^<class '(?:\w+\.)*(\w+)'>$")
 
 
 def event(
@@ -49,7 +55,7 @@ def raised(content: Mapping[str, Any]) -> Raised:
     traceback = content.get("traceback")
     lines = traceback if isinstance(traceback, list | tuple) else ()
     return Raised(
-        ename=_text(content.get("ename")),
+        ename=_class.sub(r"\1", _text(content.get("ename"))),
         evalue=_text(content.get("evalue")),
         traceback=tuple(_text(line) for line in lines),
     )

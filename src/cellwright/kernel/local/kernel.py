@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 
 from cellwright.errors import CellwrightError, KernelCannot, KernelStartFailed
+from cellwright.kernel import messages
 from cellwright.kernel.aside import AsideQueue
 from cellwright.kernel.events import Finished, Missed, Started
 from cellwright.kernel.local import translate
@@ -168,7 +169,7 @@ class LocalKernel:
             run = await conversation.run_silently(_request(change, silent=True))
             if run.reply is None or run.reply.get("status") != "ok":
                 if run.reply is not None:
-                    yield translate.raised(run.reply)
+                    yield messages.raised(run.reply)
                 yield run.finished(connection.exit, is_python=True)
                 return
             self._surroundings.remember(code)
@@ -185,7 +186,7 @@ class LocalKernel:
             while (message := await conversation.next(run)) is not None:
                 for event in translate.events(message):
                     yield event
-            for page in translate.pages(run.reply or {}):
+            for page in messages.pages(run.reply or {}):
                 yield page
             if run.has_missed_idle:
                 yield Missed("the kernel's word that the cell is done, and maybe output before it")
@@ -213,7 +214,7 @@ class LocalKernel:
     async def send_comm(self, message: CommMessage) -> None:
         """Send a message on a comm to the kernel."""
         if self._conversation is not None:
-            kind, content = translate.comm_content(message)
+            kind, content = messages.comm_content(message)
             self._conversation.send(
                 "shell", kind, content, metadata=message.metadata, buffers=message.buffers
             )

@@ -1,23 +1,21 @@
-"""Jupyter messages to events: what each kind says of a cell."""
+"""Messages of a local kernel to events: long texts in pieces, the rest as any wire's."""
 
 from __future__ import annotations
 
-from cellwright.kernel.events import CommMessage, InputRequested, Missed, Started
-from cellwright.outputs.events import Cleared, Raised, Shown, StreamText
+from cellwright.kernel import messages
+from cellwright.kernel.events import InputRequested, Missed
+from cellwright.outputs.events import StreamText
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from typing import Any, Literal
+    from typing import Any
 
     from cellwright.kernel.events import KernelEvent
     from cellwright.kernel.local.wire import Message
 
-_COMM_KINDS: dict[str, Literal["open", "msg", "close"]] = {
-    "comm_open": "open",
-    "comm_msg": "msg",
-    "comm_close": "close",
-}
+
+_DISPLAYS = frozenset({"display_data", "execute_result", "update_display_data"})
 
 
 def events(message: Message) -> Iterator[KernelEvent]:
@@ -30,39 +28,19 @@ def events(message: Message) -> Iterator[KernelEvent]:
 
 
 def _events(message: Message) -> Iterator[KernelEvent]:
-    kind = message.type
-    if kind == "stream":
+    if message.type == "stream":
         for name, text in message.stream_pieces():
             yield StreamText(name, text)
-    elif kind in {"display_data", "execute_result", "update_display_data"}:
-        yield _shown(kind, message.content)
-    elif kind == "error":
-        yield raised(message.content)
-    elif kind == "execute_input":
-        yield Started(message.content.get("execution_count"))
-    elif kind == "clear_output":
-        yield Cleared(wait=bool(message.content.get("wait")))
-    elif kind == "input_request":
+    elif message.type == "input_request":
         content = message.content
         yield InputRequested(str(content.get("prompt", "")), bool(content.get("password")))
-    elif kind in _COMM_KINDS:
-        yield _comm(kind, message)
-
-
-def raised(content: Mapping[str, Any]) -> Raised:
-    """The exception that an `error` message, or a reply with that status, tells of."""
-    return Raised(
-        ename=str(content.get("ename", "")),
-        evalue=str(content.get("evalue", "")),
-        traceback=tuple(str(line) for line in content.get("traceback") or ()),
-    )
-
-
-def pages(reply: Mapping[str, Any]) -> Iterator[Shown]:
-    """The help text that a reply carries, as for `len?`: notebooks show it below the cell."""
-    for payload in reply.get("payload") or ():
-        if payload.get("source") == "page" and payload.get("data"):
-            yield Shown(data=payload["data"])
+    else:
+        if message.type in _DISPLAYS and not isinstance(message.content.get("data"), dict):
+            raise TypeError("its data is no object")
+        buffers = tuple(frame.bytes for frame in message.buffers)
+        found = messages.event(message.type, message.content, message.metadata, buffers)
+        if found is not None:
+            yield found
 
 
 def is_farewell(reply: Mapping[str, Any]) -> bool:
@@ -70,36 +48,4 @@ def is_farewell(reply: Mapping[str, Any]) -> bool:
     return any(
         payload.get("source") == "ask_exit" and not payload.get("keepkernel")
         for payload in reply.get("payload") or ()
-    )
-
-
-def comm_content(message: CommMessage) -> tuple[str, dict[str, Any]]:
-    """The kind and body of the Jupyter message for one of ours."""
-    content: dict[str, Any] = {"comm_id": message.comm_id, "data": dict(message.data)}
-    if message.kind == "open":
-        content["target_name"] = message.target
-    return f"comm_{message.kind}", content
-
-
-def _shown(kind: str, content: Mapping[str, Any]) -> Shown:
-    is_result = kind == "execute_result"
-    return Shown(
-        data=content.get("data") or {},
-        metadata=content.get("metadata") or {},
-        display_id=(content.get("transient") or {}).get("display_id"),
-        is_update=kind == "update_display_data",
-        is_result=is_result,
-        execution_count=content.get("execution_count") if is_result else None,
-    )
-
-
-def _comm(kind: str, message: Message) -> CommMessage:
-    content = message.content
-    return CommMessage(
-        kind=_COMM_KINDS[kind],
-        comm_id=str(content.get("comm_id", "")),
-        target=str(content.get("target_name", "")),
-        data=content.get("data") or {},
-        metadata=message.metadata,
-        buffers=tuple(frame.bytes for frame in message.buffers),
     )
