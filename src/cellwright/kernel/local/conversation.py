@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cellwright.kernel.local.starting import Place
     from cellwright.kernel.local.wire import Message
 
-BACKLOG_HIGH = 4 * 2**20
+BACKLOG_HIGH = 3 * 2**20
 """Bytes that a slow reader may leave untaken before the kernel is stopped, as by a full pipe."""
 BACKLOG_LOW = 2**20
 """Bytes at which it goes on."""

@@ -3,16 +3,15 @@
 It drops output when 1,000 messages wait for a reader that has no turn, as on a busy machine: it
 is told not to, since a backlog of ours stops it soon enough. And it gathers all that a cell
 prints in a fifth of a second, however much that is, into one message, which has to be held whole
-at both ends: it is made to send what has gathered whenever that is long.
+at our end: it is made to send that in pieces, of which only a few wait here.
 """
 
 from __future__ import annotations
 
-LONGEST_TEXT = 1 << 18
-"""Characters that a kernel may gather before it sends them."""
+LONGEST_TEXT = 1 << 17
+"""Characters that a kernel may send in one message of printed text."""
 
-# IPython gives the streams another `write` for the length of every cell, so that only what lies
-# below it can be changed. Each step stands alone: a version that has no such part goes without.
+# A version that has no such part goes without what it would have been for.
 PREPARATION = f"""
 def prepare(longest):
     from IPython import get_ipython
@@ -20,14 +19,7 @@ def prepare(longest):
     thread.schedule(lambda: thread.socket.set_hwm(0))
 
     from ipykernel.iostream import OutStream
-    schedule, take = OutStream._schedule_flush, OutStream._flush_buffers
-
-    def schedule_or_flush(self):
-        schedule(self)
-        with self._buffer_lock:
-            gathered = sum(buffer.tell() for buffer in self._buffers.values())
-        if gathered >= longest:
-            self.flush()
+    take = OutStream._flush_buffers
 
     def take_in_pieces(self):
         for parent, text in take(self):
@@ -35,7 +27,6 @@ def prepare(longest):
                 yield parent, text[start : start + longest]
 
     OutStream._flush_buffers = take_in_pieces
-    OutStream._schedule_flush = schedule_or_flush
 
 try:
     prepare({LONGEST_TEXT})
