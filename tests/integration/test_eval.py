@@ -207,3 +207,13 @@ def test_outputs_of_a_notebook_are_described_within_a_budget(folder: Path) -> No
     assert row["left_out"]
     assert "cell 0 aa [3]" in call("outputs", "nb.ipynb", "aa").text
     assert call("outputs", "nb.ipynb", "zz").code == 3
+
+
+def test_a_cut_output_is_said_on_stderr_with_where_all_of_it_is() -> None:
+    answer = process("eval", "for i in range(9000): print(i)")
+    assert answer.code == 0
+    assert answer.text.splitlines() == [str(number) for number in range(9000)]  # it streams
+    assert "9,000 lines of output; all of it is kept as artifact://" in answer.err
+    cell = call("eval", "--json", "for i in range(9000): print(i)").data["cells"][0]
+    assert (cell["truncated"], cell["total_lines"]) == (True, 9000)
+    assert cell["artifact"]

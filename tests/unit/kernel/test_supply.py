@@ -113,10 +113,12 @@ async def test_the_second_kernel_is_the_spare_of_the_first(tmp_path: Path) -> No
     folder.mkdir()
     order = Order(cwd=str(tmp_path), env=dict(os.environ), kernel=sys.executable)
     first = await supply.start(order)
+    assert supply._spare._starting is not None
+    spare = (await asyncio.shield(supply._spare._starting)).info.pid
     second = await supply.start(replace(order, cwd=str(folder)))
     try:
         pids = [await value(kernel, "__import__('os').getpid()") for kernel in (first, second)]
-        assert len(set(pids)) == 2
+        assert pids[1] == str(spare) != pids[0]
         assert await value(second, "__import__('os').getcwd()") == str(folder)
     finally:
         for kernel in (first, second):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 import threading
 import time
 from pathlib import Path
@@ -302,3 +303,23 @@ def test_nothing_is_left_when_the_workspace_closes(folder: Path, places: Path) -
         assert list(places.rglob("session-*.json"))
     assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]
     assert not list(places.rglob("session-*.json"))
+
+
+def test_each_cell_names_its_language(
+    workspace: Workspace, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = folder / "jupyter" / "kernels" / "tongue"
+    place.mkdir(parents=True)
+    command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    spec = {"argv": command, "display_name": "Tongue", "language": "tongue"}
+    (place / "kernel.json").write_text(json.dumps(spec))
+    monkeypatch.setenv("JUPYTER_PATH", str(folder / "jupyter"))
+    cells = [
+        {"code": "x = 'of the runner'", "language": "py"},
+        {"code": "x = 'of the kernel'", "language": "tongue"},
+        {"code": "x", "language": "py"},
+        {"code": "x", "language": "Tongue"},
+    ]
+    answer = workspace.eval(cells)
+    assert texts(answer) == ["", "", "'of the runner'\n", "'of the kernel'\n"]
+    assert {row["session"] for row in workspace.sessions()} == {"default", "default:tongue"}
