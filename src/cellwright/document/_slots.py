@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import overload
 
+from cellwright.document._json.index import BOM
 from cellwright.document._json.scan import (
     OPEN_ARRAY,
     OPEN_OBJECT,
@@ -177,7 +178,7 @@ class FileSlots(Sequence[Slot]):
 
     def survey(self) -> Survey:
         """What names all cells and what they say, as fast as it can be had."""
-        known = self._cache.survey(self)
+        known = self._cache.survey(self.buffer)
         if known is None:
             return Survey.of(slot.row for slot in self)
         if not self._replaced:
@@ -220,14 +221,14 @@ class _Cache:
         self._strict = strict
         self._survey: Survey | None = None
 
-    def survey(self, slots: FileSlots) -> Survey | None:
+    def survey(self, buffer: bytes) -> Survey | None:
         """All cells of the file in one go; None if they have to be looked at one by one."""
         if self._survey is None and self._strict:
             self._strict = False
             from cellwright.document._json.fast import cell_facts
 
             try:
-                facts = cell_facts(slots.buffer, slots.starts, slots.ends)
+                facts = cell_facts(memoryview(buffer)[len(BOM) * buffer.startswith(BOM) :])
             except (ValueError, RecursionError):
                 return None  # some cell is not a valid one
             types = [fact.cell_type for fact in facts]

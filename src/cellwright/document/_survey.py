@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from hashlib import blake2b
+from typing import cast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,11 +64,15 @@ class Survey:
 
 def _digest(ids: list[str | None], types: list[str], sources: list[str]) -> bytes:
     # The lengths say where one text ends and the next begins, and -1 that there is no id.
-    lengths = array("q", [-1 if id_ is None else len(id_) for id_ in ids])
+    if None in ids:
+        lengths = array("q", [-1 if id_ is None else len(id_) for id_ in ids])
+        names = [id_ for id_ in ids if id_ is not None]
+    else:
+        names = cast("list[str]", ids)
+        lengths = array("q", map(len, names))
     lengths.extend(map(len, sources))
-    names = "".join(["" if id_ is None else id_ for id_ in ids])
     state = blake2b(lengths, digest_size=16)
-    for text in ("\0".join(types), names, "".join(sources)):
+    for text in ("\0".join(types), "".join(names), "".join(sources)):
         state.update(text.encode("utf-8", "surrogatepass"))
     return state.digest()
 

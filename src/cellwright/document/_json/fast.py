@@ -19,10 +19,12 @@ class _Spans(msgspec.Struct):
     cells: list[msgspec.Raw]
 
 
+class _Facts(msgspec.Struct):
+    cells: list[FastFacts]
+
+
 _spans = msgspec.json.Decoder(_Spans).decode
-_facts = msgspec.json.Decoder(list[FastFacts]).decode
-# So many cells are decoded before others, such as the thread that saves, have their turn.
-_TURN = 2500
+_facts = msgspec.json.Decoder(_Facts).decode
 
 
 def cell_lengths(data: memoryview) -> list[int]:
@@ -30,18 +32,15 @@ def cell_lengths(data: memoryview) -> list[int]:
     return list(map(len, _spans(data).cells))
 
 
-def cell_facts(data: bytes, starts: list[int], ends: list[int]) -> list[FastFacts]:
+def cell_facts(data: memoryview) -> list[FastFacts]:
     """The facts of every cell; raises if one lacks them."""
-    facts: list[FastFacts] = []
     # Thousands of lists come to stay: looking again and again for garbage among them is in vain.
     collects = gc.isenabled()
     gc.disable()
     try:
-        for first in range(0, len(starts), _TURN):
-            last = min(first + _TURN, len(starts)) - 1
-            facts += _facts(b"[%b]" % data[starts[first] : ends[last]])
-            time.sleep(0)
+        return _facts(data).cells
     finally:
         if collects:
             gc.enable()
-    return facts
+        # Nobody else has had a turn all the while, such as the thread that saves the file.
+        time.sleep(0)
