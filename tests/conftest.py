@@ -27,6 +27,8 @@ def pytest_configure(config: pytest.Config) -> None:
     # A shell starts what runs in the background deaf to Ctrl-C, and all its children with it.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    # What a machine for builds sets for itself; users' streams have buffers.
+    os.environ.pop("PYTHONUNBUFFERED", None)
     config.pluginmanager.register(Recorder(), "cellwright-report")
 
 

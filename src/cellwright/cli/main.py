@@ -10,6 +10,7 @@ from cellwright.cli.options import common_options_last
 from cellwright.cli.output import (
     USAGE,
     Output,
+    ReaderGone,
     Unexpected,
     exit_code,
     usage_failure,
@@ -29,6 +30,7 @@ COMMANDS = {
     "show": "Show a notebook with its outputs, for people",
     "edit": "Change cells: replace, insert, delete, move, or a list of edits",
     "new": "Make a notebook with no cells",
+    "run": "Run cells of a notebook, outputs into the file",
     "eval": "Run code in a session that keeps its state",
     "outputs": "Describe what cells printed, showed and raised",
     "log": "List the changes of a notebook",
@@ -91,6 +93,7 @@ def command() -> None:
     cellwright read analysis.ipynb            the cells as text
     cellwright edit analysis.ipynb replace 2 'x = 1'
     cellwright undo analysis.ipynb
+    cellwright run analysis.ipynb             outputs land in the file
     cellwright eval 'sum(range(10))'
     """
 
@@ -115,9 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     except click.ClickException as error:
         return usage_failure(error, as_json="--json" in words)
-    except BrokenPipeError:
-        # Whoever read our output has had enough. Python would complain again at exit.
-        sys.stdout = None
+    except ReaderGone:
         return 0
     except CellwrightError as error:
         return fail(words, error)
@@ -129,9 +130,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def fail(words: Sequence[str], error: CellwrightError) -> int:
     """Tell what went wrong; returns the exit code."""
     output = Output.of_words(words)
+    if sys.stdout is None:  # it failed, or there never was one; stderr may still be heard
+        output.as_json = False
     try:
         output.fail(error)
-    except OSError:  # stdout is full or gone; stderr may still be heard
+    except (OSError, ReaderGone):
         output.as_json = False
         output.fail(error)
     return exit_code(error)

@@ -159,12 +159,39 @@ def write(text: str) -> None:
     write_bytes(text.encode("utf-8", "surrogatepass"))
 
 
+class ReaderGone(Exception):
+    """Whoever read our output has had enough; not an OSError, which click has its own way with."""
+
+
 def write_bytes(data: bytes) -> None:
-    """Write bytes to stdout."""
-    if sys.stdout is not None:  # closed, as under a daemon: nobody listens
+    """Write bytes to stdout.
+
+    Raises:
+        ReaderGone: the other end of the pipe was closed.
+    """
+    if sys.stdout is None:  # closed, as under a daemon: nobody listens
+        return
+    try:
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        _let_go_of_stdout()
+        raise ReaderGone from None
+    except OSError:
+        _let_go_of_stdout()
+        raise
+
+
+def _let_go_of_stdout() -> None:
+    """Have no more of it: what waits in its buffer would fail again when Python ends."""
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+    except (OSError, ValueError):
+        pass  # it is no file of the system's
+    sys.stdout = None
 
 
 def read_input(name: str | None) -> str:

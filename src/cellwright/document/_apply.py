@@ -17,6 +17,7 @@ from cellwright.document.edits import (
     Replace,
     ReplaceText,
     SetMetadata,
+    SetOutputs,
     SetType,
     Splice,
     Split,
@@ -117,6 +118,8 @@ class Draft:
                     self._retype(i, edit.type)
             case SetMetadata():
                 self._set_metadata(edit)
+            case SetOutputs():
+                self._set_outputs(edit)
             case ClearOutputs():
                 self._clear_outputs(edit)
             case Splice():
@@ -361,6 +364,16 @@ class Draft:
             facts = self._slot(i).facts
             if facts.type == "code" and not facts.problem:
                 self._set(i, self.surgeon.clear_outputs(self._slot(i).raw, i))
+
+    def _set_outputs(self, edit: SetOutputs) -> None:
+        i = self._existing(edit.cell, touch=False)
+        if i is None:
+            return
+        facts = self._slot(i).facts
+        if facts.problem or facts.type != "code":
+            raise InvalidCell(i, facts.problem or "only code has outputs")
+        raw = self._slot(i).raw
+        self._set(i, self.surgeon.set_outputs(raw, edit.outputs, edit.execution_count, i))
 
     def _splice(self, edit: Splice) -> None:
         count = self.view.count

@@ -12,6 +12,7 @@ import os
 from cellwright.document._json.objects import change_members, is_object, merge_patch, read_members
 from cellwright.document._json.scan import OPEN_ARRAY, QUOTE, members
 from cellwright.document._json.style import ListShape, Style, encode_source
+from cellwright.document.outputs import in_file
 from cellwright.document.validity import cell_keys, cell_metadata_problem, is_valid_id
 from cellwright.errors import InvalidMetadata, TooDeep
 
@@ -75,6 +76,21 @@ class Surgeon:
         """Drop the outputs and the execution count of a code cell."""
         style, indent = self.style(raw)
         changes = {"outputs": b"[]", "execution_count": b"null"}
+        return change_members(raw, changes, style, indent, f"cell {index}")
+
+    def set_outputs(
+        self,
+        raw: bytes,
+        outputs: Sequence[Mapping[str, Any]],
+        count: int | None,
+        index: int,
+    ) -> bytes:
+        """Put other outputs and another execution count into a code cell."""
+        style, indent = self.style(raw)
+        changes = {
+            "outputs": style.encode([in_file(output) for output in outputs], indent),
+            "execution_count": style.encode(count),
+        }
         return change_members(raw, changes, style, indent, f"cell {index}")
 
     def set_metadata(

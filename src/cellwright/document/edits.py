@@ -167,6 +167,19 @@ class Splice(Edit):
         object.__setattr__(self, "cells", tuple(self.cells))
 
 
+@dataclass(frozen=True, slots=True)
+class SetOutputs(Edit):
+    """Give a code cell the outputs and the count of a run; no edit that anybody may send."""
+
+    op = "set_outputs"
+    cell: CellRef
+    outputs: Sequence[Mapping[str, Any]]
+    execution_count: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "outputs", tuple(self.outputs))
+
+
 EDITS: dict[str, type[Edit]] = {
     kind.op: kind
     for kind in (

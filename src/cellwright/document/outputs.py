@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 TYPE_CHECKING = False
@@ -89,4 +90,37 @@ def _joined_if_text(mime: str, value: Any) -> Any:
 def _joined(value: Any) -> Any:
     if isinstance(value, list) and all(isinstance(line, str) for line in value):
         return "".join(value)
+    return value
+
+
+def in_file(output: Mapping[str, Any]) -> dict[str, Any]:
+    """An output as files hold it: text in lines, pictures and JSON as they are."""
+    shape = dict(output)
+    if shape.get("output_type") == "stream":
+        shape["text"] = _in_lines(shape.get("text"))
+    elif isinstance(shape.get("data"), dict):
+        shape["data"] = {
+            mime: _in_lines(value)
+            if mime.startswith("text/") or mime in _IN_LINES
+            else _without_nan(value)
+            for mime, value in shape["data"].items()
+        }
+    return {key: shape[key] for key in sorted(shape)}
+
+
+_IN_LINES = ("application/javascript", "image/svg+xml")
+
+
+def _in_lines(value: Any) -> Any:
+    return value.splitlines(keepends=True) if isinstance(value, str) else value
+
+
+def _without_nan(value: Any) -> Any:
+    """The value with null where it holds what JSON has no word for."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: _without_nan(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_nan(item) for item in value]
     return value

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from cellwright.document.revision import Snapshot
     from cellwright.journal import Entry, Recording
     from cellwright.text.selection import Selection
-    from cellwright.workspace.workspace import Workspace
+    from cellwright.workspace.running import Execution
+    from cellwright.workspace.workspace import Effect, Workspace
 
 
 _ALL = 2**31
@@ -75,6 +76,32 @@ class Book:
         from cellwright.workspace.outputs import describe_outputs
 
         return {"path": self.name, **describe_outputs(self._read(), cells, max_tokens)}
+
+    def run(
+        self,
+        cells: Sequence[CellRef] | None = None,
+        *,
+        above: CellRef | None = None,
+        below: CellRef | None = None,
+        **options: Any,
+    ) -> list[Execution]:
+        """Run cells in the notebook's kernel; their outputs are then in the file.
+
+        All code cells unless `cells` names some; `above` means those before that cell, `below`
+        that cell and those after it. They run in the order of the notebook, and the first that
+        fails is the last unless `keep_going`. Other options: `kernel`, `timeout` (seconds for
+        each cell), `restart`, `answers` and `ask` for `input()`, `progress`.
+        """
+        from cellwright.workspace.running import choose_cells
+
+        self.workspace.require("run", "run cells")
+        notebook = self._read()
+        chosen = choose_cells(notebook, cells, above, below)
+        return self.workspace.kernels.run(self, notebook, chosen, **options)
+
+    def record_run(self, make: Callable[[Notebook], Change], *, label: str) -> None:
+        """Put the outputs of a run into the file; on record, but nothing that is undone."""
+        self._change(make, kind="run", label=label, effect="run")
 
     def raw(self) -> bytes:
         """The file as it is, be it a notebook or not."""
@@ -228,9 +255,10 @@ class Book:
         label: str = "",
         kind: str = "edit",
         concerns: Sequence[Entry] = (),
+        effect: Effect = "edit",
     ) -> dict[str, Any]:
         """Change the file under its lock, on record before it is saved."""
-        self.workspace.require("edit", "edit a notebook")
+        self.workspace.require(effect, f"{effect} a notebook")
         journal, actor = self.workspace.journal, self.workspace.actor
         from cellwright.journal.place import signature
 

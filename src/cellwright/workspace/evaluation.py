@@ -22,11 +22,13 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cellwright.config.settings import Settings
+    from cellwright.document.cells import Cell
     from cellwright.kernel.execution import Execution
     from cellwright.kernel.running import Ask
     from cellwright.kernel.session import Session
     from cellwright.kernel.transport import KernelInfo
     from cellwright.outputs.artifacts import ArtifactStore
+    from cellwright.outputs.collector import Collector
 
     Progress = Callable[[dict[str, Any]], object]
 
@@ -136,6 +138,11 @@ class Evaluator:
                 with contextlib.suppress(OSError):
                     os.unlink(path)  # noqa: PTH108
 
+    async def _start(self) -> None:
+        if not self._started:
+            self._started = True
+            await self.pool.__aenter__()
+
     async def eval(
         self,
         cells: Iterable[EvalCell],
@@ -149,9 +156,7 @@ class Evaluator:
         `progress` gets `{"cell", "status"}` when one begins (`running`) or ends, and
         `{"cell", "text"}` for every piece of its output.
         """
-        if not self._started:
-            self._started = True
-            await self.pool.__aenter__()
+        await self._start()
         wanted = list(cells)
         done: list[Execution | None] = []
         report = progress or _ignore
@@ -255,21 +260,67 @@ class Evaluator:
         yield session
 
     def _code(self, cell: EvalCell, session: Session, call: EvalCall, info: KernelInfo) -> Code:
-        variables: dict[str, str | None] = {}
-        # Another language has its own ways, and another machine other folders.
-        if info.language == "python" and info.transport != "remote":
-            path = os.path.join(self._folder, _file_name(session.key))  # noqa: PTH118
-            facts = {
-                "session": session.key.session,
-                "notebook": None,
-                "root": call.root,
-                "mode": call.mode,
-            }
-            write_session_file(path, facts)
-            self._session_files.add(path)
-            artifacts = None if self._store is None else str(self._store.directory)
-            variables = for_session(session_file=path, artifacts_dir=artifacts)
+        variables = self._variables(session, info, root=call.root, mode=call.mode)
         return Code(cell.code, allow_stdin=True, env=variables)
+
+    def _variables(
+        self,
+        session: Session,
+        info: KernelInfo,
+        *,
+        notebook: str | None = None,
+        root: str | None = None,
+        mode: str = "agent",
+    ) -> dict[str, str | None]:
+        """What tells code where it is."""
+        # Another language has its own ways, and another machine other folders.
+        if info.language != "python" or info.transport == "remote":
+            return {}
+        path = os.path.join(self._folder, _file_name(session.key))  # noqa: PTH118
+        facts = {"session": session.key.session, "notebook": notebook, "root": root, "mode": mode}
+        write_session_file(path, facts)
+        self._session_files.add(path)
+        artifacts = None if self._store is None else str(self._store.directory)
+        return for_session(session_file=path, artifacts_dir=artifacts)
+
+    async def notebook_session(
+        self,
+        path: str,
+        *,
+        kernel: str | None,
+        notebook_kernel: str | None,
+        owner: str | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> tuple[Session, tuple[str, ...]]:
+        """The one session of a notebook, in its folder, and the variables withheld from it."""
+        await self._start()
+        env, withheld = for_kernel(environ or os.environ, self._settings.pass_variables)
+        folder = os.path.dirname(path)  # noqa: PTH120
+        order = Order(cwd=folder, env=env, kernel=kernel, notebook_kernel=notebook_kernel)
+        start = self._supply.starter(order)
+        key = Key(path, folder)
+        return await self.pool.get(key, start, kind="notebook", owner=owner), withheld
+
+    def notebook_code(
+        self, session: Session, path: str, cell: Cell
+    ) -> Callable[[KernelInfo], Code]:
+        """A cell of a notebook, as its kernel gets it."""
+
+        def code(info: KernelInfo) -> Code:
+            variables = self._variables(session, info, notebook=path)
+            return Code(cell.source, allow_stdin=True, env=variables, cell_id=cell.id)
+
+        return code
+
+    def collector(self) -> Collector:
+        """What takes the outputs of one cell of a notebook."""
+        from cellwright.outputs.collector import Collector
+
+        store = self._store
+        return Collector(
+            limit_bytes=self._settings.notebook_output_bytes,
+            spill=None if store is None else lambda: store.create(name="outputs"),
+        )
 
     async def variables(self, session: Session) -> list[dict[str, Any]]:
         """What a Python session has defined: name, type, size and the beginning of its repr."""

@@ -10,14 +10,18 @@ from cellwright.workspace.portal import Portal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-    from cellwright.kernel.execution import Execution
+    from cellwright.document.cells import Cell
+    from cellwright.document.notebook import Notebook
+    from cellwright.kernel.execution import Execution as Evaluated
     from cellwright.kernel.running import Ask
     from cellwright.kernel.session import Session
     from cellwright.outputs.artifacts import ArtifactStore
+    from cellwright.workspace.book import Book
     from cellwright.workspace.evaluation import Progress
+    from cellwright.workspace.running import Execution
     from cellwright.workspace.workspace import Workspace
 
 ACTIONS = ("status", "interrupt", "restart", "variables", "shutdown")
@@ -48,7 +52,7 @@ class Kernels:
         ask: Ask | None = None,
         environ: Mapping[str, str] | None = None,
         **options: Any,
-    ) -> list[tuple[EvalCell, Execution | None]]:
+    ) -> list[tuple[EvalCell, Evaluated | None]]:
         """Run cells in a session; see `Workspace.eval`."""
         parsed = [EvalCell.parse(cell, position) for position, cell in enumerate(cells)]
         call = EvalCall(
@@ -61,6 +65,14 @@ class Kernels:
         )
         done = self._portal.call(self._evaluator.eval(parsed, call, progress=progress, ask=ask))
         return list(zip(parsed, done, strict=True))
+
+    def run(
+        self, book: Book, notebook: Notebook, cells: Sequence[Cell], **options: Any
+    ) -> list[Execution]:
+        """Run cells of a notebook; see `Book.run`."""
+        from cellwright.workspace.running import NotebookRun
+
+        return self._portal.call(NotebookRun(book, self._evaluator, **options).run(notebook, cells))
 
     def sessions(self) -> list[dict[str, Any]]:
         """All sessions there are."""

@@ -83,6 +83,7 @@ STORIES: dict[str, list[Step]] = {
         "eval 'import os; os._exit(3)'",
         ("eval --cells -", '[{"code": "1", "language": "klingon"}]'),
     ],
+    "run": ["run small.ipynb", "run small.ipynb good --above next", "run small.ipynb good"],
     "outputs": ["outputs nb.ipynb", "outputs nb.ipynb plot --max-tokens 100", "outputs nb.ipynb zz"],
     "sessions": ["sessions", "kernel status", "artifact", "artifact nothing"],
     "new": ["new made.ipynb", "new second.ipynb --kernel julia-1.11"],
@@ -237,6 +238,8 @@ def files(folder: Path) -> Path:
         ],
     }
     (folder / "oldest.ipynb").write_text(json.dumps(oldest, indent=1), encoding="utf-8")
+    small = samples.write(samples.code("good", "print(1)\n2"), samples.code("next", "3"))
+    (folder / "small.ipynb").write_bytes(small)
     (folder / "broken.ipynb").write_text('{\n "cells": [\n', encoding="utf-8")
     (folder / "list.ipynb").write_text('{"metadata": {}, "nbformat": 4}', encoding="utf-8")
     (folder / "latin.ipynb").write_bytes(b'{"cells": [], "metadata": {"name": "caf\xe9"}}')

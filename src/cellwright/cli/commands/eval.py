@@ -25,7 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_CODES = {
+CODES = {
     "ok": OK,
     "error": FAILED,
     "timed_out": TIMEOUT,
@@ -33,7 +33,7 @@ _CODES = {
     "died": KERNEL,
     "pending": FAILED,
 }
-_ERRORS = {
+ERRORS = {
     "error": "CELL_FAILED",
     "timed_out": "EXECUTION_TIMED_OUT",
     "cancelled": "EXECUTION_CANCELLED",
@@ -83,7 +83,7 @@ def command(call: Call, code: tuple[str, ...], **options: Any) -> int:
             timeout=options["timeout"],
             answers=options["answers"],
             keep_going=options["keep_going"],
-            ask=printer.ask if printer.can_ask else None,
+            ask=ask_at_terminal if printer.can_ask else None,
             progress=printer.take,
         )
     rows = answer["cells"]
@@ -95,7 +95,7 @@ def command(call: Call, code: tuple[str, ...], **options: Any) -> int:
         for row in rows:
             notes = [*row.get("notes", ()), *_left_out(row)]
             call.output.warn(notes)
-    return _CODES[failed[0]["status"]] if failed else OK
+    return CODES[failed[0]["status"]] if failed else OK
 
 
 def _cells(code: tuple[str, ...], options: dict[str, Any]) -> list[dict[str, Any]]:
@@ -124,7 +124,7 @@ def _error(row: dict[str, Any]) -> dict[str, Any]:
     error = row["error"]
     message = f"{error['ename']}: {error['evalue']}" if error else " ".join(row["notes"])
     notes = " ".join(row["notes"]) or "Its traceback is in the text"
-    return {"code": _ERRORS[row["status"]], "message": message, "hint": notes, "retryable": False}
+    return {"code": ERRORS[row["status"]], "message": message, "hint": notes, "retryable": False}
 
 
 def _left_out(row: dict[str, Any]) -> list[str]:
@@ -171,28 +171,27 @@ class _Printer:
         text = f"[{cell + 1}/{len(self._titles)}]{title}: {word}"
         self._call.output.say(text, color=colors.get(word, "red"))
 
-    async def ask(self, request: Any) -> str | None:
-        """Ask the person at the terminal for a line."""
-        import asyncio
-        import getpass
-        import threading
 
-        loop = asyncio.get_running_loop()
-        answer: asyncio.Future[str | None] = loop.create_future()
+async def ask_at_terminal(request: Any) -> str | None:
+    """Ask the person at the terminal for a line."""
+    import asyncio
+    import getpass
+    import threading
 
-        def settle(text: str | None) -> None:
-            if not answer.done():
-                answer.set_result(text)
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[str | None] = loop.create_future()
 
-        def wait() -> None:
-            try:
-                text = (
-                    getpass.getpass(request.prompt) if request.password else input(request.prompt)
-                )
-            except (EOFError, OSError):
-                text = None
-            loop.call_soon_threadsafe(settle, text)
+    def settle(text: str | None) -> None:
+        if not answer.done():
+            answer.set_result(text)
 
-        # A thread that nobody waits for: the cell may end before the person answers.
-        threading.Thread(target=wait, daemon=True).start()
-        return await answer
+    def wait() -> None:
+        try:
+            text = getpass.getpass(request.prompt) if request.password else input(request.prompt)
+        except (EOFError, OSError):
+            text = None
+        loop.call_soon_threadsafe(settle, text)
+
+    # A thread that nobody waits for: the cell may end before the person answers.
+    threading.Thread(target=wait, daemon=True).start()
+    return await answer

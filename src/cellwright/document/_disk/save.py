@@ -74,6 +74,9 @@ def replace_file(
         nonlocal step
         step = "write"
         _write(descriptor, parts)
+        if old is not None:  # after the owner and the bytes, which both clear some bits
+            step = "keep mode and owner"
+            os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
         step = "fsync"
         os.fsync(descriptor)
 
@@ -218,7 +221,6 @@ def _keep_attributes(descriptor: int, path: str, old: os.stat_result) -> None:
             os.fchown(descriptor, old.st_uid, old.st_gid)
         except PermissionError:
             raise OwnerWouldChange(path, f"user {old.st_uid}, group {old.st_gid}") from None
-    os.fchmod(descriptor, stat.S_IMODE(old.st_mode))  # after the owner, which clears some bits
     if not hasattr(os, "listxattr"):  # macOS
         return
     try:

@@ -27,7 +27,8 @@ _token = re.compile(
     rb"[ \t\r\n]*+(?:"
     rb'("[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+")'
     # What Python's json reads is JSON here: a notebook with NaN must be readable.
-    rb"|(-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][-+]?[0-9]++)?+|true|false|null|NaN|-?Infinity)"
+    # Its optional parts are not possessive: before Python 3.11.5 those match half of themselves.
+    rb"|(-?(?:0|[1-9][0-9]*+)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|false|null|NaN|-?Infinity)"
     rb"|([{}\[\],:]))"
 ).match
 

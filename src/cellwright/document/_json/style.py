@@ -111,7 +111,7 @@ def escapes_unicode(data: bytes) -> bool:
 
 
 # An even number of backslashes before it means that the backslash is itself escaped.
-_escaped_character = re.compile(rb"(?<!\\)(?:\\\\)*+\\u(?!00[0-7])[0-9a-fA-F]{4}").search
+_escaped_character = re.compile(rb"(?<!\\)(?:\\\\)*\\u(?!00[0-7])[0-9a-fA-F]{4}").search
 
 
 def comma_beside(colon: bytes) -> bytes:

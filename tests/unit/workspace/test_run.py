@@ -1,0 +1,211 @@
+"""`Book.run`: cells run in the notebook's kernel, and their outputs are in the file."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import nbformat
+import pytest
+
+from cellwright import Workspace, read
+from cellwright.errors import InvalidCell, InvalidEdit, ModeForbids
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cellwright import Book
+
+pytestmark = pytest.mark.timeout(120)
+
+LEAVES_BYTES = '{"cell_type" :"raw","id": "odd",   "metadata":{"n":1e400},"source":"\\u00e9"}'
+
+
+def write(folder: Path, *sources: str, name: str = "run.ipynb", minor: int = 5) -> None:
+    cells: list[Any] = [
+        {
+            "cell_type": "code",
+            "execution_count": None,
+            "metadata": {},
+            "outputs": [],
+            "source": source,
+        }
+        for source in sources
+    ]
+    for number, cell in enumerate(cells):
+        if minor >= 5:
+            cell["id"] = f"c{number}"
+    text = json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": minor})
+    (folder / name).write_text(text.replace('"cells": [', f'"cells": [{LEAVES_BYTES}, ', 1))
+
+
+@pytest.fixture
+def book(workspace: Workspace, folder: Path) -> Book:
+    write(folder, "x = 20", "print('hello')\nx + 1", "1 / 0", "x = 'later'")
+    return workspace.open("run.ipynb")
+
+
+def on_disk(book: Book) -> list[dict[str, Any]]:
+    cells: list[dict[str, Any]] = json.loads(book.raw())["cells"]
+    return cells[1:]
+
+
+def test_outputs_and_counts_land_in_the_file_and_no_other_byte_changes(book: Book) -> None:
+    done = book.run(["c0", "c1"])
+    assert [(run.cell, run.index, run.status, run.count) for run in done] == [
+        ("c0", 1, "ok", 1),
+        ("c1", 2, "ok", 2),
+    ]
+    assert all(run.saved and run.seconds >= 0 for run in done)
+    cells = on_disk(book)
+    assert [cell["execution_count"] for cell in cells] == [1, 2, None, None]
+    assert cells[1]["outputs"] == [
+        {"name": "stdout", "output_type": "stream", "text": ["hello\n"]},
+        {
+            "data": {"text/plain": ["21"]},
+            "execution_count": 2,
+            "metadata": {},
+            "output_type": "execute_result",
+        },
+    ]
+    assert LEAVES_BYTES.encode() in book.raw()
+    assert [cell["outputs"] for cell in cells[2:]] == [[], []]
+
+
+def test_all_cells_run_in_order_and_stop_at_the_first_failure(book: Book) -> None:
+    done = book.run()
+    assert [run.status for run in done] == ["ok", "ok", "error", "pending"]
+    assert done[2].error == ("ZeroDivisionError", "division by zero")
+    assert on_disk(book)[2]["outputs"][0]["ename"] == "ZeroDivisionError"
+    assert [run.status for run in book.run(keep_going=True)] == ["ok", "ok", "error", "ok"]
+
+
+def test_the_kernel_stays_between_calls_until_a_restart(book: Book) -> None:
+    book.run(["c0"])
+    assert book.run(["c1"])[0].status == "ok"
+    done = book.run(["c1"], restart=True)
+    assert (done[0].status, done[0].error and done[0].error[0]) == ("error", "NameError")
+    assert done[0].count == 1
+
+
+def test_cells_before_and_from_one_on(book: Book) -> None:
+    assert [run.cell for run in book.run(above="c2")] == ["c0", "c1"]
+    assert [run.cell for run in book.run(below="c3")] == ["c3"]
+    with pytest.raises(InvalidEdit, match="only one of"):
+        book.run(["c0"], above="c2")
+    with pytest.raises(InvalidCell, match="only code runs"):
+        book.run(["odd"])
+
+
+def test_runs_are_on_record_and_are_not_what_undo_takes_back(book: Book) -> None:
+    book.edit([{"op": "replace", "cell": "c0", "source": "x = 30"}])
+    book.run(["c0", "c1"])
+    assert [entry["kind"] for entry in book.log()] == ["run", "run", "edit"]
+    book.undo()
+    assert read(book.path).cell("c0").source == "x = 20"
+    assert on_disk(book)[1]["outputs"]  # of a cell that the undo did not concern
+
+
+def test_a_cell_edited_while_it_runs_gets_its_outputs_marked_stale(
+    book: Book, workspace: Workspace
+) -> None:
+    slow = "import time, pathlib\npathlib.Path('go').touch()\ntime.sleep(1)\nprint('old')"
+    book.edit([{"op": "replace", "cell": "c0", "source": slow}])
+    done: list[Any] = []
+    thread = threading.Thread(target=lambda: done.extend(book.run(["c0"])))
+    thread.start()
+    place = workspace.cwd
+    while not __import__("os").path.exists(f"{place}/go"):
+        time.sleep(0.02)
+    edits = [
+        {"op": "replace", "cell": "c0", "source": "print('new')"},
+        {"op": "insert", "source": "# first", "at": 0, "type": "markdown"},
+    ]
+    with Workspace(place) as other:
+        other.open("run.ipynb").edit(edits)
+    thread.join()
+    assert (done[0].status, done[0].stale, done[0].saved) == ("ok", True, True)
+    cell = read(book.path).cell("c0")
+    assert (cell.index, cell.source) == (2, "print('new')")  # it moved, and kept its edit
+    assert json.loads(book.raw())["cells"][2]["outputs"][0]["text"] == ["old\n"]
+
+
+def test_a_cell_deleted_while_it_runs_keeps_its_outputs_in_the_answer(
+    book: Book, workspace: Workspace
+) -> None:
+    code = (
+        "import cellwright\n"
+        "cellwright.edit('run.ipynb', {'op': 'delete', 'cell': 'c0'})\nprint('gone')"
+    )
+    book.edit([{"op": "replace", "cell": "c0", "source": code}])
+    (run,) = book.run(["c0"])
+    assert (run.status, run.saved) == ("ok", False)
+    assert run.outputs[0]["text"] == "gone\n"
+    assert "deleted while it ran" in run.notes[0]
+    assert workspace.open("run.ipynb").raw().count(b'"c0"') == 0
+
+
+def test_a_dead_kernel_is_told_and_nothing_is_run_twice(book: Book, folder: Path) -> None:
+    code = "open('ledger', 'a').write('x')\nprint('before', flush=True)\nimport os, time; time.sleep(0.5); os.kill(os.getpid(), 9)"
+    book.edit([{"op": "replace", "cell": "c0", "source": code}])
+    (run,) = book.run(["c0"])
+    assert (run.status, run.state_kept) == ("died", False)
+    assert "signal 9" in run.notes[0]
+    assert (folder / "ledger").read_text() == "x"
+    assert on_disk(book)[0]["outputs"][0]["text"] == ["before\n"]
+    (run,) = book.run(["c3"])
+    assert run.status == "ok"
+    assert "had died" in run.notes[0]
+
+
+def test_a_display_renewed_by_a_later_cell_is_renewed_in_the_file(
+    workspace: Workspace, folder: Path
+) -> None:
+    write(
+        folder,
+        "from IPython.display import display\nh = display('old', display_id='d')",
+        "h.update('new')",
+    )
+    book = workspace.open("run.ipynb")
+    book.run()
+    assert on_disk(book)[0]["outputs"][0]["data"]["text/plain"] == ["'new'"]
+    assert on_disk(book)[0]["execution_count"] == 1
+    assert on_disk(book)[1]["outputs"] == []
+
+
+def test_the_notebook_stays_valid_whatever_a_cell_shows(workspace: Workspace, folder: Path) -> None:
+    write(
+        folder,
+        "print('a\\x0cb\\u2028c\\r\\nd')\nimport sys; print('e', file=sys.stderr)",
+        "display({'application/json': {'n': 1}, 'text/html': '<b>\\n</b>'}, raw=True)",
+        "display({'image/png': 'aGk='}, raw=True)\n'last'",
+        name="valid.ipynb",
+    )
+    raw = (folder / "valid.ipynb").read_text().replace(f"{LEAVES_BYTES}, ", "")
+    (folder / "valid.ipynb").write_text(raw)
+    book = workspace.open("valid.ipynb")
+    assert [run.status for run in book.run()] == ["ok"] * 3
+    nbformat.validate(nbformat.read(book.path, as_version=4))
+    cells = json.loads(book.raw())["cells"]
+    assert "".join(cells[0]["outputs"][0]["text"]) == "a\x0cb\u2028c\r\nd\n"
+    assert cells[1]["outputs"][0]["data"] == {
+        "application/json": {"n": 1},
+        "text/html": ["<b>\n", "</b>"],
+    }
+    assert cells[2]["outputs"][0]["data"]["image/png"] == "aGk="
+
+
+def test_a_notebook_without_ids_runs_too(workspace: Workspace, folder: Path) -> None:
+    write(folder, "print(1)", "print(2)", minor=4)
+    book = workspace.open("run.ipynb")
+    assert [run.cell for run in book.run()] == ["cell-1", "cell-2"]
+    assert [cell["outputs"][0]["text"] for cell in on_disk(book)] == [["1\n"], ["2\n"]]
+    assert all("id" not in cell for cell in on_disk(book))
+
+
+def test_a_reader_may_not_run(folder: Path) -> None:
+    write(folder, "1")
+    with Workspace(folder, mode="edit") as reader, pytest.raises(ModeForbids):
+        reader.open("run.ipynb").run()
