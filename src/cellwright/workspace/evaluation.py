@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
 
@@ -18,7 +17,7 @@ from cellwright.kernel.transport import Code
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping
     from typing import Any
 
     from cellwright.config.settings import Settings
@@ -29,91 +28,11 @@ if TYPE_CHECKING:
     from cellwright.kernel.transport import KernelInfo
     from cellwright.outputs.artifacts import ArtifactStore
     from cellwright.outputs.collector import Collector
+    from cellwright.workspace.eval_call import EvalCall, EvalCell
 
     Progress = Callable[[dict[str, Any]], object]
 
 _PYTHON = ("", "py", "python", "python3")
-_VARIABLES = """
-def _cellwright_variables():
-    import json, types
-    hidden = {"In", "Out", "exit", "quit", "get_ipython", "open", "display"}
-    rows = []
-    for name, value in list(globals().items()):
-        if name.startswith("_") or name in hidden or isinstance(value, types.ModuleType):
-            continue
-        try:
-            text = repr(value)
-        except Exception as error:
-            text = "<repr failed: %s>" % type(error).__name__
-        size = getattr(value, "shape", None)
-        if size is None:
-            try:
-                size = len(value)
-            except Exception:
-                size = None
-        rows.append({"name": name, "type": type(value).__name__,
-                     "size": None if size is None else str(size), "value": text[:200]})
-    print(json.dumps(rows))
-_cellwright_variables()
-del _cellwright_variables
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class EvalCell:
-    """One cell of an `eval` call."""
-
-    code: str
-    title: str = ""
-    language: str = ""
-    reset: bool = False
-    timeout: float | None = None
-
-    @classmethod
-    def parse(cls, value: EvalCell | Mapping[str, Any] | str, position: int = 0) -> EvalCell:
-        """From its JSON shape, or from its code alone."""
-        if isinstance(value, EvalCell):
-            return value
-        if isinstance(value, str):
-            return cls(value)
-        kinds: dict[str, tuple[type, ...]] = {
-            "code": (str,),
-            "title": (str,),
-            "language": (str,),
-            "reset": (bool,),
-            "timeout": (int, float, type(None)),
-        }
-        for name, given in value.items():
-            if name not in kinds:
-                raise InvalidEdit(
-                    f"a cell has no `{name}`", position=position, hint=f"It has {', '.join(kinds)}"
-                )
-            if not isinstance(given, kinds[name]) or (name == "timeout" and given is True):
-                raise InvalidEdit(f"`{name}` is {given!r}", position=position)
-        if "code" not in value:
-            raise InvalidEdit("a cell needs `code`", position=position)
-        return cls(**value)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvalCall:
-    """Where and how cells are evaluated."""
-
-    session: str = "default"
-    cwd: str
-    environ: Mapping[str, str]
-    kernel: str | None = None
-    runner: bool = False
-    server: str | None = None
-    server_token: str | None = None
-    kernel_id: str | None = None
-    per_call: bool = False
-    timeout: float | None = None
-    answers: Sequence[str] = ()
-    root: str | None = None
-    mode: str = "agent"
-    owner: str | None = None
-    keep_going: bool = False
 
 
 class Evaluator:
@@ -321,20 +240,6 @@ class Evaluator:
             limit_bytes=self._settings.notebook_output_bytes,
             spill=None if store is None else lambda: store.create(name="outputs"),
         )
-
-    async def variables(self, session: Session) -> list[dict[str, Any]]:
-        """What a Python session has defined: name, type, size and the beginning of its repr."""
-        import json
-
-        texts: list[str] = []
-        code = Code(_VARIABLES, silent=True, store_history=False)
-        ran = await session.run(
-            code, timeout=30, on_event=lambda event: texts.append(getattr(event, "text", ""))
-        )
-        if ran.outcome.status != "ok":
-            raise KernelCannot(session.note or "kernel", "list its variables")
-        found: list[dict[str, Any]] = json.loads("".join(texts))
-        return found
 
 
 def _file_name(key: Key) -> str:

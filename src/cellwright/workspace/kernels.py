@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 
 from cellwright.errors import InvalidEdit
-from cellwright.workspace.evaluation import EvalCall, EvalCell, Evaluator
+from cellwright.workspace.eval_call import EvalCall, EvalCell
+from cellwright.workspace.evaluation import Evaluator
 from cellwright.workspace.portal import Portal
+from cellwright.workspace.variables import list_variables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,7 +99,7 @@ class Kernels:
         elif action == "restart":
             await session.restart()
         elif action == "variables":
-            more["variables"] = await self._evaluator.variables(session)
+            more["variables"] = await list_variables(session)
         elif action == "shutdown":
             await pool.end(session.key)
         return {**session.to_json(), **more}

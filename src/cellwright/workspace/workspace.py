@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from cellwright.journal import Journal
     from cellwright.kernel.running import Ask
     from cellwright.outputs.artifacts import ArtifactStore
-    from cellwright.workspace.evaluation import EvalCell, Progress
+    from cellwright.workspace.eval_call import EvalCell
+    from cellwright.workspace.evaluation import Progress
     from cellwright.workspace.kernels import Kernels
 
     Mode = Literal["ask", "edit", "agent"]
