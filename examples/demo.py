@@ -68,7 +68,7 @@ def main() -> None:
 
 
 def play(stage: Stage) -> None:
-    """Read, edit, write as text, conflict, undo; and not a byte lost."""
+    """Read, edit, write as text, conflict, run, undo; and not a byte lost."""
     notebook = stage.folder / "rain.ipynb"
     shutil.copyfile(SAMPLE, notebook)
     original = notebook.read_bytes()
@@ -95,6 +95,11 @@ def play(stage: Stage) -> None:
     text = read["text"].replace("## Plot", "## The plot")
     stage.quiet("cellwright edit rain.ipynb insert '# The end' --type markdown")
     stage.run(f"cellwright write rain.ipynb --base {read['revision']}", stdin=text)
+
+    say("The notebook's cells run in its own kernel, and their outputs land in the file")
+    stage.run("cellwright edit rain.ipynb replace total 'sum(rain.values())'")
+    stage.run("cellwright run rain.ipynb data total")
+    stage.run("cellwright show rain.ipynb --cells total --width 78 --no-pager")
 
     say("Code runs in sessions; what fails, or takes too long, is said as it is")
     stage.run("""cellwright eval 'rain = [2495, 16, 1054]' 'sum(rain) / len(rain)'""")

@@ -20,5 +20,5 @@ def test_the_demo_plays_to_its_end() -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith("The file is what it was before, to the byte.\n")
-    for command in ("show", "read", "edit", "write", "log", "backup"):
+    for command in ("show", "read", "edit", "write", "run", "eval", "artifact", "log", "backup"):
         assert f"$ cellwright {command} " in done.stdout
