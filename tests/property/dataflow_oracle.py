@@ -112,6 +112,19 @@ RICH = [
     "{x} = map({y}, list({z}))",
     "print(list(map({x}, list({y}))))",
     "{x} = lambda p: p.append({y})",
+    "{x}.q = lambda: {y}",
+    "{x} = {y}.q",
+    "print({x}.q())",
+    "class {x}: pass",
+    "{x} = {{'k': [{n}], 'w': lambda: {y}}}",
+    "{x} = {y}.setdefault('k', [])",
+    "{x}['k'] = {y}",
+    "print({x}['k'])",
+    "print({x}['w']())",
+    "print({x}[-1]())",
+    "{x} = {y}[-1]",
+    "{x} = [iter(list({y}))]",
+    "print(list({x}[0]))",
 ]
 
 PRELUDES = [

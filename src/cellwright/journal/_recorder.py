@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from cellwright.document.revision import Snapshot
     from cellwright.journal._changes import Facts, Row
     from cellwright.journal.entry import Entry
+    from cellwright.journal.executions import Executed
     from cellwright.journal.pruning import Limits
 
     Path = str | os.PathLike[str]
@@ -161,6 +162,17 @@ class Recorder:
 
         if self._attempt(look, write=False) is False:
             self._tidy(*(self._attempt(work) or (0, 0)))
+
+    def executed(self, path: Path, run: Executed) -> None:
+        """Write down that a cell was run."""
+        from cellwright.journal import executions
+
+        key = key_of(path)
+
+        def work(connection: sqlite3.Connection) -> None:
+            executions.add(connection, _ledger.find_or_add(connection, key).id, run)
+
+        self._attempt(work, otherwise="this run is not in the history")
 
     def _write(
         self, key: bytes, act: Callable[[Writer], Row | None], *, durable: bool = False

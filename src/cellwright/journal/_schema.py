@@ -79,7 +79,24 @@ _FIRST = (
         data BLOB NOT NULL)""",
 )
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST,)
+_SECOND = (
+    # `began` is in milliseconds since 1970; the order of runs is that of their ids.
+    """CREATE TABLE execution (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        notebook INTEGER NOT NULL,
+        cell TEXT NOT NULL,
+        cell_index INTEGER NOT NULL,
+        hash TEXT NOT NULL,
+        kernel TEXT NOT NULL,
+        status TEXT NOT NULL,
+        count INTEGER,
+        began INTEGER NOT NULL,
+        seconds REAL NOT NULL,
+        actor TEXT NOT NULL)""",
+    "CREATE INDEX execution_by_notebook ON execution (notebook, id)",
+)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _SECOND)
 """Statement by statement, from version N to version N + 1."""
 
 

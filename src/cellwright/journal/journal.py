@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cellwright.journal._ledger import Book
     from cellwright.journal._recorder import Path
     from cellwright.journal.entry import Backup, BlameRow, Entry
+    from cellwright.journal.executions import Executed
 
     Result = TypeVar("Result")
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 class Journal:
     """The history of all notebooks of a user, in one file that several processes may use.
 
-    What records (`begin`, `record`, `catch_up`, `remember`) never raises: an edit must not fail
+    What records (`begin`, `record`, `catch_up`, `remember`, `executed`) never raises: an edit must not fail
     because its history does. What went wrong is then in `warnings`, in words for the user, each
     once; whoever shows them clears the list. What has to answer raises `JournalUnavailable`.
 
@@ -118,6 +119,18 @@ class Journal:
     def remember(self, path: Path, snapshot: Snapshot) -> None:
         """Remember a revision that was given to somebody, so that it can be a base later."""
         self._recorder.remember(path, snapshot)
+
+    def executed(self, path: Path, run: Executed) -> None:
+        """Write down that a cell was run; never raises."""
+        self._recorder.executed(path, run)
+
+    def executions(self, path: Path) -> list[Executed]:
+        """All runs of a notebook's cells that are remembered, the oldest first."""
+        from cellwright.journal import executions
+
+        return self._answer(
+            path, lambda connection, book: executions.select(connection, book.id) if book else []
+        )
 
     def recall(self, path: Path, revision: str) -> Snapshot | None:
         """The snapshot that a revision of this notebook names; None if nobody remembers it."""

@@ -145,7 +145,8 @@ def _forget_notebook(connection: sqlite3.Connection, store: Store, in_use: int) 
     _snapshots.forget_oldest(connection, store, row[0], 0)
     for (state,) in connection.execute("SELECT id FROM state WHERE notebook = ?", row).fetchall():
         _states.delete(connection, store, state)
-    connection.execute("DELETE FROM change WHERE notebook = ?", row)
+    for table in ("change", "execution"):
+        connection.execute(f"DELETE FROM {table} WHERE notebook = ?", row)  # noqa: S608
     connection.execute("DELETE FROM notebook WHERE id = ?", row)
     return True
 

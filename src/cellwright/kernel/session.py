@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+import uuid
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -38,11 +39,13 @@ class Ran:
 
     `replaced` says that the session's kernel was found dead and another took its place before the
     cell; `retried` that it died under the cell, which was then run once more in a new one.
+    `kernel` names the one life of a kernel in which it ran.
     """
 
     outcome: Outcome
     replaced: bool = False
     retried: bool = False
+    kernel: str = ""
 
 
 class Session:
@@ -70,6 +73,7 @@ class Session:
         self.executions = 0
         self.waiting = 0
         self.transport: Transport | None = None
+        self.life = ""
         self.is_closed = False
         self._start = start
         self._settings = settings
@@ -143,7 +147,7 @@ class Session:
                     outcome = await self._once(code, {**options, "answers": answers})
                 if outcome.status in ("ok", "error"):
                     self._restarts = 0
-                return Ran(outcome, replaced=replaced, retried=retried)
+                return Ran(outcome, replaced=replaced, retried=retried, kernel=self.life)
         finally:
             if reset:
                 self._is_resetting = False
@@ -184,10 +188,14 @@ class Session:
         if self.transport is not None and self.transport.is_alive:
             return False
         if self.transport is None and self.executions == 0:
-            self.transport = await self._start()
+            await self._begin()
             return False
         await self._replace()
         return True
+
+    async def _begin(self) -> None:
+        self.transport = await self._start()
+        self.life = uuid.uuid4().hex[:12]
 
     async def _replace(self) -> None:
         # One that we ended ourselves, after a timeout, is no sign of anything wrong with it.
@@ -196,7 +204,7 @@ class Session:
         if self._restarts > self._settings.kernel_restarts_allowed:
             raise RestartLimit
         await self._end()
-        self.transport = await self._start()
+        await self._begin()
 
     async def _fresh(self) -> None:
         """Have a kernel that has not run anything; also the way out of the limit on restarts."""
@@ -204,7 +212,7 @@ class Session:
         if self.transport is not None and self.executions == 0 and self.transport.is_alive:
             return
         await self._end()
-        self.transport = await self._start()
+        await self._begin()
 
     async def restart(self) -> None:
         """Stop what runs, and start the kernel anew."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from cellwright.document.refs import CellRef
     from cellwright.document.revision import Snapshot
     from cellwright.journal import Entry, Recording
+    from cellwright.journal.executions import Executed
     from cellwright.text.selection import Selection
     from cellwright.workspace.running import Execution
     from cellwright.workspace.workspace import Effect, Workspace
@@ -102,6 +103,14 @@ class Book:
     def record_run(self, make: Callable[[Notebook], Change], *, label: str) -> None:
         """Put the outputs of a run into the file; on record, but nothing that is undone."""
         self._change(make, kind="run", label=label, effect="run")
+
+    def record_execution(self, run: Executed) -> None:
+        """Remember that a cell was run, by which kernel and with which source."""
+        self.workspace.journal.executed(self.real, run)
+
+    def executions(self) -> list[dict[str, Any]]:
+        """The runs of this notebook's cells that are remembered, the oldest first."""
+        return [run.to_json() for run in self.workspace.journal.executions(self.real)]
 
     def raw(self) -> bytes:
         """The file as it is, be it a notebook or not."""

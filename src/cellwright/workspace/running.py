@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import dataclass
 
 from cellwright.document.edits import SetOutputs
 from cellwright.errors import CellNotFound, InvalidCell, InvalidEdit
+from cellwright.journal.executions import Executed
 from cellwright.kernel.environment import about_withheld
 from cellwright.outputs.events import Cleared, Raised, Shown, StreamText
 
@@ -224,6 +226,19 @@ class NotebookRun:
             return notebook.apply(edits)
 
         self._book.record_run(make, label=f"run {going.cell.handle}")
+        self._book.record_execution(
+            Executed(
+                cell=going.cell.id or going.cell.handle,
+                index=going.cell.index,
+                hash=going.hash,
+                kernel=ran.kernel,
+                status=outcome.status,
+                count=count,
+                began=time.time() - outcome.seconds,
+                seconds=outcome.seconds,
+                actor=self._book.workspace.actor,
+            )
+        )
         notes = list(_notes(going, ran))
         if missing[0]:
             notes.append("The cell was deleted while it ran; its outputs are only in this answer")

@@ -209,3 +209,19 @@ def test_a_reader_may_not_run(folder: Path) -> None:
     write(folder, "1")
     with Workspace(folder, mode="edit") as reader, pytest.raises(ModeForbids):
         reader.open("run.ipynb").run()
+
+
+def test_every_run_is_remembered_with_its_source_and_the_life_of_its_kernel(book: Book) -> None:
+    book.run(["c0", "c1"])
+    book.edit([{"op": "replace", "cell": "c0", "source": "x = 5"}])
+    book.run(["c0"], restart=True)
+    with Workspace(book.workspace.cwd) as later:  # another process would see the same
+        runs = later.open("run.ipynb").executions()
+    assert [(run["cell"], run["status"], run["count"]) for run in runs] == [
+        ("c0", "ok", 1),
+        ("c1", "ok", 2),
+        ("c0", "ok", 1),
+    ]
+    assert runs[0]["kernel"] == runs[1]["kernel"] != runs[2]["kernel"]
+    assert runs[0]["hash"] != runs[2]["hash"] == read(book.path).cell("c0").hash
+    assert [run["order"] for run in runs] == sorted({run["order"] for run in runs})

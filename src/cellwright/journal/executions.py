@@ -1,0 +1,78 @@
+"""Which cell was run when, with which source, in which kernel, and how it ended."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sqlite3
+    from typing import Any
+
+_KEPT = 2000
+_COLUMNS = "cell, cell_index, hash, kernel, status, count, began, seconds, actor"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Executed:
+    """One run of one cell.
+
+    `cell` is its id, or its handle where it has none; `hash` is that of the source it ran.
+    `kernel` names one life of one kernel: what ran in another has lost its state. `order` counts
+    all runs of all notebooks, and is their order; `began` is what the clock said, in seconds.
+    """
+
+    cell: str
+    index: int
+    hash: str
+    kernel: str
+    status: str
+    count: int | None
+    began: float
+    seconds: float
+    actor: str
+    order: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """As data."""
+        return asdict(self)
+
+
+def add(connection: sqlite3.Connection, notebook: int, run: Executed) -> None:
+    """Write a run down; of a notebook only so many are kept."""
+    connection.execute(
+        f"INSERT INTO execution (notebook, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+        (
+            notebook,
+            *(run.cell, run.index, run.hash, run.kernel, run.status, run.count),
+            *(int(run.began * 1000), run.seconds, run.actor),
+        ),
+    )
+    connection.execute(
+        "DELETE FROM execution WHERE notebook = ?1 AND id <= (SELECT id FROM execution"
+        " WHERE notebook = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)",
+        (notebook, _KEPT),
+    )
+
+
+def select(connection: sqlite3.Connection, notebook: int) -> list[Executed]:
+    """All runs of a notebook that are remembered, the oldest first."""
+    rows = connection.execute(
+        f"SELECT {_COLUMNS}, id FROM execution WHERE notebook = ? ORDER BY id",  # noqa: S608
+        (notebook,),
+    )
+    return [
+        Executed(
+            cell=row[0],
+            index=row[1],
+            hash=row[2],
+            kernel=row[3],
+            status=row[4],
+            count=row[5],
+            began=row[6] / 1000,
+            seconds=row[7],
+            actor=row[8],
+            order=row[9],
+        )
+        for row in rows
+    ]
