@@ -12,7 +12,6 @@ import os
 from cellwright.document._json.objects import change_members, is_object, merge_patch, read_members
 from cellwright.document._json.scan import OPEN_ARRAY, QUOTE, members
 from cellwright.document._json.style import ListShape, Style, encode_source
-from cellwright.document.outputs import in_file
 from cellwright.document.validity import cell_keys, cell_metadata_problem, is_valid_id
 from cellwright.errors import InvalidMetadata, TooDeep
 
@@ -86,6 +85,8 @@ class Surgeon:
         index: int,
     ) -> bytes:
         """Put other outputs and another execution count into a code cell."""
+        from cellwright.document.outputs import in_file
+
         style, indent = self.style(raw)
         changes = {
             "outputs": style.encode([in_file(output) for output in outputs], indent),
