@@ -13,6 +13,7 @@ from cellwright.cli.output import (
     ReaderGone,
     Unexpected,
     exit_code,
+    let_go_of_stdout,
     usage_failure,
     write,
 )
@@ -119,6 +120,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         return usage_failure(error, as_json="--json" in words)
     except ReaderGone:
+        let_go_of_stdout()
         return 0
     except CellwrightError as error:
         return fail(words, error)

@@ -8,7 +8,7 @@ import os
 
 import click
 
-from cellwright.cli.output import Output
+from cellwright.cli.output import Output, ReaderGone
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,7 +66,10 @@ def common(function: Callable[..., Any]) -> Callable[..., Any]:
         **kwargs: Any,
     ) -> Any:
         output = Output(as_json=as_json, quiet=quiet, verbose=verbose)
-        return function(Call(output, root, mode), *args, **kwargs)
+        try:
+            return function(Call(output, root, mode), *args, **kwargs)
+        except BrokenPipeError:
+            raise ReaderGone from None  # before click makes an exit of it
 
     return wrapped
 

@@ -176,15 +176,17 @@ def write_bytes(data: bytes) -> None:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
     except BrokenPipeError:
-        _let_go_of_stdout()
+        let_go_of_stdout()
         raise ReaderGone from None
     except OSError:
-        _let_go_of_stdout()
+        let_go_of_stdout()
         raise
 
 
-def _let_go_of_stdout() -> None:
+def let_go_of_stdout() -> None:
     """Have no more of it: what waits in its buffer would fail again when Python ends."""
+    if sys.stdout is None:
+        return
     try:
         nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
         os.dup2(nowhere, sys.stdout.fileno())
