@@ -1,0 +1,154 @@
+"""What one cell does to names, as plain data.
+
+A `Root` is where an object may come from: `("df", False)` is the object that `df` names itself,
+`("df", True)` is that or anything that can be reached from it. Inside functions, `ARGUMENT` and
+`RECEIVER` stand for what a caller passes in. `("f()", True)` is what a call of `f`, or of a method
+of it, may give: all that `f` holds, but not the function, class or module `f` itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+Root: TypeAlias = tuple[str, bool]
+
+ARGUMENT = "<argument>"
+RECEIVER = "<self>"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call and the objects that it could change.
+
+    `callee` is the global name that it starts from, or empty; `path` the attributes after it, the
+    last one being the method. `effects` are those of functions among the arguments. `statement` says that nothing is done with the result, which is why
+    people call functions for their effects.
+    """
+
+    callee: str
+    path: tuple[str, ...] = ()
+    receiver: frozenset[Root] = frozenset()
+    arguments: frozenset[Root] = frozenset()
+    statement: bool = False
+    in_place: bool = False
+    effects: frozenset[Effects] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """What running a function does to global names, whenever it is called.
+
+    Of a class, it is what all methods do. `methods` are known by name, and those that change their
+    own object are `changing`. `returns` are global objects that a caller may get hold of. `restless` marks what changes by being looked at: generators, or
+    objects that count how often they are read.
+    """
+
+    reads: frozenset[str] = frozenset()
+    writes: frozenset[str] = frozenset()
+    changes: frozenset[Root] = frozenset()
+    calls: frozenset[Call] = frozenset()
+    opaque: frozenset[str] = frozenset()
+    restless: bool = False
+    returns: frozenset[Root] = frozenset()
+    methods: frozenset[str] = frozenset()
+    changing: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What the value of an expression may be (`same`) and what it may hold (`reach`)."""
+
+    same: frozenset[Root] = frozenset()
+    reach: frozenset[Root] = frozenset()
+    effects: frozenset[Effects] = frozenset()
+    restless: bool = False
+
+    def part(self) -> Value:
+        """Something taken out of it, such as an item, an attribute or a view."""
+        return Value(self.reach, self.reach, self.effects, self.restless)
+
+    @staticmethod
+    def either(values: Iterable[Value]) -> Value:
+        """One of them."""
+        return _join(list(values), keep_same=True)
+
+    @staticmethod
+    def holding(values: Iterable[Value]) -> Value:
+        """A new object that has them inside."""
+        return _join(list(values), keep_same=False)
+
+
+def _join(values: list[Value], *, keep_same: bool) -> Value:
+    if not values:
+        return NEW
+    if len(values) == 1 and keep_same:
+        return values[0]
+    none: frozenset[Root] = frozenset()
+    return Value(
+        none.union(*(value.same for value in values)) if keep_same else none,
+        none.union(*(value.reach for value in values)),
+        frozenset[Effects]().union(*(value.effects for value in values)),
+        any(value.restless for value in values),
+    )
+
+
+NEW = Value()
+
+
+def called(roots: Iterable[Root]) -> frozenset[Root]:
+    """What calling something of these may give."""
+    return frozenset(
+        (name if name in {ARGUMENT, RECEIVER} or name.endswith("()") else f"{name}()", True)
+        for name, _ in roots
+    )
+
+
+def base(name: str) -> str:
+    """The name itself of a root that stands for the result of a call."""
+    return name.removesuffix("()")
+
+
+@dataclass(frozen=True, slots=True)
+class Uses:
+    """What a cell does to the names of its notebook.
+
+    Attributes:
+        defines: Names that it binds; those in `perhaps` only under a condition.
+        uses: Names that it reads before it has surely bound them itself, without Python's own.
+        mutates: Names whose object it may change, as far as the cell alone can tell.
+        deletes: Names that it removes.
+        opaque: Why what it does to names cannot be told, such as `exec`; empty if it can.
+        stars: Modules that it imports all names of.
+        environment: It sets up something that is no name, such as the working directory.
+        syntax_error: Why it is no Python; it then may do anything to the names that it mentions.
+    """
+
+    defines: frozenset[str] = frozenset()
+    uses: frozenset[str] = frozenset()
+    mutates: frozenset[str] = frozenset()
+    deletes: frozenset[str] = frozenset()
+    opaque: tuple[str, ...] = ()
+    stars: tuple[str, ...] = ()
+    environment: bool = False
+    syntax_error: str | None = None
+    perhaps: frozenset[str] = frozenset()
+    builtins: frozenset[str] = frozenset()
+    # For the timeline. `builtins`: like `uses`, but Python's own names, which another cell may have
+    # given a new meaning. `loads`: every global name read, and when first. `bound`: when a name was
+    # surely bound. `stable`: names whose value depends on nothing but the text given; `early`: those
+    # of them that come before any statement that could fail; `code`: functions and classes.
+    loads: Mapping[str, int] = field(default_factory=dict, hash=False)
+    bound: Mapping[str, int] = field(default_factory=dict, hash=False)
+    values: Mapping[str, Value] = field(default_factory=dict, hash=False)
+    origins: Mapping[str, str] = field(default_factory=dict, hash=False)
+    stable: Mapping[str, str] = field(default_factory=dict, hash=False)
+    early: frozenset[str] = frozenset()
+    code: frozenset[str] = frozenset()
+    calls: frozenset[Call] = frozenset()
+    changes: frozenset[Root] = frozenset()
+    stores: frozenset[tuple[frozenset[Root], Value]] = frozenset()

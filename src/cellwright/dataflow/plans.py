@@ -1,0 +1,166 @@
+"""Which cells to run: to make all results stand, or to give one cell what it needs."""
+
+from __future__ import annotations
+
+from cellwright.dataflow._history import History
+from cellwright.dataflow.records import Run
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from cellwright.dataflow._history import Judged
+    from cellwright.dataflow._timeline import Binding
+    from cellwright.dataflow.records import Cell
+
+_TRIES = 30  # each adds at least one cell; beyond that, all of them is the honest answer
+
+
+def stale_closure(
+    cells: Sequence[Cell],
+    runs: Iterable[Run],
+    language: str = "python",
+    *,
+    kernel: str | None = None,
+    provided: Collection[str] = (),
+    never: bool = True,
+) -> list[Cell]:
+    """The cells to run, from top to bottom, so that no result is stale after that.
+
+    That takes the stale ones, those that never ran (unless `never` is false), those whose state
+    they need and that is not there any more, those that use what is made anew, and those that
+    give names back the meaning that they have at the end.
+    """
+    plan = _Plan(cells, runs, language, kernel, provided)
+    wanted = {
+        judged.cell.id
+        for judged in plan.judge(())
+        if not judged.is_intact and (never or judged.run or judged.last_elsewhere)
+    }
+    return plan.complete(wanted, downstream=True)
+
+
+def replay(
+    cells: Sequence[Cell],
+    runs: Iterable[Run],
+    target: str,
+    language: str = "python",
+    *,
+    kernel: str | None = None,
+    provided: Collection[str] = (),
+) -> list[Cell]:
+    """The cells to run first, from top to bottom, to give one cell what it needs.
+
+    With a `kernel` in which nothing has run yet, that is all that it needs; otherwise what is
+    there already is left out. The cell itself is not in the list. Cells that set up the kernel
+    itself (`%load_ext`, `%cd`, `%matplotlib`) count as needed by every cell below them.
+    """
+    plan = _Plan(cells, runs, language, kernel, provided)
+    setup = set()
+    for judged in plan.judge(()):
+        if judged.cell.id == target:
+            break
+        if judged.step.facts.environment and not judged.is_intact:
+            setup.add(judged.cell.id)
+    found = plan.complete({target, *setup}, downstream=False)
+    return [cell for cell in found if cell.id != target]
+
+
+class _Plan:
+    """Tries plans out on the timelines until one works."""
+
+    def __init__(
+        self,
+        cells: Sequence[Cell],
+        runs: Iterable[Run],
+        language: str,
+        kernel: str | None,
+        provided: Collection[str],
+    ) -> None:
+        self._cells = cells
+        self._runs = list(runs)
+        self._language = language
+        self._provided = provided
+        if kernel is None and self._runs:
+            kernel = max(self._runs, key=lambda run: run.order).kernel
+        self._kernel = kernel or ""
+        self._code = [cell for cell in cells if cell.type == "code" and cell.source.strip()]
+
+    def judge(self, plan: Collection[str]) -> list[Judged]:
+        """How the cells would stand if those of the plan ran now."""
+        return list(self._history(plan).judge())
+
+    def _history(self, plan: Collection[str]) -> History:
+        order = max((run.order for run in self._runs), default=0)
+        future = [
+            Run(cell.id, order + k, kernel=self._kernel, source=cell.source)
+            for k, cell in enumerate((c for c in self._code if c.id in plan), 1)
+        ]
+        return History(
+            self._cells, [*self._runs, *future], self._language, self._kernel, self._provided
+        )
+
+    def complete(self, wanted: set[str], *, downstream: bool) -> list[Cell]:
+        """Add cells until the plan gives what it is for, or nothing is left to add."""
+        code = {cell.id for cell in self._code}
+        before = self._history(())
+        judged = {each.cell.id: each for each in before.judge()}
+        intact = {cell for cell, each in judged.items() if each.is_intact}
+        right = _right_names(before)
+        plan = _with_needs(wanted & code, judged, before) & code
+        for _ in range(_TRIES):
+            history = self._history(plan)
+            judged = {each.cell.id: each for each in history.judge()}
+            more: set[str] = set()
+            for cell, each in judged.items():
+                if cell in plan and not each.is_intact:
+                    for name, (_was, would) in each.differing.items():
+                        more |= _makers(name, would, judged)
+                elif downstream and cell in intact and not each.is_intact:
+                    more.add(cell)
+            if downstream:  # what stood right before has to do so after
+                for name in right - _right_names(history):
+                    more |= _makers(name, history.ideal.get(name), judged)
+            more = (more & code) - plan
+            if not more:
+                break
+            plan |= _with_needs(more, judged, history) & code
+        else:
+            plan |= code if downstream else set()
+        return [cell for cell in self._code if cell.id in plan]
+
+
+def _with_needs(cells: set[str], judged: dict[str, Judged], history: History) -> set[str]:
+    """The cells, and those that make what they need and what is not there as it should be."""
+    found: set[str] = set()
+    waiting = list(cells)
+    while waiting:
+        cell = waiting.pop()
+        if cell in found or cell not in judged:
+            continue
+        found.add(cell)
+        for name, wanted in judged[cell].step.inputs.items():
+            now = history.now.get(name)
+            if wanted and not (now and now.version == wanted.version):
+                waiting += _makers(name, wanted, judged)
+    return found
+
+
+def _makers(name: str, binding: Binding | None, judged: dict[str, Judged]) -> set[str]:
+    """The cells that have to run to make a name what it should be, given what they need."""
+    found = set()
+    for mark in reversed(binding.marks if binding else ()):
+        found.add(mark.cell)
+        maker = judged.get(mark.cell)
+        if maker and name in maker.step.inputs:
+            break  # it needs the name itself, and so what came before
+    return found
+
+
+def _right_names(history: History) -> set[str]:
+    """Names that stand for what they would from top to bottom."""
+    return {
+        name
+        for name, binding in history.now.names.items()
+        if (would := history.ideal.get(name)) and would.version == binding.version
+    }

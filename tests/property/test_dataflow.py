@@ -1,0 +1,138 @@
+"""What is called fresh is what a new start would give: checked by running small notebooks for real."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cellwright.dataflow.analyse import analyse
+from cellwright.dataflow.plans import replay, stale_closure
+from cellwright.dataflow.records import Cell, Run
+from cellwright.dataflow.states import staleness
+from tests.conftest import RUN_ALL
+from tests.property.dataflow_oracle import PLAIN, RICH, Kernel, sources, stories
+
+if TYPE_CHECKING:
+    from cellwright.dataflow.records import CellState
+    from tests.property.dataflow_oracle import Story
+
+pytestmark = pytest.mark.timeout(600)  # thousands of small notebooks, on whatever machine
+enough = settings(max_examples=3000 if RUN_ALL else 300)
+fewer = settings(max_examples=1000 if RUN_ALL else 100)
+EVERYTHING = PLAIN + RICH
+FRAGMENTS = [
+    "x", "=", "(", ")", "[", "]", ":", "\n", "    ", "def f", "class A", "import", "from", "*", "%", "%%",
+    "%%time\n", "!", "?", "lambda", "exec", "'", '"""', "f'{", "}'", "@", "match", "case", "async ", "await ",
+    "del ", "global ", "if ", "else:", "try:", "except ", "with ", " as ", "for ", " in ", ":=", "\\", "\0", "\r",
+]  # fmt: skip
+code_like = st.lists(st.sampled_from(FRAGMENTS), max_size=30).map("".join)
+any_source = st.one_of(st.text(), code_like, sources(EVERYTHING))
+
+
+def check_fresh(story: Story) -> None:
+    """Nothing is called fresh that a run from top to bottom in a new kernel shows otherwise."""
+    scratch = story.from_scratch()
+    for state in staleness(story.cells, story.runs):
+        if state.state == "fresh":
+            assert story.seen[state.cell] == scratch[state.cell], state.cell
+        else:
+            assert state.reasons or state.state == "not_code"
+
+
+@enough
+@given(stories(PLAIN))
+def test_fresh_means_what_a_new_start_gives(story: Story) -> None:
+    check_fresh(story)
+
+
+@enough
+@given(stories(EVERYTHING))
+def test_fresh_means_what_a_new_start_gives_with_all_of_python(story: Story) -> None:
+    check_fresh(story)
+
+
+@fewer
+@given(stories(EVERYTHING))
+def test_running_what_is_stale_leaves_what_a_new_start_gives(story: Story) -> None:
+    scratch = story.from_scratch()
+    order = [cell.id for cell in story.cells]
+    plan = [cell.id for cell in stale_closure(story.cells, story.runs)]
+
+    for cell in plan:
+        story.do("run", order.index(cell), "")
+
+    assert plan == sorted(plan, key=order.index)
+    check_fresh(story)
+    states = staleness(story.cells, story.runs)
+    if all(seen.ended == "ok" for seen in scratch.values()) and not _tangled(story, states):
+        assert {state.state for state in states} == {"fresh"}, states
+
+
+def _tangled(story: Story, states: list[CellState]) -> bool:
+    """Whether something in its past cannot be undone without a new kernel."""
+    now = {cell.id: cell.source for cell in story.cells}
+    beware = {warning.kind for state in states for warning in state.warnings}
+    return bool(beware & {"defined_below", "undefined", "cannot_tell"}) or any(
+        run.status != "ok"
+        or now.get(run.cell) != run.source
+        or analyse(run.source or "").opaque
+        or analyse(run.source or "").stars
+        for run in story.runs
+    )
+
+
+@enough
+@given(st.lists(sources(EVERYTHING), min_size=1, max_size=6), st.data())
+def test_a_replay_gives_a_cell_what_it_needs(texts: list[str], data: st.DataObject) -> None:
+    cells = [Cell(f"c{k}", text) for k, text in enumerate(texts)]
+    kernel = Kernel()
+    scratch = [kernel.run(text) for text in texts]
+    target = data.draw(st.integers(0, len(cells) - 1))
+    if any(seen.ended != "ok" for seen in scratch[: target + 1]):
+        return  # there is nothing that would give it what it needs
+
+    before = replay(cells, [], f"c{target}", kernel="new")
+
+    again = Kernel()
+    for cell in before:
+        again.run(cell.source)
+    assert again.run(texts[target]) == scratch[target]
+
+
+@enough
+@given(any_source)
+def test_any_text_can_be_analysed(source: str) -> None:
+    found = analyse(source)
+
+    assert found.perhaps <= found.defines
+    assert not found.defines & found.deletes
+    assert found == analyse(source)
+
+
+@enough
+@given(st.lists(any_source, min_size=1, max_size=5), st.data())
+def test_any_notebook_can_be_judged(texts: list[str], data: st.DataObject) -> None:
+    cells = [Cell(f"c{k}", text) for k, text in enumerate(texts)]
+    ran = data.draw(st.lists(st.sampled_from(cells), max_size=8))
+    runs = [Run(cell.id, k, source=cell.source) for k, cell in enumerate(ran)]
+
+    states = staleness(cells, runs)
+
+    assert [state.cell for state in states] == [cell.id for cell in cells]
+    assert {state.cell for state in states if state.state == "never"} == {
+        cell.id for cell in cells
+    } - {run.cell for run in runs}
+
+
+@enough
+@given(st.lists(any_source, min_size=1, max_size=6))
+def test_a_run_from_top_to_bottom_leaves_everything_fresh(texts: list[str]) -> None:
+    cells = [Cell(f"c{k}", text) for k, text in enumerate(texts)]
+    runs = [Run(cell.id, k, source=cell.source) for k, cell in enumerate(cells)]
+
+    for state in staleness(cells, runs):
+        kinds = {reason.kind for reason in state.reasons}
+        assert kinds <= {"unknown_name", "history", "upstream_stale"}, state
