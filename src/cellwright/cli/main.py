@@ -32,6 +32,7 @@ COMMANDS = {
     "edit": "Change cells: replace, insert, delete, move, or a list of edits",
     "new": "Make a notebook with no cells",
     "run": "Run cells of a notebook, outputs into the file",
+    "stale": "Tell which results still stand, and why not",
     "eval": "Run code in a session that keeps its state",
     "outputs": "Describe what cells printed, showed and raised",
     "log": "List the changes of a notebook",

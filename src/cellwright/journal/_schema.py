@@ -87,6 +87,7 @@ _SECOND = (
         cell TEXT NOT NULL,
         cell_index INTEGER NOT NULL,
         hash TEXT NOT NULL,
+        source TEXT,
         kernel TEXT NOT NULL,
         status TEXT NOT NULL,
         count INTEGER,

@@ -10,14 +10,16 @@ if TYPE_CHECKING:
     from typing import Any
 
 _KEPT = 2000
-_COLUMNS = "cell, cell_index, hash, kernel, status, count, began, seconds, actor"
+_LONGEST_SOURCE = 100_000
+_COLUMNS = "cell, cell_index, hash, source, kernel, status, count, began, seconds, actor"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Executed:
     """One run of one cell.
 
-    `cell` is its id, or its handle where it has none; `hash` is that of the source it ran.
+    `cell` is its id, or its handle where it has none; `hash` is that of the `source` it ran,
+    which is not kept if it is very long.
     `kernel` names one life of one kernel: what ran in another has lost its state. `order` counts
     all runs of all notebooks, and is their order; `began` is what the clock said, in seconds.
     """
@@ -25,6 +27,7 @@ class Executed:
     cell: str
     index: int
     hash: str
+    source: str | None
     kernel: str
     status: str
     count: int | None
@@ -41,10 +44,10 @@ class Executed:
 def add(connection: sqlite3.Connection, notebook: int, run: Executed) -> None:
     """Write a run down; of a notebook only so many are kept."""
     connection.execute(
-        f"INSERT INTO execution (notebook, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+        f"INSERT INTO execution (notebook, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
         (
             notebook,
-            *(run.cell, run.index, run.hash, run.kernel, run.status, run.count),
+            *(run.cell, run.index, run.hash, _kept(run.source), run.kernel, run.status, run.count),
             *(int(run.began * 1000), run.seconds, run.actor),
         ),
     )
@@ -66,13 +69,21 @@ def select(connection: sqlite3.Connection, notebook: int) -> list[Executed]:
             cell=row[0],
             index=row[1],
             hash=row[2],
-            kernel=row[3],
-            status=row[4],
-            count=row[5],
-            began=row[6] / 1000,
-            seconds=row[7],
-            actor=row[8],
-            order=row[9],
+            source=row[3],
+            kernel=row[4],
+            status=row[5],
+            count=row[6],
+            began=row[7] / 1000,
+            seconds=row[8],
+            actor=row[9],
+            order=row[10],
         )
         for row in rows
     ]
+
+
+def _kept(source: str | None) -> str | None:
+    if source is None or len(source) > _LONGEST_SOURCE:
+        return None
+    # A lone surrogate has no place in a database of text.
+    return None if any("\ud800" <= sign <= "\udfff" for sign in source) else source

@@ -16,7 +16,7 @@ from cellwright.kernel.session import Key, Session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Iterator
     from types import TracebackType
     from typing import Any, Self
 
@@ -64,7 +64,7 @@ class SessionPool:
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._end(*self._sessions.values())
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Session]:
         return iter(list(self._sessions.values()))
 
     def __len__(self) -> int:

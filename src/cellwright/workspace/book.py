@@ -5,7 +5,13 @@ from __future__ import annotations
 import os
 
 from cellwright.document import files
-from cellwright.errors import AlreadyExists, CellwrightError, NotebookNotFound, UnknownRevision
+from cellwright.errors import (
+    AlreadyExists,
+    CellwrightError,
+    InvalidEdit,
+    NotebookNotFound,
+    UnknownRevision,
+)
 from cellwright.workspace.answers import describe_change, describe_notebook
 
 TYPE_CHECKING = False
@@ -84,12 +90,13 @@ class Book:
         *,
         above: CellRef | None = None,
         below: CellRef | None = None,
+        stale: bool = False,
         **options: Any,
     ) -> list[Execution]:
         """Run cells in the notebook's kernel; their outputs are then in the file.
 
         All code cells unless `cells` names some; `above` means those before that cell, `below`
-        that cell and those after it. They run in the order of the notebook, and the first that
+        that cell and those after it, `stale` those whose results do not stand. They run in the order of the notebook, and the first that
         fails is the last unless `keep_going`. Other options: `kernel`, `timeout` (seconds for
         each cell), `restart`, `answers` and `ask` for `input()`, `progress`.
         """
@@ -97,8 +104,27 @@ class Book:
 
         self.workspace.require("run", "run cells")
         notebook = self._read()
+        if stale:
+            from cellwright.workspace.staleness import stale_cells
+
+            if cells is not None:
+                raise InvalidEdit(
+                    "only one of cells and stale", hint="Name cells, or the stale ones"
+                )
+            kernel = self.workspace.kernels.life(self.real)
+            cells = stale_cells(notebook, self.workspace.journal.executions(self.real), kernel)
         chosen = choose_cells(notebook, cells, above, below)
         return self.workspace.kernels.run(self, notebook, chosen, **options)
+
+    def stale(self) -> dict[str, Any]:
+        """Which cells are fresh, stale or never run, and why, by their runs that are on record.
+
+        What was run by other programs is not on record; such cells count as never run.
+        """
+        from cellwright.workspace.staleness import describe_staleness
+
+        runs = self.workspace.journal.executions(self.real)
+        return {"path": self.name, "cells": describe_staleness(self._read(), runs)}
 
     def record_run(self, make: Callable[[Notebook], Change], *, label: str) -> None:
         """Put the outputs of a run into the file; on record, but nothing that is undone."""

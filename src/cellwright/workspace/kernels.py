@@ -76,6 +76,17 @@ class Kernels:
 
         return self._portal.call(NotebookRun(book, self._evaluator, **options).run(notebook, cells))
 
+    def life(self, path: str) -> str:
+        """The life of the kernel that a notebook has now; a new one, if it has none."""
+
+        async def found() -> str:
+            for session in self._evaluator.pool:
+                if session.key.session == path and session.state != "dead":
+                    return session.life
+            return "none yet"
+
+        return self._portal.call(found())
+
     def sessions(self) -> list[dict[str, Any]]:
         """All sessions there are."""
 

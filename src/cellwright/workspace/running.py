@@ -231,6 +231,7 @@ class NotebookRun:
                 cell=going.cell.id or going.cell.handle,
                 index=going.cell.index,
                 hash=going.hash,
+                source=going.cell.source,
                 kernel=ran.kernel,
                 status=outcome.status,
                 count=count,

@@ -84,6 +84,13 @@ STORIES: dict[str, list[Step]] = {
         ("eval --cells -", '[{"code": "1", "language": "klingon"}]'),
     ],
     "run": ["run small.ipynb", "run small.ipynb good --above next", "run small.ipynb good"],
+    "stale": [
+        "stale small.ipynb",
+        "run small.ipynb",
+        "stale small.ipynb",
+        "edit small.ipynb replace good 'y = 1'",
+        "stale small.ipynb",
+    ],
     "outputs": ["outputs nb.ipynb", "outputs nb.ipynb plot --max-tokens 100", "outputs nb.ipynb zz"],
     "sessions": ["sessions", "kernel status", "artifact", "artifact nothing"],
     "new": ["new made.ipynb", "new second.ipynb --kernel julia-1.11"],

@@ -225,3 +225,41 @@ def test_every_run_is_remembered_with_its_source_and_the_life_of_its_kernel(book
     assert runs[0]["kernel"] == runs[1]["kernel"] != runs[2]["kernel"]
     assert runs[0]["hash"] != runs[2]["hash"] == read(book.path).cell("c0").hash
     assert [run["order"] for run in runs] == sorted({run["order"] for run in runs})
+
+
+def states(book: Book) -> dict[str, str]:
+    return {cell["cell"]: cell["state"] for cell in book.stale()["cells"]}
+
+
+def test_what_is_stale_is_known_from_the_record_and_can_be_run(
+    workspace: Workspace, folder: Path
+) -> None:
+    write(folder, "x = 1", "y = x + 1", "z = 'apart'", "y * 10")
+    book = workspace.open("run.ipynb")
+    assert set(states(book).values()) == {"never"}
+    book.run()
+    assert set(states(book).values()) == {"fresh"}
+
+    book.edit([{"op": "replace", "cell": "c0", "source": "x = 5"}])
+    assert states(book) == {"c0": "stale", "c1": "stale", "c2": "fresh", "c3": "stale"}
+    why = {cell["cell"]: cell["stale_reason"] for cell in book.stale()["cells"]}
+    assert "edited" in why["c0"]
+    assert "x" in why["c1"]
+    assert why["c2"] is None
+
+    done = book.run(stale=True)
+    assert [run.cell for run in done] == ["c0", "c1", "c3"]
+    assert done[-1].outputs[0]["data"]["text/plain"] == "60"
+    assert set(states(book).values()) == {"fresh"}
+    assert book.run(stale=True) == []
+
+
+def test_a_new_kernel_needs_what_the_stale_cells_need(workspace: Workspace, folder: Path) -> None:
+    write(folder, "x = 1", "y = x + 1", "z = 'apart'")
+    workspace.open("run.ipynb").run()
+    with Workspace(folder) as later:  # its kernel has nothing yet
+        book = later.open("run.ipynb")
+        book.edit([{"op": "replace", "cell": "c1", "source": "y = x + 2"}])
+        done = book.run(stale=True)
+    assert [run.status for run in done] == ["ok"] * len(done)
+    assert {"c0", "c1"} <= {run.cell for run in done}

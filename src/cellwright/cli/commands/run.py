@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 @click.option("--all", "run_all", is_flag=True, help="All code cells; the default.")
 @click.option("--above", metavar="C", help="The cells before this one.")
 @click.option("--below", metavar="C", help="This cell and those after it.")
+@click.option("--stale", is_flag=True, help="Those whose results do not stand any more.")
 @click.option("--restart", is_flag=True, help="In a fresh kernel.")
 @click.option("--timeout", type=float, default=0.0, metavar="S", help="Seconds for each cell.")
 @click.option("--kernel", help="A kernelspec's name, or an interpreter's or environment's path.")
@@ -39,7 +40,8 @@ def command(call: Call, notebook: str, cells: tuple[str, ...], **options: Any) -
     cellwright run analysis.ipynb ab12 cd34 --timeout 60
     cellwright run analysis.ipynb --above results
     """
-    if options.pop("run_all") and (cells or options["above"] or options["below"]):
+    chosen = cells or options["above"] or options["below"] or options["stale"]
+    if options.pop("run_all") and chosen:
         raise click.UsageError("--all is all there is; name no cells beside it")
     shows = is_terminal(sys.stderr)
     from cellwright.outputs.sanitizer import Sanitizer
