@@ -217,3 +217,17 @@ def test_a_cut_output_is_said_on_stderr_with_where_all_of_it_is() -> None:
     cell = call("eval", "--json", "for i in range(9000): print(i)").data["cells"][0]
     assert (cell["truncated"], cell["total_lines"]) == (True, 9000)
     assert cell["artifact"]
+
+
+def test_an_edit_can_run_what_it_changed(folder: Path) -> None:
+    call("new", "made.ipynb")
+    answer = call("edit", "made.ipynb", "insert", "print(6 * 7)", "--id", "a", "--run", "changed")
+    assert (answer.code, "42" in answer.text) == (0, True)
+    assert "Ran: a (index 0), ok" in answer.err
+    assert b'"42\\n"' in (folder / "made.ipynb").read_bytes()
+    answer = call("edit", "made.ipynb", "replace", "a", "1 / 0", "--run", "stale", "--json")
+    assert answer.code == 1
+    told = json.loads(answer.out)
+    assert (told["ok"], told["error"]["code"]) == (False, "CELL_FAILED")
+    assert told["data"]["saved"]  # the edit stands, whatever became of its run
+    assert told["data"]["executions"][0]["status"] == "error"

@@ -17,7 +17,7 @@ from cellwright.workspace.answers import describe_change, describe_notebook
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
+    from typing import Any, Literal
 
     from cellwright.document.change import Change, State
     from cellwright.document.edits import Edit
@@ -155,8 +155,10 @@ class Book:
         backup: bool = False,
         label: str = "",
         kind: str = "edit",
+        run: Literal["changed", "stale"] | None = None,
+        **how: Any,
     ) -> dict[str, Any]:
-        """Apply a list of edits, all or nothing, and save.
+        """Apply a list of edits, all or nothing, and save; then perhaps run cells.
 
         Args:
             edits: typed edits or their JSON shape.
@@ -166,14 +168,31 @@ class Book:
             backup: also write a copy of the file as it was, beside it.
             label: a few words for the log.
             kind: what the log calls it.
+            run: the cells to run after it: those that were changed, or all that are stale then.
+                The answer has their `executions`; the edit stands however they end.
+            how: options of `run`, such as `timeout`.
         """
+        if run not in (None, "changed", "stale"):
+            raise InvalidEdit(f"`run` is {run!r}", hint="One of changed, stale")
+        if run is not None:
+            self.workspace.require("run", "run cells")
 
         def make(notebook: Notebook) -> Change:
             return notebook.apply(edits, base=self._base(notebook, base))
 
-        return self._change(
+        answer = self._change(
             make, create=create, dry_run=dry_run, backup=backup, label=label, kind=kind
         )
+        if run is not None and not dry_run:
+            changed = [
+                cell["after"]
+                for cell in answer["cells"]
+                if cell["type"] == "code" and cell["kind"] in ("edited", "inserted")
+            ]
+            done = self.run(stale=True, **how) if run == "stale" else self.run(changed, **how)
+            answer["executions"] = [execution.to_json() for execution in done]
+            answer["warnings"] += self.warnings()
+        return answer
 
     def write(
         self,

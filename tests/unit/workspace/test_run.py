@@ -263,3 +263,25 @@ def test_a_new_kernel_needs_what_the_stale_cells_need(workspace: Workspace, fold
         done = book.run(stale=True)
     assert [run.status for run in done] == ["ok"] * len(done)
     assert {"c0", "c1"} <= {run.cell for run in done}
+
+
+def test_an_edit_and_its_run_are_one_call(workspace: Workspace, folder: Path) -> None:
+    write(folder, "x = 1", "x + 1", "'apart'")
+    book = workspace.open("run.ipynb")
+    book.run()
+    answer = book.edit([{"op": "replace", "cell": "c0", "source": "x = 41"}], run="stale")
+    assert [run["cell"] for run in answer["executions"]] == ["c0", "c1"]
+    assert answer["executions"][1]["outputs"][0]["data"]["text/plain"] == "42"
+    assert answer["changed"]
+    edits = [
+        {"op": "insert", "source": "x * 2", "id": "new"},
+        {"op": "insert", "source": "# text", "type": "markdown"},
+    ]
+    answer = book.edit(edits, run="changed")
+    assert [(run["cell"], run["status"]) for run in answer["executions"]] == [("new", "ok")]
+    answer = book.edit([{"op": "replace", "cell": "c1", "source": "1 / 0"}], run="changed")
+    assert answer["executions"][0]["status"] == "error"
+    assert read(book.path).cell("c1").source == "1 / 0"  # the edit stands, and is said to
+    assert answer["saved"]
+    with pytest.raises(InvalidEdit, match="`run` is 'all'"):
+        book.edit([], run="all")  # type: ignore[arg-type]

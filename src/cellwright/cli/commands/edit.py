@@ -9,7 +9,7 @@ import click
 
 from cellwright.cli.changes import report
 from cellwright.cli.options import Call, common
-from cellwright.cli.output import read_input
+from cellwright.cli.output import one_line, print_json, printable, read_input, write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,6 +68,13 @@ def editing(function: Callable[..., dict[str, Any] | list[Any]]) -> click.Comman
     @click.option("--diff", "show_diff", is_flag=True, help="Show the diff.")
     @click.option("--create", is_flag=True, help="Make the notebook if there is none.")
     @click.option("--label", default="", help="A few words for the log.")
+    @click.option(
+        "--run",
+        "run_after",
+        type=click.Choice(["changed", "stale"]),
+        help="Then run the cells that changed, or all that are stale.",
+    )
+    @click.option("--timeout", type=float, default=0.0, metavar="S", help="Seconds for each cell.")
     @common
     @functools.wraps(function)
     def run(
@@ -80,8 +87,10 @@ def editing(function: Callable[..., dict[str, Any] | list[Any]]) -> click.Comman
         show_diff: bool,
         create: bool,
         label: str,
+        run_after: str | None,
+        timeout: float,
         **kwargs: Any,
-    ) -> None:
+    ) -> int:
         notebook: str = click.get_current_context().obj
         made = function(*args, **kwargs)
         edits = made if isinstance(made, list) else [made]
@@ -89,6 +98,7 @@ def editing(function: Callable[..., dict[str, Any] | list[Any]]) -> click.Comman
             edits = [
                 {**edit, "expect": expect} if isinstance(edit, dict) else edit for edit in edits
             ]
+        how: dict[str, Any] = {"timeout": timeout} if run_after else {}
         op = edits[0].get("op", "") if isinstance(edits[0], dict) else ""
         with call.workspace() as workspace:
             answer = workspace.open(notebook).edit(
@@ -98,10 +108,37 @@ def editing(function: Callable[..., dict[str, Any] | list[Any]]) -> click.Comman
                 dry_run=dry_run,
                 create=create,
                 label=label or str(op),
+                run=run_after,  # type: ignore[arg-type]  # the choices of the option
+                **how,
             )
-            report(call.output, answer, show_diff=dry_run or show_diff)
+        return _report(call, answer, show_diff=dry_run or show_diff)
 
     return click.command(cls=EditCommand)(run)
+
+
+def _report(call: Call, answer: dict[str, Any], *, show_diff: bool) -> int:
+    """Tell what the edit did, and how cells that were run after it ended; returns the exit code."""
+    if not answer.get("executions"):
+        report(call.output, answer, show_diff=show_diff)
+        return 0
+    from cellwright.cli.commands.eval import CODES
+    from cellwright.cli.commands.run import describe_failure
+
+    failed = [run for run in answer["executions"] if run["status"] not in ("ok", "pending")]
+    code = CODES[failed[0]["status"]] if failed else 0
+    if call.output.as_json:
+        error = describe_failure(failed[0]) if failed else None
+        print_json({"ok": not failed, "data": answer, "error": error})
+        return code
+    from cellwright.outputs.describe import describe
+
+    report(call.output, answer, show_diff=show_diff)
+    for run in answer["executions"]:
+        call.output.say(f"  Ran: {one_line(run['cell'])} (index {run['index']}), {run['status']}")
+        if run["outputs"]:
+            write(printable(describe(run["outputs"]).text) + "\n")
+        call.output.warn(run["notes"])
+    return code
 
 
 def _source(source: str | None) -> str:

@@ -14,8 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from cellwright.workspace.running import Execution
-
 
 @click.command()
 @click.argument("notebook", metavar="NB", type=click.Path())
@@ -67,11 +65,11 @@ def command(call: Call, notebook: str, cells: tuple[str, ...], **options: Any) -
     failed = [run for run in done if run.status not in ("ok", "pending")]
     if call.output.as_json:
         data = {"path": notebook, "executions": [run.to_json() for run in done]}
-        error = _error(failed[0]) if failed else None
+        error = describe_failure(failed[0].to_json()) if failed else None
         print_json({"ok": not failed, "data": {**data, "warnings": warnings}, "error": error})
     else:
         for run in failed:
-            call.output.warn([_failure(run)])
+            call.output.warn([describe_failure(run.to_json())["message"]])
         for run in done:
             call.output.warn(run.notes)
         call.output.warn(warnings)
@@ -80,11 +78,13 @@ def command(call: Call, notebook: str, cells: tuple[str, ...], **options: Any) -
     return CODES[failed[0].status] if failed else OK
 
 
-def _failure(run: Execution) -> str:
-    why = f"{run.error[0]}: {run.error[1]}" if run.error else run.status.replace("_", " ")
-    return f"cell {run.cell} (index {run.index}): {why}"
-
-
-def _error(run: Execution) -> dict[str, Any]:
-    hint = " ".join(run.notes) or "Its traceback is in the outputs"
-    return {"code": ERRORS[run.status], "message": _failure(run), "hint": hint, "retryable": False}
+def describe_failure(run: dict[str, Any]) -> dict[str, Any]:
+    """A cell that did not end well, as an error."""
+    error = run["error"]
+    why = f"{error['ename']}: {error['evalue']}" if error else run["status"].replace("_", " ")
+    return {
+        "code": ERRORS[run["status"]],
+        "message": f"cell {run['cell']} (index {run['index']}): {why}",
+        "hint": " ".join(run["notes"]) or "Its traceback is in the outputs",
+        "retryable": False,
+    }
