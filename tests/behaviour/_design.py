@@ -58,9 +58,9 @@ ROWS = (
 
     # The workspace and its engine
     row("D-140", "§2", "Every edit is read back from its owner before success is reported", NotYet("workspace and engine")),
-    row("D-141", "§4", "One call edits and runs, and answers with the diff, the executions and what is stale", NotYet("workspace and engine")),
+    row("D-141", "§4", "One call edits and runs, and answers with the diff, the executions and what is stale", Done("tests/unit/workspace/test_run.py::test_an_edit_and_its_run_are_one_call")),
     row("D-142", "§3", "A notebook's cell is never re-run by itself after a kernel's death; the replay is offered", NotYet("workspace and engine")),
-    row("D-143", "§4", "A run executes the source the cell had when it was called; outputs of a cell changed since land stale", NotYet("workspace and engine")),
+    row("D-143", "§4", "A run executes the source the cell had when it was called; outputs of a cell changed since land stale", Done("tests/unit/workspace/test_run.py::test_a_cell_edited_while_it_runs_gets_its_outputs_marked_stale", also=("tests/unit/workspace/test_run.py::test_a_cell_deleted_while_it_runs_keeps_its_outputs_in_the_answer",))),
     row("D-144", "§4", "One set of status words everywhere, with stale and its reason", NotYet("workspace and engine")),
     row("D-145", "§2", "A notebook has one kernel, shared by all doors", NotYet("workspace and engine")),
     row("D-146", "§7", "One engine per user and host, started on demand, leaving when idle and empty", NotYet("workspace and engine")),

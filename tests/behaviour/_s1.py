@@ -102,6 +102,6 @@ ROWS = (
     row("S1-081", "210", "The python tool keeps state by mode, streams, shows rich output, interrupts and truncates", NotYet("tools and MCP")),
     row("S1-082", "211", "The notebook tool's edits are deterministic", NotYet("tools and MCP")),
     row("S1-083", "213-216", "Editing with notebook and executing with python works as a workflow", NotYet("tools and MCP")),
-    row("S1-084", "218", "The hole that the document admits is filled: one call edits a notebook and runs its cells", NotYet("workspace and engine")),
+    row("S1-084", "218", "The hole that the document admits is filled: one call edits a notebook and runs its cells", Done("tests/unit/workspace/test_run.py::test_an_edit_and_its_run_are_one_call", also=("tests/integration/test_eval.py::test_an_edit_can_run_what_it_changed",))),
 )
 # fmt: on

@@ -86,7 +86,7 @@ ROWS = (
 
     # The two side by side
     row("S3-061", "174-178", "Reading or editing, then eval, then writing back works as a workflow", NotYet("tools and MCP")),
-    row("S3-062", "180", "The hole that the document admits is filled: one call edits a notebook and runs its cells", NotYet("workspace and engine")),
+    row("S3-062", "180", "The hole that the document admits is filled: one call edits a notebook and runs its cells", Done("tests/unit/workspace/test_run.py::test_an_edit_and_its_run_are_one_call", also=("tests/integration/test_eval.py::test_an_edit_can_run_what_it_changed",))),
     row("S3-063", "design §5", "A source line that looks like a marker is escaped by one more % and comes back as it was", Done("tests/property/test_text.py::test_sources_full_of_markers_come_back_as_they_were")),
 )
 # fmt: on

@@ -169,7 +169,8 @@ class Book:
             label: a few words for the log.
             kind: what the log calls it.
             run: the cells to run after it: those that were changed, or all that are stale then.
-                The answer has their `executions`; the edit stands however they end.
+                The answer has their `executions` and what is `stale` after that; the edit
+                stands however they end.
             how: options of `run`, such as `timeout`.
         """
         if run not in (None, "changed", "stale"):
@@ -191,6 +192,11 @@ class Book:
             ]
             done = self.run(stale=True, **how) if run == "stale" else self.run(changed, **how)
             answer["executions"] = [execution.to_json() for execution in done]
+            answer["stale"] = [
+                {"cell": cell["cell"], "index": cell["index"], "reason": cell["stale_reason"]}
+                for cell in self.stale()["cells"]
+                if cell["state"] == "stale"
+            ]
             answer["warnings"] += self.warnings()
         return answer
 

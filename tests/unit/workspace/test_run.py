@@ -272,7 +272,11 @@ def test_an_edit_and_its_run_are_one_call(workspace: Workspace, folder: Path) ->
     answer = book.edit([{"op": "replace", "cell": "c0", "source": "x = 41"}], run="stale")
     assert [run["cell"] for run in answer["executions"]] == ["c0", "c1"]
     assert answer["executions"][1]["outputs"][0]["data"]["text/plain"] == "42"
-    assert answer["changed"]
+    assert (answer["changed"], answer["stale"]) == (True, [])
+    assert "+x = 41" in answer["diff"]
+    answer = book.edit([{"op": "replace", "cell": "c0", "source": "x = 7"}], run="changed")
+    assert [run["cell"] for run in answer["executions"]] == ["c0"]
+    assert [(cell["cell"], "x" in cell["reason"]) for cell in answer["stale"]] == [("c1", True)]
     edits = [
         {"op": "insert", "source": "x * 2", "id": "new"},
         {"op": "insert", "source": "# text", "type": "markdown"},
