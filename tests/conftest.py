@@ -128,3 +128,5 @@ def places(_short_folder: Path, _numbers: Iterator[int]) -> Iterator[Path]:
             place.mkdir(mode=0o700)
             patch.setenv(variable, str(place))
         yield folder
+    # Now, and not all of them at the end: thousands of tests have left some by then.
+    shutil.rmtree(folder, ignore_errors=True)

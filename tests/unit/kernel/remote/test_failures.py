@@ -297,7 +297,9 @@ async def test_a_connection_that_falls_silent_is_replaced(
             proxy.is_mute = proxy.is_deaf = True
             await until(lambda: proxy.websockets > before)
             proxy.is_mute = proxy.is_deaf = False
+            between = proxy.websockets
             proxy.drop()
+            await until(lambda: proxy.websockets > between)
             gate.open()
 
     events = await run(kernel, gate.source, freeze)
