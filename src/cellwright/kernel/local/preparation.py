@@ -9,7 +9,7 @@ at our end: it is made to send that in pieces, of which only a few wait here.
 from __future__ import annotations
 
 LONGEST_TEXT = 1 << 17
-"""Characters that a kernel may send in one message of printed text."""
+"""Characters that a kernel sends in one message of printed text, unless there are very many."""
 
 # A version that has no such part goes without what it would have been for.
 PREPARATION = f"""
@@ -23,8 +23,10 @@ def prepare(longest):
 
     def take_in_pieces(self):
         for parent, text in take(self):
-            for start in range(0, len(text), longest):
-                yield parent, text[start : start + longest]
+            # It waits for itself for ever if it is to send a thousand messages at once.
+            size = max(longest, len(text) // 400 + 1)
+            for start in range(0, len(text), size):
+                yield parent, text[start : start + size]
 
     OutStream._flush_buffers = take_in_pieces
 
