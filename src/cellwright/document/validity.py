@@ -157,7 +157,8 @@ def _attachments_problem(value: object) -> str | None:
 
 def _is_bundle(value: object) -> bool:
     return isinstance(value, dict) and all(
-        _is_text(data) or _JSON_MIME.fullmatch(mime) for mime, data in value.items()
+        _is_text(data) or _JSON_MIME.fullmatch(mime.removesuffix("\n"))
+        for mime, data in value.items()
     )
 
 

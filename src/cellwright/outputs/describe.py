@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from cellwright.outputs._items import Item, Reader, own
 from cellwright.outputs.mime import latest
+from cellwright.outputs.sanitize import visible
 from cellwright.outputs.sink import OutputSink
 
 TYPE_CHECKING = False
@@ -101,8 +102,10 @@ def describe(
             parts.append(_render(item, item.share, left_out))
     if left_out:
         parts.append(_notice(left_out, artifact))
+    # Once more as a whole: what stood apart may have come together.
+    text = visible("\n".join(parts))
     return Description(
-        "\n".join(parts), tuple(reader.pictures), tuple(left_out), tuple(latest(reader.statuses))
+        text, tuple(reader.pictures), tuple(left_out), tuple(latest(reader.statuses))
     )
 
 
