@@ -29,18 +29,26 @@ _facts = msgspec.json.Decoder(_Facts).decode
 
 def cell_lengths(data: memoryview) -> list[int]:
     """The length in bytes of every cell of a notebook; raises if it is not strict JSON."""
-    return list(map(len, _spans(data).cells))
+    with _no_collection():
+        return list(map(len, _spans(data).cells))
 
 
 def cell_facts(data: memoryview) -> list[FastFacts]:
     """The facts of every cell; raises if one lacks them."""
-    # Thousands of lists come to stay: looking again and again for garbage among them is in vain.
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        return _facts(data).cells
-    finally:
-        if collects:
+    with _no_collection():
+        facts = _facts(data).cells
+    # Nobody else has had a turn all the while, such as the thread that saves the file.
+    time.sleep(0)
+    return facts
+
+
+class _no_collection:  # noqa: N801  # used as a word
+    """Thousands of objects come to stay: looking again and again for garbage among them is vain."""
+
+    def __enter__(self) -> None:
+        self._collects = gc.isenabled()
+        gc.disable()
+
+    def __exit__(self, *_: object) -> None:
+        if self._collects:
             gc.enable()
-        # Nobody else has had a turn all the while, such as the thread that saves the file.
-        time.sleep(0)
