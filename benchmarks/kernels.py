@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 CELL = "1+1"
 FLOODS = {
     "1,000,000 lines": "for i in range(1_000_000): print(i)",
-    "100 MB": "line = 'x' * 99\nfor i in range(1_000_000): print(line)",
+    "100 MB in short lines": "line = 'x' * 99\nfor i in range(1_000_000): print(line)",
+    "100 MB in long lines": "line = 'x' * 999\nfor i in range(100_000): print(line)",
 }
 
 
