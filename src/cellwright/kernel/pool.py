@@ -169,11 +169,16 @@ class SessionPool:
         for session in sessions:
             if self._sessions.get(session.key) is session:
                 del self._sessions[session.key]
-        await asyncio.gather(*(session.close() for session in sessions))
-        if self._changed.locked():
-            return
-        async with self._changed:
-            self._changed.notify_all()
+        # All of them, also if one fails: whoever asked for the end must not leave others running.
+        ended = await asyncio.gather(
+            *(session.close() for session in sessions), return_exceptions=True
+        )
+        if not self._changed.locked():
+            async with self._changed:
+                self._changed.notify_all()
+        for failure in ended:
+            if isinstance(failure, BaseException):
+                raise failure
 
     async def _every(self, look: Callable[[], Any], interval: str) -> None:
         while True:

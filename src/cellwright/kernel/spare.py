@@ -29,6 +29,7 @@ class Spare:
         self._enabled = enabled
         self._wanted: Launch | None = None
         self._starting: asyncio.Task[Transport] | None = None
+        self._ending: asyncio.Future[None] | None = None  # kept, or nobody would finish it
 
     def prepare(self, launch: Launch) -> None:
         """Start a kernel like that one in the background, unless there is one."""

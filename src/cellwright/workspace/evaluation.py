@@ -45,13 +45,15 @@ class Evaluator:
         self._supply = Supply(settings)
         self.pool = SessionPool(settings, release_spare=self._supply.release_spare)
         self._started = False
-        self._session_files: set[str] = set()
+        self._session_files: dict[str, dict[str, str | None]] = {}
 
     async def close(self) -> None:
         """End all sessions."""
         try:
-            await self.pool.close()
-            await self._supply.release_spare()
+            try:
+                await self.pool.close()
+            finally:
+                await self._supply.release_spare()
         finally:
             for path in self._session_files:
                 with contextlib.suppress(OSError):
@@ -197,8 +199,9 @@ class Evaluator:
             return {}
         path = os.path.join(self._folder, _file_name(session.key))  # noqa: PTH118
         facts = {"session": session.key.session, "notebook": notebook, "root": root, "mode": mode}
-        write_session_file(path, facts)
-        self._session_files.add(path)
+        if self._session_files.get(path) != facts:  # once, and not before every cell
+            write_session_file(path, facts)
+            self._session_files[path] = facts
         artifacts = None if self._store is None else str(self._store.directory)
         return for_session(session_file=path, artifacts_dir=artifacts)
 

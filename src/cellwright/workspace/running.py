@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 
 from cellwright.document.edits import SetOutputs
-from cellwright.errors import CellNotFound, InvalidCell, InvalidEdit
+from cellwright.errors import CellNotFound, CellwrightError, InvalidCell, InvalidEdit
 from cellwright.journal.executions import Executed
 from cellwright.kernel.environment import about_withheld
 from cellwright.outputs.events import Cleared, Raised, Shown, StreamText
@@ -225,7 +225,11 @@ class NotebookRun:
                 earlier.renewed = False
             return notebook.apply(edits)
 
-        self._book.record_run(make, label=f"run {going.cell.handle}")
+        unsaved: CellwrightError | None = None
+        try:
+            self._book.record_run(make, label=f"run {going.cell.handle}")
+        except CellwrightError as failure:
+            unsaved = failure  # the cell ran all the same, and what it said must not be lost
         self._book.record_execution(
             Executed(
                 cell=going.cell.id or going.cell.handle,
@@ -241,7 +245,9 @@ class NotebookRun:
             )
         )
         notes = list(_notes(going, ran))
-        if missing[0]:
+        if unsaved is not None:
+            notes.append(f"The outputs are only in this answer: {unsaved.message}")
+        elif missing[0]:
             notes.append("The cell was deleted while it ran; its outputs are only in this answer")
         if stale and stale[0]:
             notes.append("The cell was edited while it ran; its outputs are of the source it had")
@@ -254,7 +260,7 @@ class NotebookRun:
             outcome.seconds,
             count,
             (error.ename, error.evalue) if error else None,
-            saved=not missing[0],
+            saved=unsaved is None and not missing[0],
             stale=bool(stale and stale[0]),
             state_kept=outcome.state_kept,
             notes=tuple(notes),

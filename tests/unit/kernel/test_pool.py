@@ -312,3 +312,17 @@ async def test_closing_the_pool_ends_running_cells(kernels: Kernels) -> None:
         await asyncio.sleep(0.05)
     assert (await task)[0].outcome.status == "cancelled"
     assert kernels.alive == 0
+
+
+async def test_one_session_that_does_not_end_well_keeps_no_other_alive(kernels: Kernels) -> None:
+    pool = SessionPool(settings())
+    for name in "ab":
+        await run(await pool.get(key(name), kernels.start), "set x 1")
+
+    async def fail(*, now: bool = False) -> None:
+        raise OSError(now)
+
+    kernels.made[0].shutdown = fail  # type: ignore[method-assign]
+    with pytest.raises(OSError, match="False"):
+        await pool.close()
+    assert not kernels.made[1].is_alive

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import nbformat
@@ -14,8 +15,6 @@ from cellwright import Workspace, read
 from cellwright.errors import InvalidCell, InvalidEdit, ModeForbids
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from cellwright import Book
 
 pytestmark = pytest.mark.timeout(120)
@@ -289,3 +288,13 @@ def test_an_edit_and_its_run_are_one_call(workspace: Workspace, folder: Path) ->
     assert answer["saved"]
     with pytest.raises(InvalidEdit, match="`run` is 'all'"):
         book.edit([], run="all")  # type: ignore[arg-type]
+
+
+def test_outputs_that_cannot_be_saved_are_in_the_answer_and_said_to_be(book: Book) -> None:
+    Path(book.path).chmod(0o444)
+    before = book.raw()
+    (run,) = book.run(["c1"])
+    assert (run.status, run.saved) == ("error", False)  # x is not defined; it did run
+    assert run.outputs[0]["text"] == "hello\n"
+    assert any("only in this answer" in note and "read-only" in note for note in run.notes)
+    assert book.raw() == before
