@@ -7,13 +7,10 @@ The golden files are written anew like those of the other commands, then read as
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import pty
-import struct
+import re
 import subprocess
-import termios
 from pathlib import Path
 
 import pytest
@@ -22,6 +19,7 @@ from rich.cells import cell_len
 from tests.unit.cli import show_samples as make
 from tests.unit.cli.calling import call, command, process, succeed
 from tests.unit.cli.show_rendering import SGR
+from tests.unit.cli.terminal import on_a_terminal, sent_to_a_terminal
 
 GOLDEN = Path(__file__).parent / "golden"
 WRITES = os.environ.get("CELLWRIGHT_TEST_GOLDEN") == "write"
@@ -210,30 +208,6 @@ def test_a_reader_who_leaves_early_is_no_error() -> None:
     assert running.wait(50) == 0
 
 
-def on_a_terminal(*words: str, columns: int = 90, **env: str) -> str:
-    """What a terminal of that width is sent."""
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-    kept = {k: v for k, v in os.environ.items() if k not in {"COLUMNS", "TMUX", "CI"}}
-    given = {"TERM": "xterm-256color", "COLORTERM": "truecolor", **env}
-    running = subprocess.Popen(
-        command("show", *words), stdout=theirs, stdin=theirs, env={**kept, **given}
-    )
-    os.close(theirs)
-    sent = b""
-    while True:
-        try:
-            part = os.read(ours, 65536)
-        except OSError:  # nobody holds the other end any more
-            break
-        if not part:
-            break
-        sent += part
-    os.close(ours)
-    assert running.wait(50) == 0
-    return sent.decode().replace("\r\n", "\n")
-
-
 @pytest.mark.usefixtures("sales")
 def test_a_terminal_gets_colours_pictures_and_its_own_width() -> None:
     sent = on_a_terminal("sales.ipynb")
@@ -247,8 +221,34 @@ def test_a_terminal_gets_colours_pictures_and_its_own_width() -> None:
 @pytest.mark.usefixtures("sales")
 def test_a_terminal_that_can_draw_is_let() -> None:
     sent = on_a_terminal("sales.ipynb", "--cells", "2", KITTY_WINDOW_ID="1")
-    assert sent.count("\x1b_Ga=T,f=100,") == 1
+    assert re.findall(r"\x1b_Ga=p,i=\d+,([^\x1b]*)\x1b", sent) == ["c=16,r=4,U=1,q=2"]
+    assert sent.count("\U0010eeee") == 16 * 4
     assert "▀" not in sent
+
+
+@pytest.mark.usefixtures("sales")
+@pytest.mark.parametrize("terminal", ["xterm-kitty", "foot"])
+def test_the_size_of_a_character_is_the_terminals_own(terminal: str) -> None:
+    words = command("show", "sales.ipynb", "--cells", "2")
+    sent = sent_to_a_terminal(words, (40, 90, 720, 640), TERM=terminal)  # of 8 by 16 pixels
+    if terminal == "foot":
+        assert re.findall(r'\x1bP[0-9;]*q"1;1;(\d+);(\d+)', sent) == [("160", "80")]
+        assert "\x1b7\x1b[5A\x1b[" in sent
+    else:
+        assert ",c=20,r=5," in sent
+        assert sent.count("\U0010eeee") == 20 * 5
+
+
+@pytest.mark.usefixtures("sales")
+@pytest.mark.parametrize("terminal", ["xterm-kitty", "foot", "xterm-256color"])
+def test_the_terminal_is_asked_nothing_and_what_is_typed_ahead_stays(terminal: str) -> None:
+    then_read = ["sh", "-c", '"$@"; read -r line; echo "left: $line"', "sh"]
+    words = [*then_read, *command("show", "sales.ipynb", "--cells", "2")]
+    # It does not tell its size in pixels, which is a reason to ask as well.
+    sent = sent_to_a_terminal(words, (40, 90, 0, 0), b"typed ahead\n", TERM=terminal)
+    assert sent.endswith("left: typed ahead\n")
+    for question in ("\x1b[c", "\x1b[>", "\x1b[16t", "\x1b[14t", "a=q", "\x1b[6n"):
+        assert question not in sent
 
 
 @pytest.mark.usefixtures("sales")

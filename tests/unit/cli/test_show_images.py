@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import base64
 import re
-from io import BytesIO
+from io import BytesIO, StringIO
 from typing import Any
 
 import pytest
 from PIL import Image
+from rich.color import ColorSystem
 
-from cellwright.cli.render.images import choose_mode, read_picture
+from cellwright.cli.render.images import read_picture
+from cellwright.cli.render.limits import View
+from cellwright.cli.render.modes import choose_mode
+from cellwright.cli.render.notebook import render_notebook
 from cellwright.cli.render.protocols import iterm, kitty, sixel
+from cellwright.cli.render.screen import make_screen
+from cellwright.document.notebook import Notebook
 from tests.unit.cli import show_samples as make
 from tests.unit.cli.show_rendering import SGR, outputs, render
 
@@ -115,14 +121,50 @@ def decoded(payload: str) -> Image.Image:
     return Image.open(BytesIO(base64.b64decode(payload, validate=True)))
 
 
+CELL = (10, 20)
+MESSAGE = re.compile(r"\x1b_G([^;\x1b]*)(?:;([A-Za-z0-9+/=]*))?\x1b\\")
+# A placeholder, with marks for its row and column and the highest byte of the picture's number.
+ROW = re.compile(r"\x1b\[38;2;(\d+);(\d+);(\d+)m((?:\U0010eeee...)+)\x1b\[0m")
+
+
+def messages(sent: str) -> list[tuple[dict[str, str], str]]:
+    """What kitty is told, and with which data."""
+    assert MESSAGE.sub("", sent) == ""
+    return [(dict(re.findall(r"(\w)=(\w+)", keys)), data) for keys, data in MESSAGE.findall(sent)]
+
+
 def test_kitty_is_sent_chunks_and_asked_for_no_answer() -> None:
     image = Image.effect_noise((120, 80), 90).convert("RGB")
-    parts = re.findall(r"\x1b_G([^;]*);([A-Za-z0-9+/=]*)\x1b\\", kitty(image, 12, 4))
-    assert "".join(f"\x1b_G{keys};{data}\x1b\\" for keys, data in parts) == kitty(image, 12, 4)
-    assert parts[0][0] == "a=T,f=100,q=2,C=1,c=12,r=4,m=1"
-    assert [keys for keys, _ in parts[1:]] == ["m=1"] * (len(parts) - 2) + ["m=0"]
-    assert all(len(data) <= 4096 for _, data in parts)
-    assert decoded("".join(data for _, data in parts)).size == (120, 80)
+    *chunks, (placement, _) = messages(kitty(image, 12, 4, CELL)[0])
+    number = placement["i"]
+    assert placement == {"a": "p", "i": number, "c": "12", "r": "4", "U": "1", "q": "2"}
+    assert len(chunks) > 1
+    more = ["1"] * (len(chunks) - 1) + ["0"]
+    assert [keys for keys, _ in chunks] == [
+        {"i": number, "m": m, "f": "100", "q": "2"} for m in more
+    ]
+    assert all(len(data) <= 4096 for _, data in chunks)
+    assert decoded("".join(data for _, data in chunks)).tobytes() == image.tobytes()
+
+
+def test_the_rows_of_a_picture_carry_its_number_in_full_colour() -> None:
+    sent, *rows = kitty(plain((120, 80)), 12, 4, CELL)
+    number = int(messages(sent)[-1][0]["i"])
+    assert len(rows) == 4
+    for row in rows:
+        found = ROW.fullmatch(row)
+        assert found
+        red, green, blue = (int(part) for part in found.groups()[:3])
+        assert (red << 16) + (green << 8) + blue == number & 0xFFFFFF
+        assert found[4].count("\U0010eeee") == 12
+    # Where colours are few, a picture's number still has to be whole.
+    data = make.notebook([make.code("x", [picture(make.png(plain((20, 20))))])])
+    file = StringIO()
+    screen = make_screen(file, 80, colored=True)
+    screen._color_system = ColorSystem.EIGHT_BIT
+    for part in render_notebook(Notebook(data), "x", View(width=80, colors=True, images="kitty")):
+        screen.show(part)
+    assert ROW.search(file.getvalue())
 
 
 def test_iterm_is_sent_one_inline_picture() -> None:
@@ -137,7 +179,7 @@ def test_iterm_is_sent_one_inline_picture() -> None:
 
 def unsixel(sent: str) -> list[list[tuple[int, int, int]]]:
     """A picture from its sixels, by a decoder of its own."""
-    found = re.fullmatch(r'\x1bP0;1q"1;1;(\d+);(\d+)(.*)\x1b\\', sent)
+    found = re.fullmatch(r'\x1bP[0-9;]*q"1;1;(\d+);(\d+)(.*)\x1b\\', sent)
     assert found
     width, height = int(found[1]), int(found[2])
     colors: dict[int, tuple[int, int, int]] = {}
@@ -147,7 +189,8 @@ def unsixel(sent: str) -> list[list[tuple[int, int, int]]]:
         r"#(\d+);2;(\d+);(\d+);(\d+)|#(\d+)|!(\d+)(.)|([$-])|([?-~])", found[3]
     ):
         if part[1]:
-            colors[int(part[1])] = (int(part[2]), int(part[3]), int(part[4]))
+            color = int(part[1])
+            colors[color] = (int(part[2]), int(part[3]), int(part[4]))
         elif part[5]:
             color = int(part[5])
         elif part[8]:
@@ -162,22 +205,47 @@ def unsixel(sent: str) -> list[list[tuple[int, int, int]]]:
 
 
 def test_sixels_hold_every_pixel() -> None:
-    image = Image.new("RGB", (5, 8), (255, 0, 0))
-    image.putpixel((2, 7), (0, 0, 255))
-    image.putpixel((4, 0), (0, 255, 0))
+    image = Image.new("RGB", (10, 20), (255, 0, 0))
+    image.putpixel((2, 17), (0, 0, 255))
+    image.putpixel((9, 0), (0, 255, 0))
     red, green, blue = (100, 0, 0), (0, 100, 0), (0, 0, 100)
-    expected = [[red] * 5 for _ in range(8)]
-    expected[7][2], expected[0][4] = blue, green
-    assert unsixel(sixel(image, 1, 1)) == expected
+    expected = [[red] * 10 for _ in range(20)]
+    expected[17][2], expected[0][9] = blue, green
+    assert unsixel(sixel(image, 1, 1, CELL)) == expected
 
 
-@pytest.mark.parametrize("mode", ["kitty", "iterm", "sixel"])
+def test_a_picture_keeps_its_shape_within_its_cells() -> None:
+    data = make.notebook([make.code("x", [picture(make.png(plain((33, 33))))])])
+    sent = render(data, colors=True, images="kitty")
+    *chunks, (placement, _) = messages("".join(found[0] for found in MESSAGE.finditer(sent)))
+    assert (placement["c"], placement["r"]) == ("4", "2")
+    drawn = decoded("".join(data for _, data in chunks))
+    assert drawn.size == (40, 40)
+    assert drawn.getbbox() == (0, 0, 33, 33)  # not stretched, and what is left is seen through
+    sixels = re.search(r"\x1bP.*?\x1b\\", render(data, colors=True, images="sixel"))
+    assert sixels
+    rows = unsixel(sixels[0])
+    assert (len(rows), len(rows[0])) == (40, 40)
+    assert [row.count((100, 0, 0)) for row in rows] == [33] * 33 + [0] * 7
+    assert rows[39][39] == (100, 100, 100)
+
+
+def test_a_picture_for_kitty_is_lines_beside_a_margin() -> None:
+    data = make.notebook([make.code("x", [picture(make.png(plain((200, 100))))])])
+    text = MESSAGE.sub("", render(data, colors=True, images="kitty"))
+    lines = text.partition("    x\n")[2].splitlines()[1:]
+    assert len(lines) == 5
+    assert [SGR.sub("", ROW.sub("", line)) for line in lines] == ["  │ "] * 5
+    assert all(line.count("\U0010eeee") == 20 for line in lines)
+
+
+@pytest.mark.parametrize("mode", ["iterm", "sixel"])
 def test_room_is_made_first_and_the_cursor_comes_back(mode: Any) -> None:
     data = make.notebook([make.code("x", [picture(make.png(plain((200, 100))))])])
     text = render(data, colors=True, images=mode)
     rows = text.partition("    x\n")[2].partition("\x1b7")[0]
     assert SGR.sub("", rows) == "\n" + "  │\n" * 5
-    assert re.search(r"\x1b7\x1b\[5A\x1b\[5G\x1b[_\]P][^\n]*\x1b8\Z", text)
+    assert re.search(r"\x1b7\x1b\[5A\x1b\[5G\x1b[\]P][^\n]*\x1b8\Z", text)
 
 
 def test_a_picture_fits_the_room_there_is() -> None:
@@ -185,6 +253,8 @@ def test_a_picture_fits_the_room_there_is() -> None:
     assert ",c=56,r=9," in render(data, 60, colors=True, images="kitty")
     small = render(data, 60, colors=True, images="kitty", screen_rows=6)
     assert ",c=24,r=4," in small
+    strip = make.notebook([make.code("x", [picture(make.png(plain((9000, 20))))])])
+    assert ",c=250,r=1," in render(strip, 900, colors=True, images="kitty")  # it numbers so many
 
 
 # -- what is no picture -------------------------------------------------------------------------

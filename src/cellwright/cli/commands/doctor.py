@@ -31,6 +31,7 @@ def command(call: Call) -> int:
         "python": f"{platform.python_version()} at {sys.executable}",
         "platform": platform.platform(),
         "packages": {name: _version(name) for name in ("msgspec", "nbformat", "click", "rich")},
+        "pictures": _pictures(),
         "runtime directory": _try(_runtime),
         "state directory": _try(_state),
         "config directory": _try(_config),
@@ -65,6 +66,19 @@ def _version(name: str) -> str:
         return "not installed"
 
 
+def _pictures() -> str:
+    from cellwright.cli.render.protocols import has_library
+    from cellwright.outputs.images import EXTRA, has_pillow
+
+    if not has_pillow():
+        return f"only named, without Pillow; to draw and scale them: {EXTRA}"
+    if not has_library():
+        return f"scaled, and drawn by half-blocks; for kitty's way and sixels: {EXTRA}"
+    return (
+        f"drawn and scaled (pillow {_version('pillow')}, textual-image {_version('textual-image')})"
+    )
+
+
 def _runtime() -> str:
     from cellwright.config.directories import runtime_directory
 
@@ -93,7 +107,7 @@ def _settings() -> str:
 
 
 def _journal(call: Call) -> str:
-    with call.workspace() as workspace:
+    with call.here() as workspace:
         return workspace.journal.describe()
 
 

@@ -1,14 +1,12 @@
 """Pictures in a terminal: by the terminal's own protocol where it has one, else by half-blocks.
 
-kitty, iTerm2 and sixel need a few lines each. The libraries for it ask the terminal questions
-when they are imported, write around the console, or have gone unkept; see `choose_mode` for how
-we tell what a terminal can do, which is by its environment alone.
+Pillow decodes them and is imported when there is one. Only pixels go on from here, never a byte
+of the file.
 """
 
 from __future__ import annotations
 
 import binascii
-import re
 import struct
 import warnings
 import zlib
@@ -16,55 +14,30 @@ from base64 import b64decode
 from dataclasses import dataclass
 from io import BytesIO
 
-from PIL import Image
 from rich.color import Color
 from rich.segment import Segment
 from rich.style import Style
 
-from cellwright.cli.render.protocols import SEQUENCES
+from cellwright.outputs.heads import size_in_head
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from typing import Any
 
+    from PIL import Image
     from rich.console import Console, ConsoleOptions, RenderResult
 
-    from cellwright.cli.render.limits import ImageMode, View
+    from cellwright.cli.render.limits import View
 
 FORMATS = {"image/png": "PNG", "image/jpeg": "JPEG"}
 _MOST_PIXELS = 50_000_000
 _MOST_CHARACTERS = 100_000_000
 _WIDEST_BLOCKS = 100
+_WIDEST_GRAPHIC = 250  # kitty can number 297 columns
 _BROKEN = (
     *(OSError, ValueError, SyntaxError, EOFError, TypeError, IndexError, KeyError, OverflowError),
-    *(MemoryError, struct.error, zlib.error, binascii.Error, Image.DecompressionBombError),
+    *(MemoryError, struct.error, zlib.error, binascii.Error),
 )
-
-
-def choose_mode(
-    asked: str, environ: Mapping[str, str], *, is_terminal: bool, colors: bool
-) -> ImageMode:
-    """How to draw pictures: as asked, or by what the environment tells about the terminal.
-
-    Without colours there are none; `auto` takes a protocol only on a terminal that is known to
-    have it, and not inside tmux or screen, which swallow it.
-    """
-    if not colors or asked == "none":
-        return "none"
-    if asked != "auto":
-        return asked  # type: ignore[return-value]  # the choices of the option
-    terminal = environ.get("TERM", "")
-    program = environ.get("TERM_PROGRAM", "")
-    if not is_terminal or environ.get("TMUX") or terminal.startswith(("screen", "tmux")):
-        return "blocks"
-    if environ.get("KITTY_WINDOW_ID") or "kitty" in terminal or "ghostty" in (program + terminal):
-        return "kitty"
-    if program == "iTerm.app" or environ.get("LC_TERMINAL") == "iTerm2":
-        return "iterm"
-    if program == "WezTerm" or any(name.startswith("WEZTERM_") for name in environ):
-        return "iterm"
-    return "sixel" if re.match("foot|mlterm|yaft", terminal) else "blocks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +52,8 @@ def picture_size(mime: str, value: Any) -> tuple[int, int] | None:
     if not isinstance(value, str) or len(value) > _MOST_CHARACTERS:
         return None
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return Image.open(BytesIO(b64decode(value)), formats=[FORMATS[mime]]).size
-    except _BROKEN:
+        return size_in_head(mime, b64decode(value))
+    except (binascii.Error, ValueError):
         return None
 
 
@@ -90,6 +61,8 @@ def read_picture(mime: str, value: Any) -> Picture | None:
     """The picture in an output; None if it is broken, or larger than anybody would look at."""
     if not isinstance(value, str) or len(value) > _MOST_CHARACTERS:
         return None
+    from PIL import Image
+
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a large picture is judged here, not by Pillow
@@ -102,7 +75,7 @@ def read_picture(mime: str, value: Any) -> Picture | None:
             # Figures are drawn for white paper; on a dark terminal their text would vanish.
             paper = Image.new("RGBA", image.size, "white")
             return Picture(Image.alpha_composite(paper, image).convert("RGB"))
-    except _BROKEN:
+    except (*_BROKEN, Image.DecompressionBombError):
         return None
 
 
@@ -115,6 +88,8 @@ class Blocks:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Render as many rows as the picture has at this width."""
+        from PIL import Image
+
         image = self.picture.image
         width = min(image.width, options.max_width, _WIDEST_BLOCKS)
         height = max(1, round(image.height * width / image.width))
@@ -133,11 +108,7 @@ class Blocks:
 
 
 class Graphic:
-    """A picture drawn by the terminal itself, beside a margin that is printed first.
-
-    Room is made by printing the rows; then the cursor goes back, and after the picture it is
-    restored. So no terminal's own idea of where the cursor ends up matters.
-    """
+    """A picture drawn by the terminal itself, beside a margin."""
 
     def __init__(self, picture: Picture, view: View, margin: str, style: Style) -> None:
         self.picture = picture
@@ -146,13 +117,39 @@ class Graphic:
         self.style = style
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Render the rows, then the picture over them."""
-        room = max(1, options.max_width - len(self.margin))
-        columns, rows = self.size(room)
+        """Render the picture, with as many lines as it is high."""
+        columns, rows = self.size(max(1, options.max_width - len(self.margin)))
+        image = self._fitting(columns, rows)
+        if self.view.images == "kitty":
+            return self._in_place(image, columns, rows)
+        return self._over_room(image, columns, rows)
+
+    def _in_place(self, image: Image.Image, columns: int, rows: int) -> RenderResult:
+        """The picture as rows of characters, each beside its margin: it is text like any other."""
+        from cellwright.cli.render.protocols import kitty
+
+        sent, *lines = kitty(image, columns, rows, self.view.cell_size)
+        yield Segment(sent, None, _CONTROL)
+        for line in lines:
+            yield Segment(self.margin, self.style)
+            yield Segment(line, None, _CONTROL)
+            yield Segment.line()
+
+    def _over_room(self, image: Image.Image, columns: int, rows: int) -> RenderResult:
+        """The picture over rows that are printed first.
+
+        Then the cursor goes back, and after the picture it is restored. So no terminal's own
+        idea of where the cursor ends up matters.
+        """
+        from cellwright.cli.render.protocols import iterm, sixel
+
         for _ in range(rows):
             yield Segment(self.margin.rstrip(), self.style)
             yield Segment.line()
-        drawn = SEQUENCES[self.view.images](self._fitting(columns, rows), columns, rows)
+        if self.view.images == "sixel":
+            drawn = sixel(image, columns, rows, self.view.cell_size)
+        else:
+            drawn = iterm(image, columns, rows)
         back = f"\x1b7\x1b[{rows}A\x1b[{len(self.margin) + 1}G"
         yield Segment(f"{back}{drawn}\x1b8", None, _CONTROL)
 
@@ -160,7 +157,7 @@ class Graphic:
         """How many columns and rows it takes: its own size, or what there is room for."""
         width, height = self.picture.image.size
         across, down = self.view.cell_size
-        columns = max(1, min(room, -(-width // across)))
+        columns = max(1, min(room, _WIDEST_GRAPHIC, -(-width // across)))
         rows = max(1, round(columns * across * height / width / down))
         if rows > self.view.image_rows:
             rows = self.view.image_rows
@@ -168,13 +165,20 @@ class Graphic:
         return columns, rows
 
     def _fitting(self, columns: int, rows: int) -> Image.Image:
-        # Sixels are drawn pixel by pixel; the others scale, and need not be sent more than twice
-        # what is seen.
-        factor = 1 if self.view.images == "sixel" else 2
+        """The picture in its shape, on paper that is just as large as its cells."""
+        from PIL import Image
+
         across, down = self.view.cell_size
+        # iTerm2 scales it again, and may have finer pixels than it tells.
+        factor = 2 if self.view.images == "iterm" else 1
         image = self.picture.image.copy()
         image.thumbnail((columns * across * factor, rows * down * factor))
-        return image
+        if self.view.images == "iterm":
+            return image
+        # What is left is to be seen through; sixels know no such thing, so there it is white.
+        paper = Image.new("RGBA", (columns * across, rows * down), "#ffffff00")
+        paper.paste(image)
+        return paper if self.view.images == "kitty" else paper.convert("RGB")
 
 
 # Anything true: rich counts no width for such a segment and keeps it off what is no terminal.

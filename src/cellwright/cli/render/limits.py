@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,6 +59,19 @@ EXPANDED = Limits(
 )
 
 
+class Once:
+    """Words that are said when they first matter, and not again."""
+
+    def __init__(self) -> None:
+        self._said: set[str] = set()
+
+    def say(self, words: str) -> list[str]:
+        """The words, or nothing if they have been said."""
+        is_new = words not in self._said
+        self._said.add(words)
+        return [words] if is_new else []
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
     """How somebody wants to see a notebook."""
@@ -70,6 +83,7 @@ class View:
     images: ImageMode = "none"
     cell_size: tuple[int, int] = CELL_SIZE
     screen_rows: int = EVERYTHING
+    once: Once = field(default_factory=Once, compare=False)
 
     @property
     def limits(self) -> Limits:

@@ -16,6 +16,7 @@ from cellwright.cli.render.images import FORMATS, Blocks, picture_size, read_pic
 from cellwright.cli.render.json_tree import json_tree
 from cellwright.cli.render.layout import DIM, Lines, Notice, clip, shorten
 from cellwright.cli.render.markdown import MarkdownView
+from cellwright.cli.render.modes import possible, want_of
 from cellwright.cli.render.tables import data_table
 from cellwright.document.outputs import Display, Error, Stream
 from cellwright.outputs.grid import Grid
@@ -179,14 +180,17 @@ def markdown_parts(source: str, view: View) -> list[RenderableType]:
 
 
 def _picture(mime: str, value: Any, view: View) -> Shown:
-    if view.images == "none":
-        size = picture_size(mime, value)
-        return Shown([_named(mime, value, size)])
+    mode = possible(view.images)
+    hints = [] if mode == view.images else view.once.say(want_of(view.images))
+    wants: list[RenderableType] = [Text(hint, DIM) for hint in hints]
+    if mode == "none":
+        return Shown([_named(mime, value, picture_size(mime, value)), *wants])
     picture = read_picture(mime, value)
     if picture is None:
-        return Shown([_named(mime, value)])
-    if view.images == "blocks":
-        return Shown([Blocks(picture, view.image_rows), _named(mime, value, picture.image.size)])
+        return Shown([_named(mime, value), *wants])
+    if mode == "blocks":
+        named = _named(mime, value, picture.image.size)
+        return Shown([Blocks(picture, view.image_rows), named, *wants])
     return Shown(picture=picture)
 
 

@@ -1,86 +1,103 @@
-"""The sequences by which terminals draw pictures: kitty, iTerm2, sixel."""
+"""What terminals are sent for a picture: kitty's and sixel's by textual-image, iTerm2's by us.
+
+textual-image asks the terminal what it can do as soon as it is imported, and how large a character
+is when it draws first; whatever was typed meanwhile is lost as an answer. Besides, it writes
+pictures for kitty around the console. All this it does on `sys.__stdout__`, and only if that is a
+terminal; so it is given a stand-in, whose content is then ours to print. What a terminal can do we
+tell by its environment, and the size of a character by the system.
+"""
 
 from __future__ import annotations
 
-import re
+import os
+import sys
 from base64 import b64encode
-from io import BytesIO
+from contextlib import contextmanager
+from functools import cache
+from io import BytesIO, StringIO
+
+from rich.color import ColorSystem
+from rich.console import Console
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from PIL.Image import Image
+    from rich.console import RenderableType
+    from rich.segment import Segment
 
-_CHUNK = 4096  # what kitty takes at once
-_COLORS = 128
-_run = re.compile(r"(.)\1{3,}")
+_SIXELS = "\x1bP"
+_SIZES = ("TEXTUAL_CELL_WIDTH", "TEXTUAL_CELL_HEIGHT")
 
 
-def kitty(image: Image, columns: int, rows: int) -> str:
-    """Transmit and show at once, scaled to the cells, the cursor left alone, no answer wanted."""
-    payload = _png(image)
-    chunks = [payload[start : start + _CHUNK] for start in range(0, len(payload), _CHUNK)]
-    parts = []
-    for number, chunk in enumerate(chunks):
-        keys = f"a=T,f=100,q=2,C=1,c={columns},r={rows}," if number == 0 else ""
-        more = int(number < len(chunks) - 1)
-        parts.append(f"\x1b_G{keys}m={more};{chunk}\x1b\\")
-    return "".join(parts)
+@cache
+def has_library() -> bool:
+    """Whether textual-image is there, for kitty and sixel."""
+    try:
+        with _no_terminal():
+            import textual_image.renderable  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def kitty(image: Image, columns: int, rows: int, cell_size: tuple[int, int]) -> tuple[str, ...]:
+    """The picture itself, and then its rows: characters that kitty replaces by parts of it."""
+    with _no_terminal(cell_size) as written:
+        from textual_image.renderable import TGPImage
+
+        lines = _segments(TGPImage(image, columns, rows))
+        # The colour is the picture's number, so that all of it has to arrive.
+        shown = [
+            line.style.render(line.text.rstrip("\n"), color_system=ColorSystem.TRUECOLOR)
+            for line in lines
+            if line.style is not None
+        ]
+        return written.getvalue(), *shown
+
+
+def sixel(image: Image, columns: int, rows: int, cell_size: tuple[int, int]) -> str:
+    """Bands of six rows of pixels, in at most 256 colours."""
+    with _no_terminal(cell_size):
+        from textual_image.renderable import SixelImage
+
+        # The library makes room and moves the cursor as well; we have a margin to mind.
+        segments = _segments(SixelImage(image, columns, rows))
+        return next(part.text for part in segments if part.text.startswith(_SIXELS))
 
 
 def iterm(image: Image, columns: int, rows: int) -> str:
     """iTerm2's inline picture, which WezTerm draws as well."""
-    size = f"width={columns};height={rows};preserveAspectRatio=1"
-    return f"\x1b]1337;File=inline=1;{size};doNotMoveCursor=1:{_png(image)}\x07"
-
-
-def sixel(image: Image, columns: int, rows: int) -> str:
-    """Bands of six rows, a layer for each colour; the size is that of the image itself."""
-    del columns, rows
-    indexed = image.quantize(_COLORS)
-    palette = indexed.getpalette() or []
-    pixels, width = indexed.tobytes(), indexed.width
-    used = sorted(set(pixels))
-    registers = "".join(
-        f"#{color};2;" + ";".join(str(part * 100 // 255) for part in palette[3 * color :][:3])
-        for color in used
-    )
-    bands = "-".join(
-        _band(pixels[start : start + 6 * width], width)
-        for start in range(0, len(pixels), 6 * width)
-    )
-    return f'\x1bP0;1q"1;1;{width};{indexed.height}{registers}{bands}\x1b\\'
-
-
-def _band(pixels: bytes, width: int) -> str:
-    """One band: for every colour in it, which of its pixels to set."""
-    lines = [pixels[start : start + width] for start in range(0, len(pixels), width)]
-    return "$".join(f"#{color}{layer}" for color, layer in _layers(lines, sorted(set(pixels))))
-
-
-def _layers(lines: list[bytes], colors: list[int]) -> Iterator[tuple[int, str]]:
-    for color in colors:
-        bits = 0
-        for number, line in enumerate(lines):
-            table = bytearray(256)
-            table[color] = 1 << number
-            bits |= int.from_bytes(line.translate(bytes(table)))
-        columns = bits.to_bytes(len(lines[0])).translate(_SIXELS)
-        layer = columns.decode("ascii").rstrip("?")
-        yield color, _run.sub(lambda found: f"!{len(found[0])}{found[1]}", layer)
-
-
-def _png(image: Image) -> str:
-    """Encoded anew, so that nothing but pixels is passed on."""
     buffer = BytesIO()
-    image.save(buffer, "PNG", compress_level=1)
-    return b64encode(buffer.getvalue()).decode("ascii")
+    image.save(buffer, "PNG", compress_level=1)  # anew, so that nothing but pixels is passed on
+    data = b64encode(buffer.getvalue()).decode("ascii")
+    size = f"width={columns};height={rows};preserveAspectRatio=1"
+    return f"\x1b]1337;File=inline=1;{size};doNotMoveCursor=1:{data}\x07"
 
 
-_SIXELS = bytes(63 + value if value < 64 else 63 for value in range(256))
-SEQUENCES: dict[str, Callable[[Image, int, int], str]] = {
-    "kitty": kitty,
-    "iterm": iterm,
-    "sixel": sixel,
-}
+@contextmanager
+def _no_terminal(cell_size: tuple[int, int] | None = None) -> Iterator[StringIO]:
+    """Be on no terminal for a while; collects what would be written to it.
+
+    The size of a character is what the library takes from the environment, the first time only.
+    """
+    stand_in, stdout = StringIO(), sys.__stdout__
+    told = dict(zip(_SIZES, map(str, cell_size), strict=True)) if cell_size else {}
+    before = {name: os.environ.get(name) for name in told}
+    sys.__stdout__ = stand_in  # type: ignore[assignment, misc]  # for as long as it takes
+    os.environ.update(told)
+    try:
+        yield stand_in
+    finally:
+        sys.__stdout__ = stdout  # type: ignore[misc]
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _segments(picture: RenderableType) -> list[Segment]:
+    console = Console(file=StringIO(), force_jupyter=False)
+    return list(console.render(picture))

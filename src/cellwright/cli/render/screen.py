@@ -13,9 +13,10 @@ from shutil import which
 from rich.console import Console
 
 from cellwright.cli.output import colors
-from cellwright.cli.render.images import Graphic, choose_mode
+from cellwright.cli.render.images import Graphic
 from cellwright.cli.render.layout import Gate
 from cellwright.cli.render.limits import CELL_SIZE, EVERYTHING, View
+from cellwright.cli.render.modes import choose_mode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Screen(Console):
     """A console that prints what comes from notebooks, and only that."""
 
     def show(self, part: RenderableType) -> None:
-        """Print one part; everything passes the gate but pictures, which are all our own."""
+        """Print one part; everything passes the gate but pictures, made of pixels alone."""
         self.print(part if isinstance(part, Graphic) else Gate(part), crop=False)
 
     def on_broken_pipe(self) -> NoReturn:
