@@ -127,6 +127,8 @@ def places(_short_folder: Path, _numbers: Iterator[int]) -> Iterator[Path]:
             place = folder / name
             place.mkdir(mode=0o700)
             patch.setenv(variable, str(place))
+        # Commands of tests work in their own process, unless a test is about the engine.
+        patch.setenv("CELLWRIGHT_ENGINE", "never")
         yield folder
     # Now, and not all of them at the end: thousands of tests have left some by then.
     shutil.rmtree(folder, ignore_errors=True)

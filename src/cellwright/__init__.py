@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from cellwright.errors import CellwrightError as CellwrightError
     from cellwright.text.combine import from_text as from_text
     from cellwright.text.view import to_text as to_text
+    from cellwright.workspace.asynchronous import AsyncBook as AsyncBook
+    from cellwright.workspace.asynchronous import AsyncWorkspace as AsyncWorkspace
     from cellwright.workspace.book import Book as Book
     from cellwright.workspace.workspace import Workspace as Workspace
 
@@ -74,6 +76,7 @@ _HOMES = {
     "cellwright.errors": ("CellConflict", "CellwrightError"),
     "cellwright.text.combine": ("from_text",),
     "cellwright.text.view": ("to_text",),
+    "cellwright.workspace.asynchronous": ("AsyncBook", "AsyncWorkspace"),
     "cellwright.workspace.book": ("Book",),
     "cellwright.workspace.workspace": ("Workspace",),
 }

@@ -52,7 +52,14 @@ CellwrightError                    INTERNAL_ERROR
 ├── ModeForbids                    MODE_FORBIDS             also PermissionError
 ├── WorkspaceError                 WORKSPACE_ERROR
 │   ├── OutsideRoot                OUTSIDE_ROOT             also PermissionError
-│   └── AlreadyExists              ALREADY_EXISTS           also FileExistsError
+│   ├── AlreadyExists              ALREADY_EXISTS           also FileExistsError
+│   ├── OwnedElsewhere             OWNED_ELSEWHERE
+│   └── RunNotFound                RUN_NOT_FOUND            also LookupError
+├── EngineError                    ENGINE_ERROR
+│   ├── EngineUnavailable          ENGINE_UNAVAILABLE       also ConnectionError
+│   ├── EngineLost                 ENGINE_LOST              also ConnectionError
+│   ├── EngineDraining             ENGINE_DRAINING
+│   └── InvalidCall                INVALID_CALL             also ValueError
 └── ConfigError                    CONFIG_ERROR
     ├── UnknownSetting             UNKNOWN_SETTING          also ValueError
     ├── InvalidSetting             INVALID_SETTING          also ValueError
@@ -69,7 +76,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar
+    from typing import ClassVar, Self
 
 
 class CellwrightError(Exception):
@@ -90,18 +97,23 @@ class CellwrightError(Exception):
 
     def __reduce__(self) -> tuple[object, ...]:
         # Constructors take facts, which pickle does not know; it gets the finished error.
-        return (_restore, (type(self), self.__dict__))
+        return (_restored, (type(self), self.__dict__))
+
+    @classmethod
+    def restored(cls, state: dict[str, object]) -> Self:
+        """An error with these attributes, as it was elsewhere; `message` must be one of them."""
+        error = cls.__new__(cls, state["message"])
+        error.args = (state["message"],)
+        error.__dict__.update(state)
+        return error
 
     def __str__(self) -> str:
         # An OSError parent would print "[Errno …]"; the sentence is ours in every leaf.
         return self.message
 
 
-def _restore(kind: type[CellwrightError], state: dict[str, object]) -> CellwrightError:
-    error = kind.__new__(kind, state["message"])
-    error.args = (state["message"],)
-    error.__dict__.update(state)
-    return error
+def _restored(kind: type[CellwrightError], state: dict[str, object]) -> CellwrightError:
+    return kind.restored(state)
 
 
 def _on_one_line(text: str) -> str:
@@ -735,6 +747,84 @@ class AlreadyExists(WorkspaceError, FileExistsError):
     def __init__(self, path: str) -> None:
         super().__init__(f"{path} exists already", hint="Choose another path, or edit it")
         self.path = path
+
+
+class OwnedElsewhere(WorkspaceError):
+    """Another process runs this notebook; a second kernel would see another state."""
+
+    code = "OWNED_ELSEWHERE"
+    retryable = True
+
+    def __init__(self, path: str, holder: str) -> None:
+        super().__init__(
+            f"{path} is owned by {holder}",
+            hint="Go through it, without --no-engine; or end its kernel first",
+        )
+        self.path = path
+        self.holder = holder
+
+
+class RunNotFound(WorkspaceError, LookupError):
+    """No run has that id, or it ended so long ago that it was forgotten."""
+
+    code = "RUN_NOT_FOUND"
+
+    def __init__(self, run: str) -> None:
+        super().__init__(f"There is no run {run}", hint="`cellwright runs` lists them")
+        self.run = run
+
+
+class EngineError(CellwrightError):
+    """The background engine could not be used."""
+
+    code = "ENGINE_ERROR"
+
+
+class EngineUnavailable(EngineError, ConnectionError):
+    """No engine runs, and none could be started."""
+
+    code = "ENGINE_UNAVAILABLE"
+    retryable = True
+
+    def __init__(self, reason: str, *, hint: str | None = None) -> None:
+        super().__init__(
+            f"The engine cannot be reached: {reason}",
+            hint=hint or "`cellwright engine logs` may say why; --no-engine works without it",
+        )
+
+
+class EngineLost(EngineError, ConnectionError):
+    """The engine went away in the middle of a call; what the call did is not known."""
+
+    code = "ENGINE_LOST"
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"The engine went away during `{what}`; whether it was done is not known",
+            hint="Read the notebook to see; the next command starts a new engine",
+        )
+
+
+class EngineDraining(EngineError):
+    """The engine is of another version, or is about to leave, and takes no new work."""
+
+    code = "ENGINE_DRAINING"
+    retryable = True
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"The engine takes no new work: {reason}",
+            hint="It leaves when its sessions end; `cellwright engine stop` ends them now",
+        )
+
+
+class InvalidCall(EngineError, ValueError):
+    """A message to the engine that it cannot make sense of."""
+
+    code = "INVALID_CALL"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"The engine cannot take this call: {reason}")
 
 
 class ConfigError(CellwrightError):

@@ -15,22 +15,36 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
+    from cellwright.engine.remote import EngineWorkspace
     from cellwright.workspace.workspace import Workspace
 
 
 class Call:
     """One call of a command: how to answer, and the workspace to work in."""
 
-    def __init__(self, output: Output, root: str | None, mode: str) -> None:
+    def __init__(self, output: Output, root: str | None, mode: str, *, no_engine: bool) -> None:
         self.output = output
         self._root = root
         self._mode = mode
+        self._no_engine = no_engine
 
-    def workspace(self) -> Workspace:
-        """The workspace of whoever sits at this terminal."""
+    def here(self) -> Workspace:
+        """A workspace in this process, whatever the engine does."""
         from cellwright.workspace.workspace import Workspace
 
         return Workspace(self._root, mode=self._mode, actor=f"cli:{_user()}")  # type: ignore[arg-type]
+
+    def workspace(self, *, start: bool = False) -> Workspace | EngineWorkspace:
+        """The workspace of whoever sits at this terminal: the engine's, if there is one.
+
+        With `start` an engine is started, unless it must not be; for what needs a kernel.
+        """
+        if self._no_engine:
+            return self.here()
+        from cellwright.cli.engines import through_engine
+
+        found = through_engine(self._root, self._mode, f"cli:{_user()}", start=start)
+        return found or self.here()
 
 
 def _user() -> str:
@@ -60,14 +74,14 @@ def common(function: Callable[..., Any]) -> Callable[..., Any]:
         root: str | None,
         as_json: bool,
         mode: str,
-        no_engine: bool,  # noqa: ARG001  # commands on files never need one
+        no_engine: bool,
         quiet: bool,
         verbose: bool,
         **kwargs: Any,
     ) -> Any:
         output = Output(as_json=as_json, quiet=quiet, verbose=verbose)
         try:
-            return function(Call(output, root, mode), *args, **kwargs)
+            return function(Call(output, root, mode, no_engine=no_engine), *args, **kwargs)
         except BrokenPipeError:
             raise ReaderGone from None  # before click makes an exit of it
 
@@ -77,7 +91,7 @@ def common(function: Callable[..., Any]) -> Callable[..., Any]:
 _FLAGS = frozenset({"--json", "--no-engine", "-q", "--quiet", "-v", "--verbose"})
 _WITH_VALUE = frozenset({"--root", "--mode"})
 # How many words name the command itself; the rest is its own.
-_NAMES = {"edit": 3, "git": 2, "kernel": 2}
+_NAMES = {"edit": 3, "engine": 2, "git": 2, "kernel": 2}
 
 
 def common_options_last(words: list[str]) -> list[str]:

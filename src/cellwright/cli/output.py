@@ -16,11 +16,13 @@ from cellwright.errors import (
     CellwrightError,
     ConfigError,
     Conflict,
+    EngineError,
     ExecutionCancelled,
     ExecutionTimedOut,
     KernelError,
     Locked,
     ModeForbids,
+    OwnedElsewhere,
     UnknownRevision,
 )
 
@@ -35,7 +37,7 @@ INTERNAL, TIMEOUT, INTERRUPTED = 70, 124, 130
 
 def exit_code(error: CellwrightError) -> int:
     """The exit code that an error of ours ends a command with."""
-    if isinstance(error, (Conflict, UnknownRevision)):
+    if isinstance(error, (Conflict, OwnedElsewhere, UnknownRevision)):
         return CONFLICT
     if isinstance(error, ModeForbids):
         return FORBIDDEN
@@ -45,7 +47,7 @@ def exit_code(error: CellwrightError) -> int:
         return FAILED
     if isinstance(error, ExecutionCancelled):
         return INTERRUPTED
-    if isinstance(error, KernelError):
+    if isinstance(error, (EngineError, KernelError)):
         return KERNEL
     if isinstance(error, ConfigError):
         return USAGE

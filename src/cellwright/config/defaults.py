@@ -39,6 +39,9 @@ OUTPUT_LINES_KEPT = 3_000
 NOTEBOOK_OUTPUT_BYTES = 10 * 2**20
 """Output that one cell may keep in its notebook; of more only the end, the rest in an artifact."""
 
+RUN_SAVE_INTERVAL = 2.0
+"""How often the outputs of a cell that still runs are saved; 0 is only when it has ended."""
+
 ARTIFACT_QUOTA_BYTES = 2**30
 """What all artifacts together may take; the oldest make room."""
 
@@ -68,3 +71,12 @@ SPARE_KERNEL = True
 
 PASS_VARIABLES: tuple[str, ...] = ()
 """Names of API keys and tokens that kernels may see; all others are withheld."""
+
+ENGINE = "auto"
+"""When commands use the background engine: `auto`, `never`, or `always`, also where `CI` is set."""
+
+ENGINE_IDLE_TIMEOUT = 60.0
+"""An engine with nothing to do, no session and no client leaves after this long."""
+
+EDIT_MODE_EDITS = False
+"""Whether mode `edit` may change notebooks; by default it only reads, and proposes changes."""

@@ -54,6 +54,7 @@ class Spec:
     about: str
     low: float = -math.inf
     high: float = math.inf
+    one_of: tuple[str, ...] = ()
     project_may_set: bool = True
 
     @property
@@ -62,7 +63,7 @@ class Spec:
         if isinstance(self.default, bool):
             return "true or false"
         if isinstance(self.default, str):
-            return "a text"
+            return f"one of {', '.join(self.one_of)}" if self.one_of else "a text"
         if isinstance(self.default, tuple):
             return "a list of names"
         whole = isinstance(self.default, int)
@@ -92,7 +93,8 @@ class Spec:
                 return _SWITCH.get(value.lower())
             return value if isinstance(value, bool) else None
         if isinstance(self.default, str):
-            return value if isinstance(value, str) else None
+            fits = isinstance(value, str) and (not self.one_of or value in self.one_of)
+            return value if fits else None  # type: ignore[return-value]
         if isinstance(self.default, tuple):
             return _names(value)
         number = _number(value, whole=isinstance(self.default, int))
@@ -124,9 +126,11 @@ def _setting(default: float, low: float, high: float, about: str) -> Any:
     return field(default=default, metadata=spec)
 
 
-def _choice(default: Value, about: str, *, project_may_set: bool = True) -> Any:
+def _choice(
+    default: Value, about: str, *, one_of: tuple[str, ...] = (), project_may_set: bool = True
+) -> Any:
     spec = {"default": default, "about": about, "project_may_set": project_may_set}
-    return field(default=default, metadata=spec)
+    return field(default=default, metadata={**spec, "one_of": one_of})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +174,9 @@ class Settings:
     notebook_output_bytes: int = _setting(
         defaults.NOTEBOOK_OUTPUT_BYTES, 1024, 2**40, "bytes of output a cell keeps in its notebook"
     )
+    run_save_interval: float = _setting(
+        defaults.RUN_SAVE_INTERVAL, 0, YEAR, "time between saves of a running cell, 0 for none"
+    )
     artifact_quota_bytes: int = _setting(
         defaults.ARTIFACT_QUOTA_BYTES, 2**20, 2**50, "bytes that all artifacts may take"
     )
@@ -201,6 +208,20 @@ class Settings:
     pass_variables: tuple[str, ...] = _choice(
         defaults.PASS_VARIABLES,
         "API keys and tokens that kernels may see all the same",
+        project_may_set=False,
+    )
+    engine: str = _choice(
+        defaults.ENGINE,
+        "when commands use the background engine",
+        one_of=("auto", "never", "always"),
+        project_may_set=False,
+    )
+    engine_idle_timeout: float = _setting(
+        defaults.ENGINE_IDLE_TIMEOUT, 1, YEAR, "time an engine with nothing to do stays"
+    )
+    edit_mode_edits: bool = _choice(
+        defaults.EDIT_MODE_EDITS,
+        "whether mode `edit` may change notebooks, rather than propose changes",
         project_may_set=False,
     )
     origins: Mapping[str, Origin] = field(default_factory=dict, repr=False, compare=False)

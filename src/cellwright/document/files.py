@@ -6,9 +6,11 @@ import errno
 import os
 
 from cellwright.config.defaults import LOCK_TIMEOUT, MAX_FILE_BYTES
+from cellwright.document._disk.compare import holds, sync_file
 from cellwright.document._disk.load import load
 from cellwright.document._disk.lock import FileLock
-from cellwright.document._disk.save import clean, holds, replace_file, sync_file
+from cellwright.document._disk.save import replace_file
+from cellwright.document._disk.temps import clean
 from cellwright.document._layout import Layout
 from cellwright.document.notebook import Notebook, Origin
 from cellwright.errors import (
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
     from cellwright.document.change import Change
     from cellwright.document.edits import Edit
+    from cellwright.document.reached import Reached
     from cellwright.document.revision import Snapshot
 
     PathLike = str | os.PathLike[str]
@@ -51,17 +54,24 @@ class Saved:
         return f"<Saved {self.path}, {self.size} bytes>"
 
 
-def read(path: PathLike, *, max_bytes: int = MAX_FILE_BYTES) -> Notebook:
-    """Read a notebook of any version from 2 to 4; raises a `DocumentError` that says why not."""
+def read(
+    path: PathLike, *, max_bytes: int = MAX_FILE_BYTES, reached: Reached | None = None
+) -> Notebook:
+    """Read a notebook of any version from 2 to 4; raises a `DocumentError` that says why not.
+
+    `reached` is where the system shall look for it, for callers who must not be led astray.
+    """
     name = os.fspath(path)
     real = _real(name)
-    clean(os.path.dirname(real))
-    return _read(name, real, max_bytes)
+    clean(os.path.dirname(reached or real))
+    return _read(name, real, max_bytes, reached)
 
 
-def read_bytes(path: PathLike, *, max_bytes: int = MAX_FILE_BYTES) -> bytes:
+def read_bytes(
+    path: PathLike, *, max_bytes: int = MAX_FILE_BYTES, reached: Reached | None = None
+) -> bytes:
     """The bytes of a file, be it a notebook or not, with the same care."""
-    return load(os.fspath(path), max_bytes)
+    return load(reached or os.fspath(path), max_bytes)
 
 
 def write(
@@ -123,6 +133,7 @@ def update(
     max_bytes: int = MAX_FILE_BYTES,
     lock_timeout: float = LOCK_TIMEOUT,
     break_hard_links: bool = False,
+    reached: Reached | None = None,
 ) -> tuple[Notebook, Change]:
     """Read a file, let `make` change the notebook, and save it, under one lock.
 
@@ -134,14 +145,14 @@ def update(
     with FileLock(real, lock_timeout):
         for attempt in range(_ATTEMPTS):
             try:
-                notebook = _read(name, real, max_bytes)
+                notebook = _read(name, real, max_bytes, reached)
             except NotebookNotFound:
                 if not create:
                     raise
                 notebook = Notebook(path=name)
             change = make(notebook)
             try:
-                _write(notebook, name, real, break_hard_links=break_hard_links)
+                _write(notebook, name, real, reached, break_hard_links=break_hard_links)
             except DurabilityUnconfirmed:
                 saved()  # the new bytes are in place
                 raise
@@ -164,11 +175,14 @@ def _real(name: str) -> str:
             raise UnreadableFile(name, error.strerror or str(error)) from None
     except ValueError:
         return name  # a NUL; opening it will say so
-    return os.path.realpath(name)
+    try:
+        return os.path.realpath(name)
+    except OSError as error:  # a link on the way was turned in this moment
+        raise UnreadableFile(name, error.strerror or str(error)) from None
 
 
-def _read(name: str, real: str, max_bytes: int) -> Notebook:
-    data = load(name, max_bytes)
+def _read(name: str, real: str, max_bytes: int, reached: Reached | None = None) -> Notebook:
+    data = load(reached or name, max_bytes)
     notebook = Notebook(data, path=name)
     layout = _raw(data) if notebook.needs_upgrade else notebook.state.layout
     notebook.origin = Origin(os.path.abspath(name), real, layout)
@@ -180,7 +194,14 @@ def _raw(data: bytes) -> Layout:
     return Layout(data, (), (b"",))
 
 
-def _write(notebook: Notebook, name: str, real: str, *, break_hard_links: bool) -> Saved:
+def _write(
+    notebook: Notebook,
+    name: str,
+    real: str,
+    reached: Reached | None = None,
+    *,
+    break_hard_links: bool,
+) -> Saved:
     parts = list(notebook.parts())
     size = sum(map(len, parts))
     expected = None
@@ -189,11 +210,11 @@ def _write(notebook: Notebook, name: str, real: str, *, break_hard_links: bool) 
     if origin is not None and (origin.real == real or origin.path == place):
         expected = list(origin.layout.parts())
         if origin.layout is state.layout or expected == [state.old]:
-            return _confirm(notebook, name, real, parts, size)
+            return _confirm(notebook, name, reached or real, parts, size)
     # The answer to every edit carries the revision: worked out while the disk is busy.
     large = size >= _LARGE and state.old is None
     replace_file(
-        real,
+        reached or real,
         parts,
         expected,
         break_hard_links=break_hard_links,

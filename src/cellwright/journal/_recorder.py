@@ -57,8 +57,10 @@ def key_of(path: Path) -> bytes:
 class Recorder:
     """Writes changes and snapshots, and keeps what it knows about states in memory."""
 
-    def __init__(self, path: Path | None, limits: Limits) -> None:
-        self.warnings: list[str] = []
+    def __init__(
+        self, path: Path | None, limits: Limits, warnings: list[str] | None = None
+    ) -> None:
+        self.warnings: list[str] = [] if warnings is None else warnings
         self.limits = limits
         self._path = path
         self._opened: Database | None = None

@@ -37,8 +37,14 @@ class Journal:
     says how much is kept.
     """
 
-    def __init__(self, path: Path | None = None, *, limits: Limits | None = None) -> None:
-        self._recorder = Recorder(path, limits or Limits())
+    def __init__(
+        self,
+        path: Path | None = None,
+        *,
+        limits: Limits | None = None,
+        warnings: list[str] | None = None,
+    ) -> None:
+        self._recorder = Recorder(path, limits or Limits(), warnings)
         self.warnings = self._recorder.warnings
 
     def __enter__(self) -> Self:

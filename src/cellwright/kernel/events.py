@@ -33,7 +33,11 @@ class InputRequested:
 
 @dataclass(frozen=True, slots=True)
 class CommMessage:
-    """A message on a comm, of kind `open`, `msg` or `close`."""
+    """A message on a comm, of kind `open`, `msg` or `close`.
+
+    `channel` is the one it is sent on: some kernels listen to `control` alone while a cell runs.
+    `is_ours` is false for what a kernel says in answer to another client, who will see to it.
+    """
 
     kind: Literal["open", "msg", "close"]
     comm_id: str
@@ -41,6 +45,8 @@ class CommMessage:
     data: Mapping[str, Any] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     buffers: tuple[bytes, ...] = ()
+    channel: Literal["shell", "control"] = "shell"
+    is_ours: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from __future__ import annotations
 import asyncio
 
 from cellwright.errors import KernelCannot
+from cellwright.kernel.aside import AsideQueue
 from cellwright.kernel.events import (
     CommMessage,
     Finished,
@@ -34,6 +35,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from typing import Any
+
+    from cellwright.kernel.aside import Aside
 
 
 class _Failure(Exception):
@@ -71,6 +74,7 @@ class MemoryKernel:
         self._interrupted = asyncio.Event()
         self._ended = asyncio.Event()
         self._answers: asyncio.Queue[str] = asyncio.Queue()
+        self.asides = AsideQueue()
         self._running = False
 
     @property
@@ -214,6 +218,10 @@ class MemoryKernel:
         if not self.is_alive:
             raise KernelCannot("memory", "take a message: it is not running")
         self.sent.append(message)
+
+    def idle_events(self) -> AsyncIterator[Aside]:
+        """What a test has put there."""
+        return self.asides.events()
 
     async def interrupt(self) -> None:
         """Stop the command that waits; does nothing when none runs."""

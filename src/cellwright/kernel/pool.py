@@ -32,12 +32,20 @@ class SessionPool:
     """Sessions, made when asked for.
 
     `release_spare` frees what is kept ahead of need; it is called when descriptors run out.
+    `on_new` and `on_end` are told of every session that begins, and that is over.
     """
 
     def __init__(
-        self, settings: Settings, *, release_spare: Callable[[], Any] | None = None
+        self,
+        settings: Settings,
+        *,
+        release_spare: Callable[[], Any] | None = None,
+        on_new: Callable[[Session], object] | None = None,
+        on_end: Callable[[Session], object] | None = None,
     ) -> None:
         self.settings = settings
+        self._on_new = on_new
+        self._on_end = on_end
         self._release_spare = release_spare
         self._sessions: dict[Key, Session] = {}
         self._changed = asyncio.Condition()
@@ -104,6 +112,8 @@ class SessionPool:
                         retries=kind == "eval",
                     )
                     self._sessions[key] = session
+                    if self._on_new is not None:
+                        self._on_new(session)
                     break
                 left = deadline - time.monotonic()
                 if left <= 0:
@@ -127,6 +137,11 @@ class SessionPool:
             if had and not session.owners and session.kind == "eval":
                 orphans.append(session)
         await self._end(*orphans)
+
+    def detach(self, owner: str) -> None:
+        """An owner looks away: its sessions stay, and grow idle if nobody else uses them."""
+        for session in self:
+            session.owners.discard(owner)
 
     async def end(self, key: Key) -> None:
         """End one session."""
@@ -173,6 +188,9 @@ class SessionPool:
         ended = await asyncio.gather(
             *(session.close() for session in sessions), return_exceptions=True
         )
+        if self._on_end is not None:
+            for session in sessions:
+                self._on_end(session)
         if not self._changed.locked():
             async with self._changed:
                 self._changed.notify_all()

@@ -71,6 +71,7 @@ class Run:
         on_event: gets every event, in order; it must be quick.
         answers: lines for the cell's standard input, in order.
         ask: somebody who can be asked for a line when the answers are used up.
+        stop: an event that stops the cell when it is set, as `cancel` does.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class Run:
         on_event: Callable[[KernelEvent], object] | None = None,
         answers: Iterable[str] = (),
         ask: Ask | None = None,
+        stop: asyncio.Event | None = None,
     ) -> None:
         self._transport = transport
         self._code = code
@@ -93,6 +95,7 @@ class Run:
         self._ask = ask
         self._asking: asyncio.Future[str | None] | None = None
         self._stop = asyncio.Event()
+        self._told = stop or self._stop
         self._finished: Finished | None = None
         self._error: Raised | None = None
         self._missed: list[str] = []
@@ -102,6 +105,10 @@ class Run:
         """Stop the cell; `wait` then ends as cancelled."""
         self._stop.set()
 
+    @property
+    def _is_stopped(self) -> bool:
+        return self._stop.is_set() or self._told.is_set()
+
     async def wait(self) -> Outcome:
         """Run it to its end.
 
@@ -109,22 +116,23 @@ class Run:
         """
         began = time.monotonic()
         reading = asyncio.ensure_future(self._read())
-        stopping = asyncio.ensure_future(self._stop.wait())
+        stopping = [asyncio.ensure_future(each.wait()) for each in {self._stop, self._told}]
         why: Status | None = None
         killed = False
         interruption: asyncio.CancelledError | None = None
         try:
             await asyncio.wait(
-                [reading, stopping],
+                [reading, *stopping],
                 timeout=self._timeout or None,
                 return_when=asyncio.FIRST_COMPLETED,
             )
             if not reading.done():
-                why = "cancelled" if self._stop.is_set() else "timed_out"
+                why = "cancelled" if self._is_stopped else "timed_out"
         except asyncio.CancelledError as error:
             interruption, why = error, "cancelled"
         finally:
-            stopping.cancel()
+            for each in stopping:
+                each.cancel()
         if not reading.done():
             # Not to be cancelled in its turn: until this is over the kernel is not usable.
             end = asyncio.ensure_future(self._end(reading))
@@ -177,7 +185,7 @@ class Run:
     async def _answer(self, request: InputRequested) -> str:
         if self._answers:
             return self._answers.pop(0)
-        if self._ask is not None and not self._stop.is_set():
+        if self._ask is not None and not self._is_stopped:
             self._asking = asyncio.ensure_future(self._ask(request))
             try:
                 answer = await self._asking

@@ -9,7 +9,8 @@ import uuid
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from cellwright.errors import ResetInProgress, RestartLimit
+from cellwright.errors import KernelCannot, ResetInProgress, RestartLimit
+from cellwright.kernel.events import CommMessage
 from cellwright.kernel.running import Outcome, Run
 
 TYPE_CHECKING = False
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from cellwright.kernel.transport import Code, KernelInfo, Transport
 
     Start = Callable[[], Awaitable[Transport]]
+    OnComm = Callable[[CommMessage, str | None], object]
     State = Literal["new", "idle", "busy", "dead", "closed"]
 
 
@@ -46,6 +48,28 @@ class Ran:
     replaced: bool = False
     retried: bool = False
     kernel: str = ""
+
+
+class _StoppedWaiting(Exception):
+    """A cell was stopped before its turn came."""
+
+
+async def _acquired(lock: asyncio.Lock, stop: asyncio.Event) -> bool:
+    """Wait for a lock, or until told to stop; returns whether the lock is held."""
+    stopping = asyncio.ensure_future(stop.wait())
+    acquiring = asyncio.ensure_future(lock.acquire())
+    try:
+        await asyncio.wait([stopping, acquiring], return_when=asyncio.FIRST_COMPLETED)
+    except BaseException:
+        if not acquiring.cancel() and not acquiring.cancelled():
+            lock.release()  # it came in the same moment
+        raise
+    finally:
+        stopping.cancel()
+    if acquiring.done():
+        return True
+    acquiring.cancel()
+    return False
 
 
 class Session:
@@ -75,6 +99,9 @@ class Session:
         self.transport: Transport | None = None
         self.life = ""
         self.is_closed = False
+        self.on_comm: OnComm | None = None  # gets messages on comms, and the cell they are from
+        self.on_fresh: Callable[[], object] | None = None  # the kernel is a new one
+        self._asides: asyncio.Task[None] | None = None
         self._start = start
         self._settings = settings
         self._retries = retries
@@ -111,11 +138,15 @@ class Session:
         on_retry: Callable[[], object] | None = None,
         answers: Iterable[str] = (),
         ask: Ask | None = None,
+        stop: asyncio.Event | None = None,
+        caller: str | None = None,
     ) -> Ran:
         """Run a cell when its turn comes; `reset` gives it a fresh kernel.
 
         A cell that depends on the kernel is given as a function of what the kernel is.
-        A cell that still waits when the session is restarted or closed ends as cancelled.
+        A cell that still waits when the session is restarted or closed ends as cancelled, and so
+        does one whose `stop` is set, whether it waits or runs. `caller` is what the cell is
+        called where its messages on comms are answered.
 
         Raises:
             ResetInProgress: another reset of this session has not ended yet.
@@ -129,15 +160,18 @@ class Session:
         answers = list(answers)
         generation = self._generation
         try:
-            async with self._my_turn():
+            async with self._my_turn(stop=stop):
                 if generation != self._generation:
                     return Ran(Outcome("cancelled", 0.0, state_kept=False))
+                if stop is not None and stop.is_set():
+                    return Ran(Outcome("cancelled", 0.0), kernel=self.life)
                 if reset:
                     await self._fresh()
                     self._is_resetting = False
                     reset = False
                 replaced = await self._ready()
-                options = {"timeout": timeout, "on_event": on_event, "ask": ask}
+                listen = self._listener(on_event, caller)
+                options = {"timeout": timeout, "on_event": listen, "ask": ask, "stop": stop}
                 outcome = await self._once(code, {**options, "answers": answers})
                 retried = outcome.status == "died" and self._retries
                 if retried:
@@ -148,15 +182,44 @@ class Session:
                 if outcome.status in ("ok", "error"):
                     self._restarts = 0
                 return Ran(outcome, replaced=replaced, retried=retried, kernel=self.life)
+        except _StoppedWaiting:
+            return Ran(Outcome("cancelled", 0.0), kernel=self.life)
         finally:
             if reset:
                 self._is_resetting = False
 
+    async def run_nested(
+        self,
+        code: Callable[[KernelInfo], Code],
+        *,
+        timeout: float = 0,  # noqa: ASYNC109  # the ladder of interrupts, not a cancellation
+        on_event: Callable[[KernelEvent], object] | None = None,
+        caller: str | None = None,
+    ) -> Ran:
+        """Run a cell that the running one waits for, past the queue.
+
+        Raises:
+            KernelCannot: nothing runs, so that nothing can wait for it.
+        """
+        if self.transport is None or self._run is None:
+            raise KernelCannot(self.key.session, "run a cell inside another: none is running")
+        self.executions += 1
+        grace = self._settings.interrupt_grace
+        listen = self._listener(on_event, caller)
+        made = code(self.transport.info)
+        run = Run(self.transport, made, timeout=timeout, grace=grace, on_event=listen)
+        return Ran(await run.wait(), kernel=self.life)
+
     @contextlib.asynccontextmanager
-    async def _my_turn(self, *, counts_as_use: bool = True) -> AsyncIterator[None]:
+    async def _my_turn(
+        self, *, counts_as_use: bool = True, stop: asyncio.Event | None = None
+    ) -> AsyncIterator[None]:
         self.waiting += 1
         try:
-            await self._turn.acquire()
+            if stop is None or not self._turn.locked():
+                await self._turn.acquire()
+            elif not await _acquired(self._turn, stop):
+                raise _StoppedWaiting
         finally:
             self.waiting -= 1
         try:
@@ -183,6 +246,23 @@ class Session:
             if not self.transport.is_alive:
                 await self._end()
 
+    def _listener(
+        self, on_event: Callable[[KernelEvent], object] | None, caller: str | None
+    ) -> Callable[[KernelEvent], None]:
+        def listen(event: KernelEvent) -> None:
+            if isinstance(event, CommMessage) and self.on_comm is not None:
+                self.on_comm(event, caller)
+            if on_event is not None:
+                on_event(event)
+
+        return listen
+
+    async def _listen_aside(self, transport: Transport) -> None:
+        """Take what a kernel says between cells, for as long as it lives."""
+        async for aside in transport.idle_events():
+            if isinstance(aside.event, CommMessage) and self.on_comm is not None:
+                self.on_comm(aside.event, None)
+
     async def _ready(self) -> bool:
         """Have a living kernel; returns whether a dead one had to be replaced."""
         if self.transport is not None and self.transport.is_alive:
@@ -196,6 +276,10 @@ class Session:
     async def _begin(self) -> None:
         self.transport = await self._start()
         self.life = uuid.uuid4().hex[:12]
+        if self.on_fresh is not None:
+            self.on_fresh()
+        if self.on_comm is not None:
+            self._asides = asyncio.ensure_future(self._listen_aside(self.transport))
 
     async def _replace(self) -> None:
         # One that we ended ourselves, after a timeout, is no sign of anything wrong with it.
@@ -258,6 +342,9 @@ class Session:
 
     async def _end(self, *, now: bool = False) -> None:
         transport, self.transport = self.transport, None
+        if self._asides is not None:
+            self._asides.cancel()
+            self._asides = None
         if transport is not None:
             await transport.shutdown(now=now or not transport.is_alive)
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
     from typing import Any
 
+    from cellwright.kernel.aside import Aside
     from cellwright.kernel.events import CommMessage, KernelEvent, KernelExit
 
 
@@ -46,7 +47,8 @@ class Code:
     """One cell to execute.
 
     `env` is patched in before the cell runs: a string sets a variable, None removes it.
-    `allow_stdin` says that somebody can answer `InputRequested`.
+    `allow_stdin` says that somebody can answer `InputRequested`. `metadata` goes along with the
+    request, for kernels that look at it.
     """
 
     source: str
@@ -56,6 +58,7 @@ class Code:
     store_history: bool = True
     allow_stdin: bool = False
     cell_id: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Transport(Protocol):
@@ -63,7 +66,8 @@ class Transport(Protocol):
 
     After `start`, `execute` yields the events of one cell and always ends with one `Finished`,
     also when the kernel dies. An interrupted cell ends through that same stream: `interrupt`
-    only sends the request. All methods may be called while `execute` is being iterated.
+    only sends the request. All methods may be called while `execute` is being iterated, also
+    `execute` itself, for a cell that the running one waits for.
     """
 
     @property
@@ -91,6 +95,10 @@ class Transport(Protocol):
 
     def execute(self, code: Code) -> AsyncIterator[KernelEvent]:
         """Run one cell. Leaving the iterator early does not stop the cell; interrupt does."""
+        ...
+
+    def idle_events(self) -> AsyncIterator[Aside]:
+        """What the kernel says between cells, or for an earlier one; for one reader."""
         ...
 
     async def ping(self, within: float) -> bool:

@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
+from cellwright.workspace.statuses import describe_status, latest
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from cellwright.document.cells import Cell
     from cellwright.document.change import CellChange, Change
     from cellwright.document.notebook import Notebook
     from cellwright.errors import CellConflict
+    from cellwright.journal.executions import Executed
 
 
-def describe_cell(cell: Cell) -> dict[str, Any]:
-    """A cell without its outputs."""
+def describe_cell(
+    cell: Cell,
+    recorded: Executed | None = None,
+    now: str | None = None,
+    stale: Mapping[str, str | None] | None = None,
+) -> dict[str, Any]:
+    """A cell without its outputs.
+
+    Args:
+        cell: the cell.
+        recorded: its last run on record, if there is one.
+        now: `running` or `pending` while it is, `idle` if not, None if nobody can tell.
+        stale: the stale cells by handle, with the reason of each; None if nobody asked.
+    """
+    told: dict[str, Any] = {"execution_count": None, "status": None}
+    if cell.type == "code":
+        told = describe_status(cell, recorded, now)
+        if stale is not None:
+            told |= {"stale": cell.handle in stale, "stale_reason": stale.get(cell.handle)}
     return {
         "index": cell.index,
         "id": cell.id,
@@ -21,29 +42,59 @@ def describe_cell(cell: Cell) -> dict[str, Any]:
         "type": cell.type,
         "source": cell.source,
         "hash": cell.hash,
-        "execution_count": cell.execution_count if cell.type == "code" else None,
-        "status": status(cell),
+        **told,
         **({"problem": cell.problem} if cell.problem else {}),
     }
 
 
 def status(cell: Cell) -> str | None:
     """How the last run of a code cell ended, as far as the file tells; None for text."""
-    if cell.type != "code":
-        return None
-    kinds = cell.output_types
-    if "error" in kinds:
-        return "error"
-    return "ok" if cell.execution_count is not None or kinds else "never"
+    return describe_status(cell)["status"] if cell.type == "code" else None
 
 
-def describe_notebook(notebook: Notebook, path: str) -> dict[str, Any]:
-    """A notebook's cells and what names its state."""
+def describe_notebook(
+    notebook: Notebook,
+    path: str,
+    executions: Sequence[Executed] = (),
+    now: Mapping[str, str] | None = None,
+    *,
+    stale: bool = False,
+) -> dict[str, Any]:
+    """A notebook's cells, how each stands, and what names its state.
+
+    Args:
+        notebook: as it is now.
+        path: what the caller calls it.
+        executions: the runs of its cells on record, the oldest first.
+        now: the cells that run or wait right now, by handle: `running` or `pending`; None if
+            nobody here can tell, because another process may run it.
+        stale: also say which results do not stand, and why; that takes a look at all sources.
+    """
+    recorded = latest(executions)
+    reasons = _stale_reasons(notebook, executions) if stale else None
     return {
         "path": path,
         "revision": notebook.revision,
         "nbformat": notebook.version,
-        "cells": [describe_cell(cell) for cell in notebook.cells],
+        "cells": [
+            describe_cell(
+                cell,
+                recorded.get(cell.handle),
+                None if now is None else now.get(cell.handle, "idle"),
+                reasons,
+            )
+            for cell in notebook.cells
+        ],
+    }
+
+
+def _stale_reasons(notebook: Notebook, executions: Sequence[Executed]) -> dict[str, str | None]:
+    from cellwright.workspace.staleness import describe_staleness
+
+    return {
+        row["cell"]: row["stale_reason"]
+        for row in describe_staleness(notebook, executions)
+        if row["state"] == "stale"
     }
 
 

@@ -14,9 +14,12 @@ from cellwright.kernel.pool import SessionPool
 from cellwright.kernel.session import Key
 from cellwright.kernel.supply import Order, Supply
 from cellwright.kernel.transport import Code
+from cellwright.protocol.kernel_path import with_kernel_path
+from cellwright.workspace.comms import Comms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping
     from typing import Any
 
@@ -38,14 +41,32 @@ _PYTHON = ("", "py", "python", "python3")
 class Evaluator:
     """Runs cells in a pool of sessions; for use inside an event loop."""
 
-    def __init__(self, settings: Settings, store: ArtifactStore | None, folder: str) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        store: ArtifactStore | None,
+        folder: str,
+        on_end: Callable[[Session], object] | None = None,
+    ) -> None:
         self._settings = settings
         self._store = store
         self._folder = folder
         self._supply = Supply(settings)
-        self.pool = SessionPool(settings, release_spare=self._supply.release_spare)
+        self.comms = Comms()
+        self._on_end = on_end
+        self.pool = SessionPool(
+            settings,
+            release_spare=self._supply.release_spare,
+            on_new=self.comms.attach,
+            on_end=self._ended,
+        )
         self._started = False
         self._session_files: dict[str, dict[str, str | None]] = {}
+
+    def _ended(self, session: Session) -> None:
+        self.comms.detach(session)
+        if self._on_end is not None:
+            self._on_end(session)
 
     async def close(self) -> None:
         """End all sessions."""
@@ -71,27 +92,35 @@ class Evaluator:
         *,
         progress: Progress | None = None,
         ask: Ask | None = None,
-    ) -> list[Execution | None]:
-        """Run cells in order; None for those that were not reached after a failure.
+        stop: asyncio.Event | None = None,
+        done: Callable[[int, Execution], object] | None = None,
+    ) -> None:
+        """Run cells in order, and stop after the first that fails unless told to go on.
 
         `progress` gets `{"cell", "status"}` when one begins (`running`) or ends, and
-        `{"cell", "text"}` for every piece of its output.
+        `{"cell", "text"}` for every piece of its output; `done` gets each cell's place and
+        execution. `stop` ends it before its time.
         """
         await self._start()
-        wanted = list(cells)
-        done: list[Execution | None] = []
         report = progress or _ignore
-        for position, cell in enumerate(wanted):
+        for position, cell in enumerate(cells):
             report({"cell": position, "status": "running"})
-            execution = await self._one(position, cell, call, report, ask)
-            done.append(execution)
+            execution = await self._one(position, cell, call, report=report, ask=ask, stop=stop)
+            if done is not None:
+                done(position, execution)
             report({"cell": position, "status": execution.status})
-            if execution.status != "ok" and not call.keep_going:
+            if execution.status != "ok" and not (call.keep_going and not _is_set(stop)):
                 break
-        return [*done, *(None for _ in wanted[len(done) :])]
 
     async def _one(
-        self, position: int, cell: EvalCell, call: EvalCall, report: Progress, ask: Ask | None
+        self,
+        position: int,
+        cell: EvalCell,
+        call: EvalCall,
+        *,
+        report: Progress,
+        ask: Ask | None,
+        stop: asyncio.Event | None,
     ) -> Execution:
         order, withheld = self._order(cell, call)
         timeout = self._timeout(cell.timeout if cell.timeout is not None else call.timeout)
@@ -110,6 +139,7 @@ class Evaluator:
                 on_retry=recorder.begin_again,
                 answers=call.answers,
                 ask=ask,
+                stop=stop,
             )
         return recorder.finish(ran, timeout)
 
@@ -216,7 +246,9 @@ class Evaluator:
     ) -> tuple[Session, tuple[str, ...]]:
         """The one session of a notebook, in its folder, and the variables withheld from it."""
         await self._start()
-        env, withheld = for_kernel(environ or os.environ, self._settings.pass_variables)
+        given = os.environ if environ is None else environ
+        env, withheld = for_kernel(given, self._settings.pass_variables)
+        env = with_kernel_path(env)
         folder = os.path.dirname(path)  # noqa: PTH120
         order = Order(cwd=folder, env=env, kernel=kernel, notebook_kernel=notebook_kernel)
         start = self._supply.starter(order)
@@ -248,6 +280,10 @@ class Evaluator:
 def _file_name(key: Key) -> str:
     name = blake2b(f"{os.getpid()}\0{key.session}\0{key.cwd}".encode(), digest_size=8).hexdigest()
     return f"session-{name}.json"
+
+
+def _is_set(stop: asyncio.Event | None) -> bool:
+    return stop is not None and stop.is_set()
 
 
 def _ignore(_: dict[str, Any]) -> None:

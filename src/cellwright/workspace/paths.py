@@ -2,9 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 
-from cellwright.errors import OutsideRoot
+from cellwright.document.reached import Reached
+from cellwright.errors import OutsideRoot, UnreadableFile
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_ATTEMPTS = 20
+_NOWHERE = "/proc/self/fd/none"
+
+
+def real_path(path: str) -> str:
+    """The path without links, as far as it exists.
+
+    Raises:
+        UnreadableFile: its links are turned faster than one can look.
+    """
+    for _ in range(_ATTEMPTS):
+        try:
+            return os.path.realpath(path)
+        except OSError as error:  # a link that is none any more, by the time it is read
+            reason = error.strerror or str(error)
+    raise UnreadableFile(path, reason)
 
 
 def resolve(path: str, cwd: str) -> str:
@@ -14,14 +37,59 @@ def resolve(path: str, cwd: str) -> str:
     """
     whole = os.path.join(cwd, path)  # noqa: PTH118  # hot path: no pathlib
     short = os.path.normpath(whole)
-    return short if os.path.realpath(short) == os.path.realpath(whole) else whole
+    return short if real_path(short) == real_path(whole) else whole
+
+
+def leads_inside(path: str, root: str | None) -> bool:
+    """Whether the real path lies in the root; without a root every one does."""
+    return root is None or _is_inside(real_path(path), real_path(root))
 
 
 def confine(path: str, root: str | None) -> None:
     """Raise `OutsideRoot` unless the real path lies in the root; no root confines nothing."""
-    if root is None:
-        return
-    real, top = os.path.realpath(path), os.path.realpath(root)
-    # Compared by whole components: `/data-evil` does not lie in `/data`.
-    if real != top and not real.startswith(top.rstrip("/") + "/"):
+    if root is not None and not leads_inside(path, root):
         raise OutsideRoot(path, root)
+
+
+@contextlib.contextmanager
+def reached(path: str, root: str | None, name: str) -> Iterator[Reached | None]:
+    """The file at a path, by a descriptor of a folder that lies in the root.
+
+    What a path leads to may change between the look and the use. Where an open folder is, is
+    told by the system itself. None without a root, or on systems that cannot tell.
+
+    Raises:
+        OutsideRoot: it leads out of the root.
+    """
+    if root is None:
+        yield None
+        return
+    folder, file = os.path.split(real_path(path))
+    try:
+        descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    except AttributeError:  # a system without such descriptors
+        confine(path, root)
+        yield None
+        return
+    except (OSError, ValueError):
+        confine(path, root)
+        yield Reached(f"{_NOWHERE}/{file}", name)  # and not the path: it may lead out by now
+        return
+    try:
+        reach = f"/proc/self/fd/{descriptor}"
+        try:
+            where = os.readlink(reach)  # noqa: PTH115
+        except OSError:  # no /proc in this sandbox
+            confine(path, root)
+            yield None
+            return
+        if not _is_inside(where, real_path(root)):
+            raise OutsideRoot(path, root)
+        yield Reached(f"{reach}/{file}", name)
+    finally:
+        os.close(descriptor)
+
+
+def _is_inside(real: str, top: str) -> bool:
+    # Compared by whole components: `/data-evil` does not lie in `/data`.
+    return real == top or real.startswith(top.rstrip("/") + "/")

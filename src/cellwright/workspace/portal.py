@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, for callers that have none."""
+"""An event loop for callers that have none: its own in a thread, or one that runs elsewhere."""
 
 from __future__ import annotations
 
@@ -22,10 +22,12 @@ class Portal:
     ended: kernels are given time to obey.
     """
 
-    def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name="cellwright", daemon=True)
-        self._thread.start()
+    def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        self._thread: threading.Thread | None = None
+        self._loop = loop or asyncio.new_event_loop()
+        if loop is None:
+            self._thread = threading.Thread(target=self._run, name="cellwright", daemon=True)
+            self._thread.start()
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -35,7 +37,7 @@ class Portal:
             self._loop.close()
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine to its end and return what it returns."""
+        """Run a coroutine to its end and return what it returns; not from the loop itself."""
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
@@ -56,7 +58,7 @@ class Portal:
             asyncio.run_coroutine_threadsafe(others(), self._loop).result(timeout=30)
 
     def close(self) -> None:
-        """End the loop and its thread; nothing may be running."""
-        if self._thread.is_alive():
+        """End the loop and its thread, if they are its own; nothing may be running."""
+        if self._thread is not None and self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()

@@ -3,135 +3,54 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from dataclasses import dataclass
+import contextlib
+from dataclasses import replace
 
-from cellwright.document.edits import SetOutputs
-from cellwright.errors import CellNotFound, CellwrightError, InvalidCell, InvalidEdit
-from cellwright.journal.executions import Executed
-from cellwright.kernel.environment import about_withheld
-from cellwright.outputs.events import Cleared, Raised, Shown, StreamText
+from cellwright.errors import InvalidEdit
+from cellwright.workspace.cell_run import CellRunner
+from cellwright.workspace.halting import Halting, to_the_end
+from cellwright.workspace.parameters import Parameters
+from cellwright.workspace.run_record import RunRecord
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
     from typing import Any
 
     from cellwright.document.cells import Cell
-    from cellwright.document.change import Change
     from cellwright.document.notebook import Notebook
-    from cellwright.document.refs import CellRef
-    from cellwright.kernel.events import KernelEvent
     from cellwright.kernel.running import Ask
-    from cellwright.kernel.session import Ran
-    from cellwright.outputs.collector import Collector
+    from cellwright.kernel.session import Session
     from cellwright.workspace.book import Book
     from cellwright.workspace.evaluation import Evaluator, Progress
-
-_OUTPUTS = (StreamText, Shown, Raised, Cleared)
-
-
-@dataclass(frozen=True, slots=True)
-class Execution:
-    """What became of one cell of a notebook that was run.
-
-    `status` is `pending` for cells that were not reached. `saved` says that `outputs` are in the
-    file. `stale` says that the cell has been edited while it ran, so that they are those of an
-    earlier source. `state_kept` is false if the kernel, and all it had defined, is gone.
-    """
-
-    cell: str
-    index: int
-    status: str
-    outputs: Sequence[dict[str, Any]] = ()
-    seconds: float = 0.0
-    count: int | None = None
-    error: tuple[str, str] | None = None
-    saved: bool = False
-    stale: bool = False
-    state_kept: bool = True
-    notes: tuple[str, ...] = ()
-
-    def raise_for_status(self) -> None:
-        """Raise what ended the cell, unless it ended well or was not reached."""
-        from cellwright.errors import (
-            CellFailed,
-            ExecutionCancelled,
-            ExecutionTimedOut,
-            KernelDied,
-        )
-
-        if self.status == "error":
-            raise CellFailed(*(self.error or ("error", "no traceback was given")))
-        if self.status == "timed_out":
-            raise ExecutionTimedOut(self.seconds)
-        if self.status == "cancelled":
-            raise ExecutionCancelled
-        if self.status == "died":
-            raise KernelDied(" ".join(self.notes))
-
-    def to_json(self) -> dict[str, Any]:
-        """As data."""
-        return {
-            "cell": self.cell,
-            "index": self.index,
-            "status": self.status,
-            "execution_count": self.count,
-            "seconds": round(self.seconds, 3),
-            "outputs": list(self.outputs),
-            "error": self.error and {"ename": self.error[0], "evalue": self.error[1]},
-            "saved": self.saved,
-            "stale": self.stale,
-            "state_kept": self.state_kept,
-            "notes": list(self.notes),
-        }
-
-
-@dataclass
-class Going:
-    """A cell on its way: which one it was when it was asked for, and what it has said."""
-
-    cell: Cell
-    hash: str
-    collector: Collector
-    withheld: Sequence[str] = ()
-    count: int | None = None
-    renewed: bool = False  # a later cell has changed one of its displays
-
-
-def choose_cells(
-    notebook: Notebook,
-    cells: Sequence[CellRef] | None,
-    above: CellRef | None,
-    below: CellRef | None,
-) -> list[Cell]:
-    """The code cells that are meant, in the order of the notebook.
-
-    `above` means those before that cell, `below` that cell and those after it.
-
-    Raises:
-        CellNotFound, AmbiguousCell: a cell is not there, or not the only one.
-        InvalidCell: a cell that was named is no code.
-    """
-    given = [value for value in (cells, above, below) if value is not None]
-    if len(given) > 1:
-        raise InvalidEdit("only one of cells, above and below", hint="Run the rest after it")
-    if cells is None:
-        every = list(notebook.cells)
-        if above is not None:
-            every = every[: notebook.cell(above).index]
-        elif below is not None:
-            every = every[notebook.cell(below).index :]
-        return [cell for cell in every if cell.type == "code"]
-    chosen = {cell.index: cell for cell in map(notebook.cell, cells)}
-    for index, cell in chosen.items():
-        if cell.type != "code":
-            raise InvalidCell(index, f"it is {cell.type}, and only code runs")
-    return [chosen[index] for index in sorted(chosen)]
+    from cellwright.workspace.execution import Execution
+    from cellwright.workspace.going import Going
 
 
 class NotebookRun:
-    """One call that runs some cells, one after the other."""
+    """One call that runs some cells, one after the other.
+
+    Args:
+        book: the notebook.
+        evaluator: whoever has its kernel.
+        kernel: a kernelspec, interpreter or environment.
+        timeout: seconds for each cell; 0 is no limit.
+        time_limit: seconds for all of them together: the cell that runs when they are over has
+            timed out, and the rest is not reached.
+        restart: begin with a fresh kernel.
+        keep_going: run the cells after one that failed, too.
+        check: run in a kernel of its own, write nothing anywhere, and compare the outputs with
+            those in the file.
+        parameters: values that are set right after the cell tagged `parameters`, or before the
+            first cell if none of them is tagged.
+        answers: lines for `input()`, in order.
+        ask: somebody who can be asked for more of them.
+        progress: gets `{"cell", "handle", "status"}` and `{"cell", "handle", "text"}`.
+        done: gets the place of each cell among `cells`, and its execution, when it is over, and
+            once more if a later cell changed its displays.
+        stop: an event that ends the run: the cell that runs is interrupted.
+        nested: the request of a running cell, which waits for these.
+    """
 
     def __init__(
         self,
@@ -140,160 +59,119 @@ class NotebookRun:
         *,
         kernel: str | None = None,
         timeout: float = 0,
+        time_limit: float = 0,
         restart: bool = False,
         keep_going: bool = False,
+        check: bool = False,
+        parameters: Mapping[str, Any] | None = None,
         answers: Sequence[str] = (),
         ask: Ask | None = None,
         progress: Progress | None = None,
+        done: Callable[[int, Execution], object] | None = None,
+        stop: asyncio.Event | None = None,
+        nested: str | None = None,
     ) -> None:
+        for name, seconds in (("timeout", timeout), ("time_limit", time_limit)):
+            if seconds < 0:
+                raise InvalidEdit(f"a {name} of {seconds:g} s", hint="0 is no limit")
         self._book = book
         self._evaluator = evaluator
         self._kernel = kernel
-        self._timeout = timeout
         self._restart = restart
         self._keep_going = keep_going
-        self._answers = list(answers)
-        self._ask = ask
+        self._check = check
+        self._values = parameters or {}
         self._report = progress or (lambda _: None)
-        self._earlier: list[Going] = []
+        self._done = done or (lambda *_: None)
+        self._halting = Halting(time_limit, stop)
+        self._how: dict[str, Any] = {
+            "timeout": timeout,
+            "answers": list(answers),
+            "ask": ask,
+            "nested": nested,
+        }
+        if not check:
+            self._how["interval"] = book.workspace.settings.run_save_interval
 
     async def run(self, notebook: Notebook, cells: Sequence[Cell]) -> list[Execution]:
         """Run them, and stop at the first that does not end well, unless told to go on."""
+        parameters = Parameters(self._values, cells)
+        record = await asyncio.to_thread(RunRecord, self._book, notebook, is_check=self._check)
+        done: list[Execution] = []
+        async with self._halting.watch(), self._session(notebook) as (session, withheld):
+            runner = CellRunner(
+                self._book.real,
+                session,
+                self._evaluator,
+                record,
+                parameters,
+                self._halting,
+                self._report,
+                withheld,
+                **self._how,
+            )
+            for cell in cells:
+                runner.tell(cell, status="pending")
+            try:
+                for place, cell in enumerate(cells):
+                    if self._halting.is_set:
+                        break
+                    execution = await runner.run(cell)
+                    done.append(execution)
+                    self._done(place, execution)
+                    runner.tell(cell, status=execution.status)
+                    if execution.status == "pending" or self._ends(execution, cell):
+                        break
+            finally:
+                await to_the_end(asyncio.to_thread(record.end))
+        answer = [
+            *(self._renewed(execution, runner.earlier) for execution in done),
+            *map(runner.unreached, cells[len(done) :]),
+        ]
+        for place, execution in enumerate(answer):
+            if place >= len(done) or execution is not done[place]:
+                self._done(place, execution)
+        return answer
+
+    @contextlib.asynccontextmanager
+    async def _session(self, notebook: Notebook) -> AsyncIterator[tuple[Session, tuple[str, ...]]]:
+        """The notebook's session, and the names of variables that are withheld from it."""
         name = notebook.metadata.get("kernelspec", {}).get("name")
+        # A check has a kernel of its own, in the same folder: the notebook's keeps its state.
+        path = f"{self._book.real}.check-{id(self):x}" if self._check else self._book.real
         session, withheld = await self._evaluator.notebook_session(
-            self._book.real,
+            path,
             kernel=self._kernel,
             notebook_kernel=name if isinstance(name, str) else None,
-            owner=self._book.workspace.actor,
+            owner=self._book.workspace.owner,
+            environ=self._book.workspace.environ,
         )
-        if self._restart:
+        if self._restart and not self._check:
             await session.restart()
-        done: list[Execution] = []
-        for cell in cells:
-            going = Going(cell, cell.hash, self._evaluator.collector(), withheld=withheld)
-            self._report({"cell": cell.index, "status": "running"})
-            ran = await session.run(
-                self._evaluator.notebook_code(session, self._book.real, cell),
-                timeout=self._timeout,
-                on_event=self._listener(going),
-                answers=self._answers,
-                ask=self._ask,
-            )
-            execution = await asyncio.to_thread(self._finish, going, ran)
-            done.append(execution)
-            self._report({"cell": cell.index, "status": execution.status})
-            if execution.status != "ok" and not self._keep_going:
-                break
-        return [
-            *done,
-            *(Execution(cell.handle, cell.index, "pending") for cell in cells[len(done) :]),
-        ]
-
-    def _listener(self, going: Going) -> Callable[[KernelEvent], None]:
-        def listen(event: KernelEvent) -> None:
-            if isinstance(event, _OUTPUTS) and not going.collector.feed(event):
-                # A display of an earlier cell of this call; its file is written again below.
-                for earlier in self._earlier:
-                    if isinstance(event, Shown) and earlier.collector.update(event):
-                        earlier.renewed = True
-            if isinstance(event, StreamText):
-                self._report({"cell": going.cell.index, "text": event.text})
-
-        self._earlier.append(going)
-        return listen
-
-    def _finish(self, going: Going, ran: Ran) -> Execution:
-        """Put the outputs into the file, wherever the cell is by now."""
-        outcome = ran.outcome
-        outputs = going.collector.finish()
-        count = going.count = outcome.execution_count
-        stale: list[bool] = []
-        missing: list[bool] = []
-
-        def make(notebook: Notebook) -> Change:
-            cell = _find(notebook, going)
-            missing[:] = [cell is None]
-            if cell is None:
-                return notebook.apply([])
-            stale[:] = [cell.hash != going.hash]
-            edits = [SetOutputs(cell.index, outputs, count)]
-            for earlier in self._earlier:
-                other = _find(notebook, earlier) if earlier.renewed else None
-                if other is not None and other.index != cell.index:
-                    shown = earlier.collector.outputs()
-                    edits.append(SetOutputs(other.index, shown, earlier.count))
-                earlier.renewed = False
-            return notebook.apply(edits)
-
-        unsaved: CellwrightError | None = None
         try:
-            self._book.record_run(make, label=f"run {going.cell.handle}")
-        except CellwrightError as failure:
-            unsaved = failure  # the cell ran all the same, and what it said must not be lost
-        self._book.record_execution(
-            Executed(
-                cell=going.cell.id or going.cell.handle,
-                index=going.cell.index,
-                hash=going.hash,
-                source=going.cell.source,
-                kernel=ran.kernel,
-                status=outcome.status,
-                count=count,
-                began=time.time() - outcome.seconds,
-                seconds=outcome.seconds,
-                actor=self._book.workspace.actor,
-            )
-        )
-        notes = list(_notes(going, ran))
-        if unsaved is not None:
-            notes.append(f"The outputs are only in this answer: {unsaved.message}")
-        elif missing[0]:
-            notes.append("The cell was deleted while it ran; its outputs are only in this answer")
-        if stale and stale[0]:
-            notes.append("The cell was edited while it ran; its outputs are of the source it had")
-        error = outcome.error
-        return Execution(
-            going.cell.handle,
-            going.cell.index,
-            outcome.status,
-            outputs,
-            outcome.seconds,
-            count,
-            (error.ename, error.evalue) if error else None,
-            saved=unsaved is None and not missing[0],
-            stale=bool(stale and stale[0]),
-            state_kept=outcome.state_kept,
-            notes=tuple(notes),
-        )
+            yield session, withheld
+        finally:
+            if self._check:
+                await to_the_end(self._evaluator.pool.end(session.key))
 
+    def _ends(self, execution: Execution, cell: Cell) -> bool:
+        """Whether the run is over with this cell."""
+        if not execution.is_failure or self._keep_going:
+            return self._halting.is_set
+        if self._check and execution.status == "error":
+            return "error" not in cell.output_types  # one that is in the file was expected
+        return True
 
-def _find(notebook: Notebook, going: Going) -> Cell | None:
-    """The cell where it is now: by its id, or where there is none by what it says."""
-    if going.cell.id is not None:
-        try:
-            return notebook.cell(going.cell.id)
-        except (CellNotFound, LookupError):
-            return None
-    cells = notebook.cells
-    if going.cell.index < len(cells) and cells[going.cell.index].hash == going.hash:
-        return cells[going.cell.index]
-    same = [cell for cell in cells if cell.hash == going.hash]
-    return same[0] if len(same) == 1 else None
+    def _renewed(self, execution: Execution, ran: Sequence[Going]) -> Execution:
+        """With the displays that later cells have changed, and compared if that was asked for."""
+        going = next((each for each in ran if each.cell.index == execution.index), None)
+        if going is None:
+            return execution
+        if going.is_changed:
+            execution = replace(execution, outputs=going.collector.outputs())
+        if self._check:
+            from cellwright.workspace.checking import compare
 
-
-def _notes(going: Going, ran: Ran) -> list[str]:
-    outcome = ran.outcome
-    notes = []
-    if ran.replaced:
-        notes.append("The kernel had died; this cell ran in a new one, without what was defined")
-    if outcome.status == "died":
-        notes.append(
-            f"The kernel died, {outcome.exit}; all it had defined is lost. Nothing was run again"
-        )
-    elif outcome.status in ("timed_out", "cancelled"):
-        kept = "kept" if outcome.state_kept else "lost, since it had to be ended"
-        notes.append(f"The kernel was interrupted; what it had defined is {kept}")
-    if outcome.error is not None:
-        said = f"{outcome.error.ename} {outcome.error.evalue}"
-        notes += filter(None, [about_withheld(going.withheld, said)])
-    return [*notes, *(f"Part of the output was missed: {reason}" for reason in outcome.missed)]
+            found = compare(going.cell, execution.status, execution.outputs)
+            execution = replace(execution, check=found)
+        return execution

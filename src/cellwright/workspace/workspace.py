@@ -6,11 +6,11 @@ import os
 
 from cellwright.errors import AlreadyExists, InvalidEdit, ModeForbids
 from cellwright.workspace.book import Book
-from cellwright.workspace.paths import confine, resolve
+from cellwright.workspace.paths import confine, leads_inside, resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from types import TracebackType
     from typing import Any, Literal, Self
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cellwright.outputs.artifacts import ArtifactStore
     from cellwright.workspace.eval_call import EvalCell
     from cellwright.workspace.evaluation import Progress
+    from cellwright.workspace.hub import Hub
     from cellwright.workspace.kernels import Kernels
 
     Mode = Literal["ask", "edit", "agent"]
@@ -43,6 +44,10 @@ class Workspace:
         cwd: relative paths resolve against it; the process's own by default.
         mode: `ask`, `edit` or `agent`; what it forbids is refused, whoever asks.
         actor: who is asking, as `door:name`; an undo takes back that actor's own changes.
+        journal: the history to keep; the user's own by default.
+        environ: the caller's variables; the process's own by default.
+        hub: kernels and history that are shared with other workspaces; its own by default.
+        owner: what holds a notebook's kernel alive; the actor by default.
     """
 
     def __init__(
@@ -53,6 +58,9 @@ class Workspace:
         mode: Mode = "agent",
         actor: str = "python:caller",
         journal: Journal | None = None,
+        environ: Mapping[str, str] | None = None,
+        hub: Hub | None = None,
+        owner: str | None = None,
     ) -> None:
         if mode not in ALLOWED:
             raise InvalidEdit(f"Unknown mode {mode!r}", hint="One of ask, edit, agent")
@@ -60,9 +68,12 @@ class Workspace:
         self.root = None if root is None else resolve(os.fspath(root), self.cwd)
         self.mode = mode
         self.actor = actor
+        self.owner: str | None = owner or actor
         self._journal = journal
+        self._environ = environ
         self._settings: Settings | None = None
-        self._store: ArtifactStore | None = None
+        self._hub = hub
+        self._is_guest = hub is not None
         self._kernels: Kernels | None = None
 
     def __enter__(self) -> Self:
@@ -78,14 +89,14 @@ class Workspace:
 
     def close(self) -> None:
         """End the kernels that were started here, and let go of the journal."""
-        try:
-            if self._kernels is not None:
-                self._kernels.close()
-                self._kernels = None
-        finally:
-            if self._journal is not None:
-                self._journal.close()
-                self._journal = None
+        if self._hub is not None and not self._is_guest:
+            self._hub.close()
+            self._hub = self._kernels = None
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """The variables of whoever is asking; kernels get them, secrets taken out."""
+        return os.environ if self._environ is None else self._environ
 
     @property
     def settings(self) -> Settings:
@@ -93,31 +104,27 @@ class Workspace:
         if self._settings is None:
             from cellwright.config.loading import load
 
-            self._settings = load(self.cwd)
+            self._settings = load(self.cwd, self.environ)
         return self._settings
+
+    @property
+    def hub(self) -> Hub:
+        """What this caller shares with others of the same process."""
+        if self._hub is None:
+            from cellwright.workspace.hub import Hub
+
+            self._hub = Hub(self.settings, journal=self._journal)
+        return self._hub
 
     @property
     def journal(self) -> Journal:
         """The history of all notebooks of this user on this host."""
-        if self._journal is None:
-            from cellwright.journal import Journal
-
-            self._journal = Journal()
-        return self._journal
+        return self.hub.journal
 
     @property
     def artifacts(self) -> ArtifactStore:
         """Output that was too long to keep in memory, and pictures."""
-        if self._store is None:
-            from cellwright.config.directories import state_directory
-            from cellwright.outputs.artifacts import ArtifactStore
-
-            self._store = ArtifactStore(
-                state_directory() / "artifacts",
-                quota_bytes=self.settings.artifact_quota_bytes,
-                max_artifact_bytes=self.settings.artifact_max_bytes,
-            )
-        return self._store
+        return self.hub.artifacts
 
     @property
     def kernels(self) -> Kernels:
@@ -125,7 +132,7 @@ class Workspace:
         if self._kernels is None:
             from cellwright.workspace.kernels import Kernels
 
-            self._kernels = Kernels(self, self.artifacts)
+            self._kernels = Kernels(self)
         return self._kernels
 
     def open(self, path: str | os.PathLike[str]) -> Book:
@@ -155,7 +162,8 @@ class Workspace:
             for name in sorted(files):
                 if name.endswith(".ipynb") and not name.startswith("."):
                     path = os.path.join(folder, name)  # noqa: PTH118  # as os.walk has it
-                    if os.path.isfile(path):  # noqa: PTH113  # not a link that leads nowhere
+                    # Not a link that leads nowhere, nor one that leads out.
+                    if os.path.isfile(path) and leads_inside(path, self.root):  # noqa: PTH113
                         size = os.path.getsize(path)  # noqa: PTH202
                         found.append({"path": os.path.relpath(path, self.cwd), "size": size})
         return found
@@ -177,6 +185,7 @@ class Workspace:
         ask: Ask | None = None,
         keep_going: bool = False,
         progress: Progress | None = None,
+        detach: float | None = None,
     ) -> dict[str, Any]:
         """Run cells of code that belong to no notebook, and stop at the first that fails.
 
@@ -194,10 +203,12 @@ class Workspace:
             answers: lines for `input()`, in order.
             ask: somebody who can be asked for more of them.
             keep_going: run the cells after one that failed, too.
-            progress: gets `{"cell", "status"}` and `{"cell", "text"}` as it goes.
+            progress: gets `{"run"}` first, then `{"cell", "status"}` and `{"cell", "text"}`.
+            detach: answer after so many seconds, even if the run, whose id is in the answer,
+                goes on; `attach` follows it.
         """
         self.require("run", "run code")
-        done = self.kernels.eval(
+        return self.kernels.eval(
             cells,
             session=session,
             cwd=cwd,
@@ -212,16 +223,53 @@ class Workspace:
             ask=ask,
             keep_going=keep_going,
             progress=progress,
+            detach=detach,
         )
-        rows: list[dict[str, Any]] = []
-        for cell, execution in done:
-            answer = {"status": "pending"} if execution is None else execution.to_json()
-            rows.append({"title": cell.title, **answer})
-        return {"session": session, "cells": rows}
+
+    def runs(self) -> Rows:
+        """What runs, and what ran lately, the newest first."""
+        self.require("read", "list runs")
+        return self.kernels.runs()
+
+    def attach(
+        self, run: str, *, progress: Progress | None = None, wait: float | None = None
+    ) -> dict[str, Any]:
+        """Follow a run from its beginning to its end, or for `wait` seconds.
+
+        The answer has its state, and its `answer` if it is `done`.
+        """
+        self.require("read", "follow a run")
+        return self.kernels.attach(run, progress=progress, wait=wait)
+
+    def cancel(self, run: str) -> dict[str, Any]:
+        """Stop a run; the cell that runs is interrupted, what it printed is kept."""
+        self.require("run", "stop a run")
+        return self.kernels.cancel(run)
+
+    def watch(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        progress: Progress,
+        wait: float | None = None,
+        until: Callable[[], bool] | None = None,
+    ) -> dict[str, Any]:
+        """Tell what happens to a notebook, or to all, for `wait` seconds or until interrupted.
+
+        `progress` gets `{"event", "notebook", "when", ...}`: `changed` by somebody here (`actor`,
+        `kind`, `revision`, `cells`), `cell` when one begins or ends (`status`), `run_ended`, and
+        for a notebook that was named `outside`, when its file was changed without us. `until`
+        is asked now and then whether that is enough.
+        """
+        from cellwright.workspace.watching import watch
+
+        self.require("read", "watch notebooks")
+        real = None if path is None else self.open(path).real
+        return {"events": watch(self.hub, real, progress, wait, until)}
 
     def sessions(self) -> Rows:
         """The sessions of this process."""
-        return [] if self._kernels is None else self._kernels.sessions()
+        return self.kernels.sessions()
 
     def kernel(self, action: str, session: str, cwd: str | None = None) -> dict[str, Any]:
         """Look at a session's kernel (status, variables), or interrupt, restart, end it."""
@@ -233,7 +281,7 @@ class Workspace:
         """The kernels that can be started here, and which one is meant by default."""
         from cellwright.workspace.specs import describe_specs
 
-        return describe_specs(self.cwd, os.environ, self.settings)
+        return describe_specs(self.cwd, self.environ, self.settings)
 
     def artifact(self, ref: str, offset: int = 0, limit: int = 65536) -> dict[str, Any]:
         """A part of an artifact: text as it is, anything else as base64."""
@@ -243,5 +291,8 @@ class Workspace:
 
     def require(self, effect: Effect, what: str) -> None:
         """Raise `ModeForbids` unless this caller's mode allows an effect."""
-        if effect not in ALLOWED[self.mode]:
-            raise ModeForbids(what, self.mode, "agent")
+        if effect in ALLOWED[self.mode]:
+            return
+        if effect == self.mode == "edit" and self.settings.edit_mode_edits:
+            return
+        raise ModeForbids(what, self.mode, "agent")

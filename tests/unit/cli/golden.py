@@ -21,12 +21,12 @@ WRITES = os.environ.get("CELLWRIGHT_TEST_GOLDEN") == "write"
 _TOKEN = re.compile(
     r"(?P<time>\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)"
     r"|(?P<hash>\b[0-9a-f]{12}\b)"
-    r"|(?P<id>\b(?=\d*[a-f]|\d{8})[0-9a-f]{8}\b)"
+    r"|(?P<id>\br?(?=\d*[a-f]|\d{8})[0-9a-f]{8}\b)"
 )
 
 
 # What is different in every run, and has no other place to be told from.
-_MEASURED = frozenset({"seconds", "artifact"})
+_MEASURED = frozenset({"seconds", "artifact", "began", "ended", "duration_ms"})
 
 
 class Names:

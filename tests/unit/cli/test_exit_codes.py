@@ -36,12 +36,19 @@ TABLE = {
     | {"INVALID_SELECTOR", "SAVE_ERROR", "NOT_SAVED", "READ_ONLY", "HARD_LINKED"}
     | {"OWNER_WOULD_CHANGE", "DURABILITY_UNCONFIRMED", "HISTORY_ERROR", "JOURNAL_UNAVAILABLE"}
     | {"CHANGE_NOT_FOUND", "NOTHING_TO_UNDO", "WORKSPACE_ERROR", "OUTSIDE_ROOT"}
-    | {"ALREADY_EXISTS", "OUTPUT_ERROR", "ARTIFACT_NOT_FOUND", "ARTIFACTS_UNAVAILABLE"},
+    | {
+        "RUN_NOT_FOUND",
+        "ALREADY_EXISTS",
+        "OUTPUT_ERROR",
+        "ARTIFACT_NOT_FOUND",
+        "ARTIFACTS_UNAVAILABLE",
+    },
     4: {"KERNEL_ERROR", "KERNEL_MISSING", "KERNEL_START_FAILED", "KERNEL_UNREACHABLE"}
     | {"KERNEL_CANNOT", "KERNEL_DIED", "RESTART_LIMIT", "SESSION_NOT_FOUND", "SESSIONS_BUSY"}
-    | {"RESET_IN_PROGRESS"},
+    | {"RESET_IN_PROGRESS", "ENGINE_ERROR", "ENGINE_UNAVAILABLE", "ENGINE_LOST"}
+    | {"ENGINE_DRAINING", "INVALID_CALL"},
     5: {"MODE_FORBIDS"},
-    6: {"CONFLICT", "UNKNOWN_REVISION"},
+    6: {"CONFLICT", "OWNED_ELSEWHERE", "UNKNOWN_REVISION"},
     70: {"INTERNAL_ERROR"},
     124: {"LOCKED", "EXECUTION_TIMED_OUT"},
     130: {"EXECUTION_CANCELLED"},
@@ -127,7 +134,7 @@ def test_a_wrong_setting_is_wrong_usage(folder: Path, monkeypatch: pytest.Monkey
 def test_a_bug_of_ours_is_told_in_one_line_and_ends_with_a_code_of_its_own(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError("by \x1b[31mzero")
 
     monkeypatch.setattr("cellwright.workspace.book.Book.read", fail)

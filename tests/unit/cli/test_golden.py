@@ -300,13 +300,17 @@ def test_every_golden_file_is_used() -> None:
 
 
 @pytest.mark.usefixtures("folder")
-def test_the_doctor_answers_with_versions_folders_and_problems() -> None:
+def test_the_doctor_answers_with_versions_folders_and_problems(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("CELLWRIGHT_ENGINE")  # it starts none, and tells of settings
     report = succeed("doctor", "--json").data
     assert list(report) == [
         "cellwright",
         "python",
         "platform",
         "packages",
+        "pictures",
         "runtime directory",
         "state directory",
         "config directory",

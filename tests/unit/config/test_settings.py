@@ -53,6 +53,7 @@ def test_the_defaults_are_the_numbers_of_the_design(folders: Folders) -> None:
         "output_bytes_kept": 50 * 1024,
         "output_lines_kept": 3000,
         "notebook_output_bytes": 10 * 1024 * 1024,
+        "run_save_interval": 2,
         "artifact_quota_bytes": 1024 * 1024 * 1024,
         "artifact_max_bytes": 256 * 1024 * 1024,
         "eval_timeout": 30,
@@ -63,6 +64,9 @@ def test_the_defaults_are_the_numbers_of_the_design(folders: Folders) -> None:
         "kernel": "",
         "spare_kernel": True,
         "pass_variables": (),
+        "engine": "auto",
+        "engine_idle_timeout": 60,
+        "edit_mode_edits": False,
         "origins": {},
     }
 

@@ -256,6 +256,7 @@ def test_what_is_stale_is_known_from_the_record_and_can_be_run(
 def test_a_new_kernel_needs_what_the_stale_cells_need(workspace: Workspace, folder: Path) -> None:
     write(folder, "x = 1", "y = x + 1", "z = 'apart'")
     workspace.open("run.ipynb").run()
+    workspace.kernel("shutdown", "run.ipynb")
     with Workspace(folder) as later:  # its kernel has nothing yet
         book = later.open("run.ipynb")
         book.edit([{"op": "replace", "cell": "c1", "source": "y = x + 2"}])
@@ -298,3 +299,32 @@ def test_outputs_that_cannot_be_saved_are_in_the_answer_and_said_to_be(book: Boo
     assert run.outputs[0]["text"] == "hello\n"
     assert any("only in this answer" in note and "read-only" in note for note in run.notes)
     assert book.raw() == before
+
+
+def test_after_a_death_the_least_is_replayed(workspace: Workspace, folder: Path) -> None:
+    write(folder, "x = 1", "y = x + 1", "z = 'apart'", "import os; os._exit(3)", "y * 10")
+    book = workspace.open("run.ipynb")
+    done = book.run()
+    assert [run.status for run in done] == ["ok", "ok", "ok", "died", "pending"]
+    assert (done[3].lost, done[3].replay) == (("c0", "c1", "c2"), ())
+    assert "Lost is the state of c0, c1, c2; cell c3 needs none of it" in done[3].notes
+
+    (alone,) = book.run(["c4"])
+    assert (alone.status, alone.state_kept) == ("error", True)
+    assert (alone.lost, alone.replay) == (("c0", "c1", "c2"), ("c0", "c1"))
+    assert "`run --replay c4` runs c0, c1 and then c4" in alone.notes[-1]
+
+    done = book.run(replay="c4")
+    assert [(run.cell, run.status) for run in done] == [("c0", "ok"), ("c1", "ok"), ("c4", "ok")]
+    assert done[-1].outputs[0]["data"]["text/plain"] == "20"
+    assert [run.cell for run in book.run(replay="c4")] == ["c4"]  # all it needs is there now
+
+
+def test_a_failure_has_its_place_and_its_traceback(workspace: Workspace, folder: Path) -> None:
+    write(folder, "def f():\n    raise ValueError('inside')", "x = 1\n\nf()")
+    (_, run) = workspace.open("run.ipynb").run()
+    assert (run.cell, run.index, run.line) == ("c1", 2, 3)  # its own line, not the one in c0
+    assert run.error == ("ValueError", "inside")
+    assert any("Cell In[2], line 3" in line for line in run.traceback)
+    assert run.traceback[-1] == "ValueError: inside"
+    assert not any("\x1b" in line for line in run.traceback)

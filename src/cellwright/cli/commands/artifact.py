@@ -32,7 +32,7 @@ def command(
     """
     from cellwright.workspace.artifacts import list_artifacts
 
-    with call.workspace() as workspace:
+    with call.here() as workspace:
         store = workspace.artifacts
         if artifact is None:
             found = list_artifacts(store)

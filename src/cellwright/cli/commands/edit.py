@@ -100,7 +100,7 @@ def editing(function: Callable[..., dict[str, Any] | list[Any]]) -> click.Comman
             ]
         how: dict[str, Any] = {"timeout": timeout} if run_after else {}
         op = edits[0].get("op", "") if isinstance(edits[0], dict) else ""
-        with call.workspace() as workspace:
+        with call.workspace(start=run_after is not None) as workspace:
             answer = workspace.open(notebook).edit(
                 edits,
                 base=base,
@@ -124,7 +124,11 @@ def _report(call: Call, answer: dict[str, Any], *, show_diff: bool) -> int:
     from cellwright.cli.commands.eval import CODES
     from cellwright.cli.commands.run import describe_failure
 
-    failed = [run for run in answer["executions"] if run["status"] not in ("ok", "pending")]
+    failed = [
+        run
+        for run in answer["executions"]
+        if run["status"] not in ("ok", "pending", "running") and not run["expected"]
+    ]
     code = CODES[failed[0]["status"]] if failed else 0
     if call.output.as_json:
         error = describe_failure(failed[0]) if failed else None

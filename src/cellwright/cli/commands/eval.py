@@ -58,6 +58,9 @@ ERRORS = {
 @click.option("--timeout", type=float, metavar="S", help="Seconds for each cell; 0 is no limit.")
 @click.option("--answer", "answers", multiple=True, help="A line for input(); may be repeated.")
 @click.option("--keep-going", is_flag=True, help="Run the cells after one that failed, too.")
+@click.option(
+    "--detach", type=float, metavar="S", help="Answer after so many seconds; the run goes on."
+)
 @common
 def command(call: Call, code: tuple[str, ...], **options: Any) -> int:
     """Run code, cell by cell, and print what it prints; from stdin if none is given.
@@ -70,7 +73,7 @@ def command(call: Call, code: tuple[str, ...], **options: Any) -> int:
     """
     cells = _cells(code, options)
     printer = _Printer(call, cells)
-    with call.workspace() as workspace:
+    with call.workspace(start=True) as workspace:
         answer = workspace.eval(
             cells,
             session=options["session"],
@@ -85,6 +88,7 @@ def command(call: Call, code: tuple[str, ...], **options: Any) -> int:
             keep_going=options["keep_going"],
             ask=ask_at_terminal if printer.can_ask else None,
             progress=printer.take,
+            detach=options["detach"],
         )
     rows = answer["cells"]
     failed = [row for row in rows if row["status"] not in ("ok", "pending")]
@@ -92,6 +96,8 @@ def command(call: Call, code: tuple[str, ...], **options: Any) -> int:
         error = _error(failed[0]) if failed else None
         print_json({"ok": not failed, "data": answer, "error": error})
     else:
+        if not answer["done"]:
+            call.output.say(f"It goes on as {answer['run']}; `cellwright attach {answer['run']}`")
         for row in rows:
             notes = [*row.get("notes", ()), *_left_out(row)]
             call.output.warn(notes)
@@ -150,7 +156,7 @@ class _Printer:
         """Print one report."""
         if "status" in report:
             self._status(report["cell"], report["status"])
-        elif not self._call.output.as_json:
+        elif "text" in report and not self._call.output.as_json:
             # Harmless also in a pipe: at its other end sits a terminal, or a model.
             write_bytes(self._harmless.feed(report["text"]).encode("utf-8", "backslashreplace"))
 

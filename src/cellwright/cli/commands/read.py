@@ -29,8 +29,9 @@ def outline(data: dict[str, Any]) -> str:
 
 @click.command()
 @click.argument("notebook", metavar="NB[:SELECTOR]", type=click.Path())
+@click.option("--stale", is_flag=True, help="With --json: which results do not stand, and why.")
 @common
-def command(call: Call, notebook: str) -> None:
+def command(call: Call, notebook: str, *, stale: bool) -> None:
     """Print a notebook as text: a marker line for each cell, then its source.
 
     The text can be edited and given back to `cellwright write`.
@@ -53,7 +54,7 @@ def command(call: Call, notebook: str) -> None:
             write_bytes(book.raw())
             return
         if selector is None:
-            data = book.read()
+            data = book.read(stale=stale)
             text = terminated(data["text"]) if data["cells"] else ""
         else:
             data = book.select(selector)

@@ -65,7 +65,7 @@ def command(
 
     code = 0
     with (
-        call.workspace() as workspace,
+        call.here() as workspace,
         open_screen(
             width=width, expanded=expanded, outputs=not no_outputs, images=images, pager=pager
         ) as (screen, view),
@@ -118,7 +118,7 @@ def _answer(
     from cellwright.cli.render.describe import describe_shown
 
     found: list[dict[str, Any]] = []
-    with call.workspace() as workspace:
+    with call.here() as workspace:
         for path in paths:
             notebook, _ = _load(workspace, path)
             indexes = chosen(notebook, cells) if cells else range(len(notebook.cells))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
+from cellwright.document.reached import Reached
 from cellwright.errors import NotebookNotFound, NotebookTooLarge, UnreadableFile
 
 _KINDS = (
@@ -25,8 +26,11 @@ def load(path: str, limit: int) -> bytes:
         UnreadableFile: it is no regular file, or may not be read.
         NotebookTooLarge: it has more than `limit` bytes.
     """
+    follow = os.O_NOFOLLOW if isinstance(path, Reached) else 0
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        descriptor = os.open(
+            path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | follow
+        )
     except FileNotFoundError:
         raise NotebookNotFound(path) from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path

@@ -124,7 +124,7 @@ class Conversation:
                 "allow_stdin": code.allow_stdin,
                 "stop_on_error": True,
             },
-            metadata={"cellId": code.cell_id} if code.cell_id else {},
+            metadata={**({"cellId": code.cell_id} if code.cell_id else {}), **code.metadata},
         )
         run = CellRun(str(request.header["msg_id"]), self._link.session, self._process)
         self._cells[run.identity] = code.cell_id
@@ -163,7 +163,7 @@ class Conversation:
         kind, content = messages.comm_content(message)
         await self._send(
             self._link.message(
-                "shell", kind, content, metadata=message.metadata, buffers=message.buffers
+                message.channel, kind, content, metadata=message.metadata, buffers=message.buffers
             )
         )
 

@@ -1,0 +1,233 @@
+"""One client of the engine: its calls, in any order, and what it is told meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+from collections import deque
+
+from cellwright.engine import wire
+from cellwright.errors import CellwrightError, InvalidCall
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from typing import Any
+
+    Handler = Callable[["Connection", "int | str", str, dict[str, Any]], Awaitable[Any]]
+
+log = logging.getLogger("cellwright.engine")
+
+_MOST_CALLS = 256
+_MOST_WAITING = 4 * 2**20
+
+
+class Connection:
+    """Reads calls, has each handled in a task of its own, writes what comes of them.
+
+    A client that sends faster than it is served, or that does not fetch its answers, is not read
+    from; one that does not read what it is told meanwhile loses events, which is said to it, and
+    never an answer.
+    """
+
+    def __init__(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        handle: Handler,
+        *,
+        most: int = wire.MAX_FRAME,
+    ) -> None:
+        self.name = ""
+        self.is_closed = False
+        self._frames = wire.Frames(most)
+        self._reader = reader
+        self._writer = writer
+        self._handle = handle
+        self._slots = asyncio.Semaphore(_MOST_CALLS)
+        self._calls: dict[int | str, list[Callable[[], object]]] = {}
+        self._stopped: set[int | str] = set()
+        self._missed: dict[int | str, int] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._waiting: deque[bytes] = deque()
+        self._waiting_bytes = 0
+        self._has_more = asyncio.Event()
+        self._has_room = asyncio.Event()
+        self._has_room.set()
+        self._asked: dict[str, asyncio.Future[Any]] = {}
+        self._numbers = itertools.count(1)
+
+    async def serve(self) -> None:
+        """Until the client goes away."""
+        writing = asyncio.ensure_future(self._write())
+        try:
+            await self._read()
+        except OSError:
+            log.info("%s: the connection broke", self.name or "a client")
+        finally:
+            self.is_closed = True
+            self._has_room.set()
+            for future in self._asked.values():
+                if not future.done():
+                    future.set_result(None)  # nobody is there to answer
+            writing.cancel()
+            self._writer.close()
+            with contextlib.suppress(OSError, asyncio.CancelledError):
+                await self._writer.wait_closed()
+
+    async def finish(self, within: float) -> None:
+        """Answer what has been asked, as far as that is done in time, and hang up."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=within)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within):
+                while self._waiting and not self.is_closed:  # noqa: ASYNC110  # rare, and short
+                    await asyncio.sleep(0.01)
+        self._writer.close()
+
+    # -- what comes in ----------------------------------------------------------------------
+
+    async def _read(self) -> None:
+        while chunk := await self._reader.read(2**18):
+            self._frames.feed(chunk)
+            while (line := self._frames.next()) is not None:
+                number = None
+                try:
+                    message = wire.decode(line)
+                    number = _number(message)
+                    await self._take(message)
+                except InvalidCall as error:
+                    await self._reply(wire.failure(number, error))
+
+    async def _take(self, message: dict[str, Any]) -> None:
+        if "method" not in message:
+            self._take_answer(message)
+        elif message["method"] == "stop" and "id" not in message:
+            self._stop(message.get("params"))
+        else:
+            number, method, params = self._checked(message)
+            await self._slots.acquire()
+            self._calls[number] = []  # now, since the next message may want to stop it
+            task = asyncio.ensure_future(self._answer(number, method, params))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _answer(self, number: int | str, method: str, params: dict[str, Any]) -> None:
+        try:
+            reply = wire.answer(number, await self._handle(self, number, method, params))
+        except CellwrightError as error:
+            reply = wire.failure(number, error)
+        except Exception as error:
+            log.exception("%s: `%s` failed", self.name, method)
+            reply = wire.failure(number, CellwrightError(f"{type(error).__name__}: {error}"))
+        finally:
+            del self._calls[number]
+            self._stopped.discard(number)
+        try:
+            self._tell_missed(number)
+            await self._reply(reply)
+        finally:
+            self._slots.release()
+
+    def _checked(self, message: dict[str, Any]) -> tuple[int | str, str, dict[str, Any]]:
+        """The parts of a call that is well formed."""
+        number, method, params = _number(message), message["method"], message.get("params", {})
+        if number is None:
+            raise InvalidCall("every call needs an `id`")
+        if number in self._calls:
+            raise InvalidCall(f"call {number!r} is not over yet")
+        if not isinstance(method, str) or not isinstance(params, dict):
+            raise InvalidCall("`method` is a string, `params` an object")
+        return number, method, params
+
+    # -- calls that somebody does not want any more -----------------------------------------
+
+    def _stop(self, params: object) -> None:
+        number = params.get("call") if isinstance(params, dict) else None
+        if not isinstance(number, (int, str)):
+            raise InvalidCall("`stop` needs a `call`")
+        if number in self._calls and number not in self._stopped:  # else it is over by now
+            self._stopped.add(number)
+            for stop in self._calls[number]:
+                stop()
+
+    def on_stop(self, number: int | str, stop: Callable[[], object]) -> None:
+        """Do something when a call is stopped, at once if it is already."""
+        if number in self._stopped:
+            stop()
+        elif number in self._calls:
+            self._calls[number].append(stop)
+
+    def is_stopped(self, number: int | str) -> bool:
+        """Whether nobody waits for a call any more."""
+        return self.is_closed or number in self._stopped
+
+    # -- what goes out ----------------------------------------------------------------------
+
+    def tell(self, number: int | str, event: dict[str, Any]) -> None:
+        """Send an event of a call, unless too much waits already."""
+        if self._waiting_bytes > _MOST_WAITING:
+            self._missed[number] = self._missed.get(number, 0) + 1
+            return
+        self._tell_missed(number)
+        self._put(wire.notification("event", {"call": number, **event}))
+
+    def _tell_missed(self, number: int | str) -> None:
+        missed = self._missed.pop(number, 0)
+        if missed:
+            self._put(wire.notification("event", {"call": number, "missed": missed}))
+
+    async def call(self, method: str, params: dict[str, Any]) -> Any:
+        """Call the client; None if it is gone, or refuses."""
+        if self.is_closed:
+            return None
+        key = f"engine-{next(self._numbers)}"
+        future = self._asked[key] = asyncio.get_running_loop().create_future()
+        self._put(wire.request(key, method, params))
+        try:
+            return await future
+        finally:
+            del self._asked[key]
+
+    def _take_answer(self, message: dict[str, Any]) -> None:
+        future = self._asked.get(str(message.get("id")))
+        if future is None or not ("result" in message or "error" in message):
+            raise InvalidCall("a message is neither a call nor the answer to one")
+        if not future.done():
+            future.set_result(message.get("result"))
+
+    async def _reply(self, message: dict[str, Any]) -> None:
+        """Send an answer, and wait until the client is not far behind."""
+        self._put(message)
+        await self._has_room.wait()
+
+    def _put(self, message: dict[str, Any]) -> None:
+        if not self.is_closed:
+            line = wire.encode(message)
+            self._waiting.append(line)
+            self._waiting_bytes += len(line)
+            self._has_more.set()
+            if self._waiting_bytes > _MOST_WAITING:
+                self._has_room.clear()
+
+    async def _write(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                await self._has_more.wait()
+                self._has_more.clear()
+                while self._waiting:
+                    line = self._waiting.popleft()
+                    self._writer.write(line)
+                    await self._writer.drain()
+                    self._waiting_bytes -= len(line)
+                    if self._waiting_bytes <= _MOST_WAITING:
+                        self._has_room.set()
+        self._writer.close()  # it reads no more, so there is nothing left to say
+
+
+def _number(message: dict[str, Any]) -> int | str | None:
+    """What a message is called by, if it has a name."""
+    number = message.get("id")
+    return number if isinstance(number, (int, str)) and not isinstance(number, bool) else None

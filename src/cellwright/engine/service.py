@@ -1,0 +1,283 @@
+"""What the engine does for its clients: verbs in, answers out, and when to leave."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import os
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+from cellwright import __version__
+from cellwright.engine import verbs, wire
+from cellwright.errors import EngineDraining, InvalidCall
+from cellwright.workspace.callers import acting_for
+from cellwright.workspace.hub import Hub
+from cellwright.workspace.turns import Turns
+from cellwright.workspace.workspace import Workspace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from cellwright.config.settings import Settings
+    from cellwright.engine.connection import Connection
+    from cellwright.kernel.events import InputRequested
+
+log = logging.getLogger("cellwright.engine")
+
+_LAST_WORDS = 2.0
+_FILE_THREADS = 16
+_FOLLOWER_THREADS = 256
+_HELLO: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("cwd", "mode", "actor"), (str,)),
+    "root": (str, type(None)),
+    "environ": (dict,),
+    "folder": (list, type(None)),
+    "wire": (int,),
+}
+
+
+class Service:
+    """All clients, their workspaces, and the one hub behind them."""
+
+    def __init__(self, settings: Settings, socket: str) -> None:
+        self.settings = settings
+        self.hub = Hub(settings, loop=asyncio.get_running_loop(), holder="the engine")
+        self.leaving = asyncio.Event()
+        self.is_draining = asyncio.Event()
+        self.draining = ""
+        self.socket = socket
+        self._began = time.time()
+        self._busy = time.monotonic()
+        self._connections: dict[Connection, asyncio.Task[None]] = {}
+        self._clients: dict[Connection, Workspace] = {}
+        self._numbers = itertools.count(1)
+        self._writes = Turns()
+        # Whoever waits for a kernel must not keep others from their files.
+        self._files = ThreadPoolExecutor(_FILE_THREADS, "file")
+        self._followers = ThreadPoolExecutor(_FOLLOWER_THREADS, "follow")
+
+    # -- clients ----------------------------------------------------------------------------
+
+    async def serve(self, client: Connection) -> None:
+        """Serve a client until it is gone."""
+        serving = self._connections[client] = asyncio.ensure_future(client.serve())
+        try:
+            await serving
+        finally:
+            del self._connections[client]
+            self._gone(client)
+
+    async def handle(
+        self, client: Connection, number: int | str, method: str, params: dict[str, Any]
+    ) -> Any:
+        """Answer one call of a client."""
+        # These two before any greeting: a client of another version needs them to get rid of us.
+        if method == "status":
+            return self.status()
+        workspace = self._clients.get(client)
+        if method == "stop":
+            if workspace is not None:
+                workspace.require("run", "stop the engine")
+            log.info("leaving: %s said so", client.name or "somebody")
+            self.leaving.set()
+            return self.status()
+        if self.leaving.is_set():
+            raise EngineDraining("it is about to leave")
+        self._busy = time.monotonic()
+        if method == "hello":
+            return self._hello(client, params)
+        if workspace is None:
+            raise InvalidCall("say `hello` first")
+        try:
+            return await self._verb(client, workspace, number, method, params)
+        finally:
+            self._busy = time.monotonic()
+
+    def _gone(self, client: Connection) -> None:
+        """A client has disconnected; what it started goes on."""
+        workspace = self._clients.pop(client, None)
+        if workspace is None:
+            return
+        self._busy = time.monotonic()
+        workspace.owner = None  # a run that begins later holds no kernel in its name
+        self.hub.warnings.forget(client.name)
+        if self.hub.has_kernels:
+            self.hub.evaluator.pool.detach(client.name)
+        log.info("%s is gone", client.name)
+
+    def _hello(self, client: Connection, params: dict[str, Any]) -> dict[str, Any]:
+        for name, kinds in _HELLO.items():
+            if not isinstance(params.get(name), kinds):
+                raise InvalidCall(f"`hello` needs `{name}`")
+        if client in self._clients:
+            raise InvalidCall("`hello` was said already")
+        self._check_version(params["wire"])
+        if self.draining:
+            raise EngineDraining(self.draining)
+        environ, cwd = params["environ"], params["cwd"]
+        if not all(isinstance(word, str) for pair in environ.items() for word in pair):
+            raise InvalidCall("`environ` is names and values")
+        if not os.path.isabs(cwd):  # noqa: PTH117
+            raise InvalidCall("`cwd` is not an absolute path")
+        if params["folder"] != _identity(cwd):
+            raise EngineDraining("it sees other files than you, as from outside a container")
+        client.name = f"{params['actor']}#{next(self._numbers)}"
+        self._clients[client] = Workspace(
+            params["root"],
+            cwd=cwd,
+            mode=params["mode"],
+            actor=params["actor"],
+            environ=environ,
+            hub=self.hub,
+            owner=client.name,
+        )
+        log.info("%s is here, mode %s", client.name, params["mode"])
+        return {"wire": wire.VERSION, "version": __version__, "pid": os.getpid()}
+
+    def _check_version(self, theirs: int) -> None:
+        if theirs > wire.VERSION:
+            # Newer clients need a newer engine, which can start once this one lets go.
+            self.drain(f"it speaks version {wire.VERSION}, not {theirs}")
+            raise EngineDraining(self.draining)
+        if theirs < wire.VERSION:  # an old client does not end a new engine
+            raise EngineDraining(f"it speaks version {wire.VERSION}, and you {theirs}")
+
+    async def _verb(
+        self,
+        client: Connection,
+        workspace: Workspace,
+        number: int | str,
+        verb: str,
+        params: dict[str, Any],
+    ) -> Any:
+        can_ask = params.pop("can_ask", False) is True
+        verbs.check(verb, params)
+        if verbs.is_running(verb, params) and self.draining and not self._has(workspace, params):
+            raise EngineDraining(self.draining)
+        loop = asyncio.get_running_loop()
+        callbacks = self._callbacks(client, number, can_ask=can_ask)
+
+        def is_over() -> bool:
+            return client.is_stopped(number) or self.leaving.is_set()
+
+        def work() -> Any:
+            with acting_for(client.name):
+                return verbs.carry_out(workspace, verb, params, callbacks, is_over)
+
+        if verbs.is_following(verb, params):
+            return await loop.run_in_executor(self._followers, work)
+        if verb in verbs.WRITING and "path" in params:
+            async with self._writes.of(_real(workspace, params["path"])):
+                return await loop.run_in_executor(self._files, work)
+        return await loop.run_in_executor(self._files, work)
+
+    def _has(self, workspace: Workspace, params: Mapping[str, Any]) -> bool:
+        """Whether the session that a call would run in is there already."""
+        name = params.get("session", "default")
+        if "path" in params:
+            name = _real(workspace, params["path"])
+        pool = self.hub.evaluator.pool if self.hub.has_kernels else ()
+        return any(session.key.session == name for session in pool)
+
+    def _callbacks(self, client: Connection, number: int | str, *, can_ask: bool) -> dict[str, Any]:
+        """What a verb may call while it runs."""
+        loop, here = asyncio.get_running_loop(), threading.get_ident()
+
+        def progress(event: dict[str, Any]) -> None:
+            if threading.get_ident() != here:
+                loop.call_soon_threadsafe(progress, event)
+                return
+            if event.keys() == {"run"}:  # whoever stops the call means what it has started
+                client.on_stop(number, partial(self._cancel, event["run"]))
+            client.tell(number, event)
+
+        async def ask(request: InputRequested) -> str | None:
+            question = {"prompt": request.prompt, "password": request.password}
+            found = await client.call("ask", {"call": number, **question})
+            return found if isinstance(found, str) else None
+
+        return {"progress": progress, **({"ask": ask} if can_ask else {})}
+
+    def _cancel(self, run: str) -> None:
+        if self.hub.has_runs:
+            self.hub.runs.get(run).cancel()
+
+    # -- the engine itself ------------------------------------------------------------------
+
+    def status(self) -> dict[str, Any]:
+        """Who it is, and what it has to do."""
+        pool = self.hub.evaluator.pool if self.hub.has_kernels else ()
+        runs = self.hub.runs.list() if self.hub.has_runs else []
+        return {
+            "pid": os.getpid(),
+            "socket": self.socket,
+            "version": __version__,
+            "wire": wire.VERSION,
+            "seconds": round(time.time() - self._began, 1),
+            "draining": self.draining or None,
+            "clients": [client.name for client in self._clients],
+            "sessions": [session.to_json() for session in pool],
+            "runs": runs,
+        }
+
+    def drain(self, reason: str) -> None:
+        """Take no new clients and no new sessions, and leave when there is nothing left to do."""
+        if not self.draining:
+            log.info("draining: %s", reason)
+            self.draining = reason
+            self.is_draining.set()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nobody would miss it."""
+        if self._clients or (self.hub.has_runs and self.hub.runs.active):
+            return False
+        return not self.hub.has_kernels or not len(self.hub.evaluator.pool)
+
+    async def watch(self) -> None:
+        """Return when it is time to leave: told to, idle and empty for long, or not to be found."""
+        place = _identity(self.socket)
+        while not self.leaving.is_set():
+            if not self.draining and _identity(self.socket) != place:
+                self.drain("its socket is gone, so nobody can reach it")
+            idle = time.monotonic() - self._busy
+            patience = 0.5 if self.draining else self.settings.engine_idle_timeout
+            if self.is_empty and idle >= patience:
+                log.info("leaving: idle for %.0f s", idle)
+                self.leaving.set()
+                return
+            try:
+                await asyncio.wait_for(self.leaving.wait(), timeout=min(1.0, patience))
+            except TimeoutError:
+                continue
+
+    async def close(self) -> None:
+        """End all kernels, and let go of everything."""
+        await self.hub.end_kernels()
+        # Not here, but in a thread: whoever still works may have something to do on this loop.
+        self._followers.shutdown(wait=False, cancel_futures=True)
+        await asyncio.to_thread(self._files.shutdown, wait=True)
+        clients = dict(self._connections)
+        if clients:
+            await asyncio.gather(*(client.finish(_LAST_WORDS) for client in clients))
+            await asyncio.wait(clients.values(), timeout=_LAST_WORDS)
+        self.hub.let_go()
+
+
+def _real(workspace: Workspace, path: str) -> str:
+    return os.path.realpath(os.path.join(workspace.cwd, path))  # noqa: PTH118
+
+
+def _identity(path: str) -> list[int] | None:
+    """What tells a file or folder from another of the same name; None if there is none."""
+    try:
+        status = os.stat(path)  # noqa: PTH116
+    except (OSError, ValueError):
+        return None
+    return [status.st_dev, status.st_ino]

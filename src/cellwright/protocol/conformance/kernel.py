@@ -1,0 +1,286 @@
+"""What the kernel's side has to do, statement by statement; the kit plays the frontend."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from cellwright.protocol.conformance.rows import Broken, Skipped, Table, require, require_equal
+from cellwright.protocol.wire import MANIPULATOR, METHODS, TARGETS, is_request, read_params
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from cellwright.protocol.wire import CommLike
+
+    Respond = Callable[["Mapping[str, Any]"], "Sequence[Mapping[str, Any]]"]
+
+SHORT = 0.5
+"""Seconds that a client under test is told to wait where nobody answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """How a call of the client ended, as the code that made it sees it."""
+
+    result: Any = None
+    error: str | None = None
+    code: str = ""
+    timed_out: bool = False
+
+
+@dataclass
+class Scripted:
+    """The kit as a frontend: answers requests as a row wants them, and keeps what it heard."""
+
+    respond: Respond
+    opened: list[CommLike] = field(default_factory=list)
+    requests: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
+    closed: list[str] = field(default_factory=list)
+
+    def hear(self, message: CommLike) -> list[tuple[str, Mapping[str, Any]]]:
+        """Take a message of the kernel; returns what to send, each with its comm."""
+        if message.kind == "open" and message.target in TARGETS:
+            self.opened.append(message)
+        elif message.kind == "close":
+            self.closed.append(message.comm_id)
+        elif message.kind == "msg" and is_request(message.data):
+            self.requests.append((message.comm_id, message.data))
+            return [(message.comm_id, answer) for answer in self.respond(message.data)]
+        return []
+
+
+class ClientUnderTest(Protocol):
+    """A kernel, and code in it that makes requests with the client under test."""
+
+    async def call(
+        self, frontend: Scripted, method: str, params: Mapping[str, Any], *, patience: float = 30
+    ) -> Called:
+        """Make one request from a cell that waits for the answer; `patience` is its timeout.
+
+        Every message of the kernel goes to `frontend.hear`, and what that returns to the kernel.
+        The opening of a comm that is in use since an earlier call is told again first.
+        """
+        ...
+
+    async def interrupted(self, frontend: Scripted) -> bool:
+        """Interrupt a cell that waits; whether it ended soon. `Skipped` if that is impossible."""
+        ...
+
+    async def run_cell(self) -> bool:
+        """Run any other cell; whether it ended well."""
+        ...
+
+    async def nested(self, frontend: Scripted) -> str | None:
+        """Run a cell inside one that waits for `execute_cell_range`; None if it did, or why not."""
+        ...
+
+
+KERNEL: Table[ClientUnderTest] = Table()
+row = KERNEL.row
+_PARAMS: dict[str, dict[str, Any]] = {
+    "get_cell_count": {},
+    "get_notebook_metadata": {},
+    "get_cell_range": {"start": 0, "end": 2},
+    "splice_cell_range": {
+        "start": 1,
+        "delete_count": 1,
+        "cells": [{"cell_type": "markdown", "source": "# T", "metadata": {}}],
+    },
+    "set_notebook_metadata": {"metadata": {"k": 1}, "merge": True},
+}
+_RESULTS: dict[str, dict[str, Any]] = {
+    "get_cell_count": {"count": 42},
+    "get_notebook_metadata": {"metadata": {"k": 1}},
+    "get_cell_range": {
+        "cells": [
+            {"cell_type": "code", "source": "x", "metadata": {}, "execution_count": None}
+            | {"outputs": [{"output_type": "stream", "name": "stdout", "text": "1"}]},
+            {"cell_type": "markdown", "source": ["a\n", "b"], "metadata": {}},
+        ]
+    },
+    "splice_cell_range": {"affected_range": {"start": 1, "end": 2}},
+    "set_notebook_metadata": {},
+    "execute_cell_range": {},
+}
+
+
+def usual(data: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Answer as a good frontend does."""
+    return [_ok(data, _RESULTS[str(data.get("method"))])]
+
+
+def _ok(data: Mapping[str, Any], result: Any, **more: Any) -> dict[str, Any]:
+    return {"request_id": data.get("request_id"), "status": "ok", "result": result, **more}
+
+
+def _error(data: Mapping[str, Any], code: str, message: str) -> dict[str, Any]:
+    error = {"code": code, "message": message}
+    return {"request_id": data.get("request_id"), "status": "error", "error": error}
+
+
+async def _call(
+    peer: ClientUnderTest, respond: Respond = usual, method: str = "get_cell_count"
+) -> tuple[Called, Scripted]:
+    frontend = Scripted(respond)
+    return await peer.call(frontend, method, _PARAMS[method]), frontend
+
+
+def _good(called: Called) -> Any:
+    if called.error is not None:
+        raise Broken(f"it raised {called.error}")
+    return called.result
+
+
+@row("K-01", "The kernel opens a comm with a target of the protocol before it asks")
+async def _(peer: ClientUnderTest) -> None:
+    frontend = Scripted(usual)
+    _good(await peer.call(frontend, "get_cell_count", {}))
+    _good(await peer.call(frontend, "get_cell_count", {}))
+    known = [message.comm_id for message in frontend.opened]
+    for comm_id, _ in frontend.requests:
+        require(comm_id in known, "a request came on a comm that was not opened")
+    require(len(frontend.requests) == 2, f"there were {len(frontend.requests)} requests, not 2")
+
+
+@row("K-02", "All requests go over one comm")
+async def _(peer: ClientUnderTest) -> None:
+    frontend = Scripted(usual)
+    for _ in range(5):
+        _good(await peer.call(frontend, "get_cell_count", {}))
+    comms = {comm_id for comm_id, _ in frontend.requests}
+    require_equal(len(comms), 1, "the number of comms")
+
+
+@row("K-03", "A request has a known method and a request_id that is a string")
+async def _(peer: ClientUnderTest) -> None:
+    for method in _PARAMS:
+        called, frontend = await _call(peer, method=method)
+        _good(called)
+        (_, data), *_ = frontend.requests or [("", {})]
+        require_equal(data.get("method"), method, "the method")
+        require(data.get("method") in METHODS[MANIPULATOR], "the method is unknown")
+        request_id = data.get("request_id")
+        require(isinstance(request_id, str) and request_id, f"the request_id is {request_id!r}")
+
+
+@row("K-04", "Every request has an id of its own")
+async def _(peer: ClientUnderTest) -> None:
+    frontend = Scripted(usual)
+    for _ in range(20):
+        _good(await peer.call(frontend, "get_cell_count", {}))
+    ids = [data.get("request_id") for _, data in frontend.requests]
+    require_equal(len(set(map(str, ids))), 20, "the number of different ids")
+
+
+@row("K-05", "The parameters arrive as the protocol has them")
+async def _(peer: ClientUnderTest) -> None:
+    for method in ("get_cell_range", "splice_cell_range", "set_notebook_metadata"):
+        called, frontend = await _call(peer, method=method)
+        _good(called)
+        params = read_params(frontend.requests[0][1])
+        for key, value in _PARAMS[method].items():
+            if key == "cells":
+                kinds = [cell.get("cell_type") for cell in params.get("cells", ())]
+                require_equal(kinds, ["markdown"], "the types of the cells")
+            else:
+                require_equal(params.get(key), value, f"`{key}`")
+
+
+@row("K-10", "The result reaches the code that asked, while its cell runs")
+async def _(peer: ClientUnderTest) -> None:
+    for method in _PARAMS:
+        called, _ = await _call(peer, method=method)
+        require_equal(_good(called), _RESULTS[method], f"the result of {method}")
+
+
+@row("K-11", "An answer with an error raises in the code that asked, with message and code")
+async def _(peer: ClientUnderTest) -> None:
+    called, _ = await _call(
+        peer, lambda data: [_error(data, "OUT_OF_BOUNDS", "Cell range out of bounds: end=9")]
+    )
+    require(called.error is not None, f"nothing was raised; the result is {called.result!r}")
+    require("Cell range out of bounds: end=9" in str(called.error), f"it says {called.error!r}")
+
+
+@row("K-12", "An error with a code that is not in the table raises too", "ours")
+async def _(peer: ClientUnderTest) -> None:
+    called, _ = await _call(peer, lambda data: [_error(data, "MODE_FORBIDS", "Not in this mode")])
+    require("Not in this mode" in str(called.error), f"it says {called.error!r}")
+
+
+@row("K-13", "Fields that the client does not know are ignored", "ours")
+async def _(peer: ClientUnderTest) -> None:
+    called, _ = await _call(peer, lambda data: [_ok(data, {"count": 42, "more": [1]}, extra={})])
+    require_equal(_good(called).get("count"), 42, "the count")
+
+
+@row("K-14", "An answer to another request is not taken for one's own")
+async def _(peer: ClientUnderTest) -> None:
+    called, _ = await _call(
+        peer,
+        lambda data: [
+            {"request_id": uuid.uuid4().hex, "status": "ok", "result": {"count": 1}},
+            _ok(data, {"count": 42}),
+        ],
+    )
+    require_equal(_good(called), {"count": 42}, "the result")
+
+
+@row("K-15", "A second answer to the same request is ignored")
+async def _(peer: ClientUnderTest) -> None:
+    called, _ = await _call(peer, lambda data: [_ok(data, {"count": 42}), _ok(data, {"count": 43})])
+    require_equal(_good(called), {"count": 42}, "the result")
+    called, _ = await _call(peer, lambda data: [_ok(data, {"count": 44})])
+    require_equal(_good(called), {"count": 44}, "the next result")
+
+
+@row("K-16", "After an error the same comm is used")
+async def _(peer: ClientUnderTest) -> None:
+    frontend = Scripted(lambda data: [_error(data, "INVALID_RANGE", "no")])
+    await peer.call(frontend, "get_cell_count", {})
+    frontend.respond = usual
+    _good(await peer.call(frontend, "get_cell_count", {}))
+    comms = {comm_id for comm_id, _ in frontend.requests}
+    require_equal(len(comms), 1, "the number of comms")
+    require_equal(frontend.closed, [], "the list of comms that were closed")
+
+
+@row("K-17", "Without an answer the call raises when its time is up")
+async def _(peer: ClientUnderTest) -> None:
+    called = await peer.call(Scripted(lambda _: []), "get_cell_count", {}, patience=SHORT)
+    require(called.error is not None, "nothing was raised")
+    require(called.timed_out, f"it raised {called.error}, which is no timeout")
+
+
+@row("K-18", "After that the next call works, and an answer that is late is ignored")
+async def _(peer: ClientUnderTest) -> None:
+    frontend = Scripted(lambda _: [])
+    await peer.call(frontend, "get_cell_count", {}, patience=SHORT)
+    late = [data for _, data in frontend.requests]
+    frontend.respond = lambda data: [
+        *(_ok(old, {"count": 1}) for old in late),
+        _ok(data, {"count": 42}),
+    ]
+    require_equal(_good(await peer.call(frontend, "get_cell_count", {})), {"count": 42}, "it")
+
+
+@row("K-19", "A cell that waits can be interrupted, and the next cell runs")
+async def _(peer: ClientUnderTest) -> None:
+    require(await peer.interrupted(Scripted(lambda _: [])), "the cell went on waiting")
+    require(await peer.run_cell(), "the next cell did not run")
+    called, _ = await _call(peer)
+    require_equal(_good(called), {"count": 42}, "the next result")
+
+
+@row("K-20", "A client that offers nested_execute runs cells while the one that asks waits", "ours")
+async def _(peer: ClientUnderTest) -> None:
+    problem = await peer.nested(Scripted(usual))
+    require(problem is None, str(problem))
+    require(await peer.run_cell(), "the next cell did not run")
+
+
+__all__ = ["KERNEL", "Called", "ClientUnderTest", "Scripted", "Skipped", "usual"]

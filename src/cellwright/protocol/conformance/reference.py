@@ -1,0 +1,120 @@
+"""Our own frontend under test: the bridge over a notebook in memory, and no kernel at all."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass, field
+
+from cellwright.document.edits import SetOutputs
+from cellwright.document.notebook import Notebook
+from cellwright.errors import ModeForbids
+from cellwright.protocol.bridge import CommBridge
+from cellwright.protocol.host import Ran
+from cellwright.protocol.memory import MemoryHost
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from cellwright.document.cells import Cell
+    from cellwright.protocol.wire import Answer
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message on a comm."""
+
+    kind: str
+    comm_id: str
+    target: str = ""
+    data: Mapping[str, Any] = field(default_factory=dict)
+    is_ours: bool = True
+
+
+class _Forbidden(MemoryHost):
+    async def apply(self, *_: Any, **__: Any) -> Any:
+        raise ModeForbids("edit", "ask", "agent")
+
+    async def run(self, *_: Any, **__: Any) -> Any:
+        raise ModeForbids("run", "ask", "agent")
+
+
+class _Broken(MemoryHost):
+    async def snapshot(self) -> Any:
+        raise OSError("the disk is gone")
+
+
+class ReferenceFrontend:
+    """A `FrontendUnderTest`; subclasses break it, to see the kit notice."""
+
+    ok_source = "pass"
+    slow_source = "sleep 0.5"
+    bad_source = "raise SyntaxError"
+    bad_name = "SyntaxError"
+
+    def __init__(self) -> None:
+        self.host: MemoryHost | None = MemoryHost(Notebook(), self._execute)
+        self.bridge = CommBridge(lambda: self.host, self._deliver)
+        self._notebook = Notebook()
+        self._inboxes: dict[str, asyncio.Queue[Mapping[str, Any]]] = {}
+        self._runs = 0
+
+    async def reset(self, cells: Sequence[Mapping[str, Any]], metadata: Mapping[str, Any]) -> None:
+        """Have these cells and these metadata in the notebook."""
+        shape: dict[str, Any] = {"cells": [], "metadata": dict(metadata)}
+        shape |= {"nbformat": 4, "nbformat_minor": 5}
+        self._notebook = Notebook(json.dumps(shape).encode())
+        self._notebook.apply([{"op": "splice", "start": 0, "cells": [dict(c) for c in cells]}])
+        self.host = MemoryHost(self._notebook, self._execute)
+
+    async def become(self, state: str) -> bool:
+        """Have no notebook, one that fails, or one whose mode forbids."""
+        kinds = {"broken": _Broken, "forbidden": _Forbidden, "usual": MemoryHost}
+        kind = kinds.get(state)
+        self.host = None if kind is None else kind(self._notebook, self._execute)
+        return True
+
+    async def open(self, target: str, data: Mapping[str, Any] | None) -> str:
+        """Open a comm."""
+        comm_id = f"comm-{len(self._inboxes)}"
+        self._inboxes[comm_id] = asyncio.Queue()
+        self.bridge.feed(Message("open", comm_id, target, data or {}))
+        return comm_id
+
+    async def send(self, comm_id: str, data: Mapping[str, Any]) -> None:
+        """Send a message to the bridge."""
+        self.bridge.feed(Message("msg", comm_id, data=data))
+
+    async def receive(self, comm_id: str, within: float) -> Mapping[str, Any] | None:
+        """The next message of the bridge."""
+        try:
+            async with asyncio.timeout(within):
+                return await self._inboxes[comm_id].get()
+        except TimeoutError:
+            return None
+
+    def is_open(self, comm_id: str) -> bool:
+        """Whether the comm is open; the bridge has no way to close one."""
+        return comm_id in self._inboxes
+
+    async def close(self) -> None:
+        """Let go of everything."""
+        await self.bridge.close()
+
+    async def _deliver(self, answer: Answer) -> None:
+        self.put(answer.comm_id, dict(answer.data))
+
+    def put(self, comm_id: str, data: Mapping[str, Any]) -> None:
+        """Have a message reach the kernel's end of a comm."""
+        self._inboxes[comm_id].put_nowait(data)
+
+    async def _execute(self, cell: Cell, nested: str | None) -> Ran:
+        del nested
+        word, _, rest = cell.source.partition(" ")
+        await asyncio.sleep(float(rest) if word == "sleep" else 0)
+        self._runs += 1
+        self._notebook.apply([SetOutputs(cell.handle, (), self._runs)])
+        failed = word == "raise"
+        return Ran(cell.handle, "error" if failed else "ok", rest if failed else "", self._runs)

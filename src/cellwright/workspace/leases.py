@@ -1,0 +1,142 @@
+"""Who may run or write a notebook: at most one process owns it at a time.
+
+A lease is an flock on a file in the runtime directory, named after the notebook's real path, so
+it is free again when its holder dies. Whoever runs a notebook owns it, exclusively, for as long as
+it has a kernel. Whoever only writes to it shares the lease for that moment: such writers are kept
+apart by the lock of the file itself.
+"""
+
+# pathlib is slow to import, and every save passes here.
+# ruff: noqa: PTH116
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import threading
+import time
+from hashlib import blake2b
+
+from cellwright.config.directories import runtime_directory
+from cellwright.errors import OwnedElsewhere
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# A writer shares the lease for milliseconds; an owner-to-be waits for it that long.
+_PATIENCE = 2.0
+_DOUBT = 0.05
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+
+
+# What any hub of this process owns: its other workspaces may write there, since they see the same
+# file under the same lock; only a second kernel is refused to them.
+_owned_here: set[str] = set()
+
+
+class Leases:
+    """The leases of one hub; `holder` is how others are told about it."""
+
+    def __init__(self, holder: str) -> None:
+        self._holder = f"{holder} (process {os.getpid()})"
+        self._owned: dict[str, int] = {}
+        self._guard = threading.Lock()
+
+    def own(self, real: str) -> None:
+        """Own a notebook from now on, if nobody else does.
+
+        Raises:
+            OwnedElsewhere: another process runs it, or an outside writer does not end.
+        """
+        if real in self._owned:
+            return
+        began = time.monotonic()
+        while (descriptor := _lock(real, fcntl.LOCK_EX)) < 0:
+            if real in self._owned:  # by another thread, in the meantime
+                return
+            holder = _holder(real)
+            waited = time.monotonic() - began
+            # A name may be that of an owner who died, until the writer of now removes it.
+            if waited > (_PATIENCE if holder is None else _DOUBT):
+                raise OwnedElsewhere(real, holder or "another process")
+            time.sleep(0.005)
+        os.truncate(descriptor, 0)
+        os.pwrite(descriptor, self._holder.encode(), 0)
+        with self._guard:
+            self._owned[real] = descriptor
+            _owned_here.add(real)
+
+    def owns(self, real: str) -> bool:
+        """Whether this process owns a notebook."""
+        return real in self._owned
+
+    @contextlib.contextmanager
+    def writing(self, real: str) -> Iterator[None]:
+        """Write to a notebook inside this block.
+
+        Raises:
+            OwnedElsewhere: another process runs it; the edit has to go through that one.
+        """
+        if real in _owned_here:
+            yield
+            return
+        began = time.monotonic()
+        while (descriptor := _lock(real, fcntl.LOCK_SH)) < 0:
+            # An owner writes its name as soon as it has the lock.
+            holder = _holder(real)
+            if holder is not None or time.monotonic() - began > _DOUBT:
+                raise OwnedElsewhere(real, holder or "another process")
+            time.sleep(0.005)
+        try:
+            if os.fstat(descriptor).st_size:
+                os.truncate(descriptor, 0)  # the name of an owner who died without a word
+            yield
+        finally:
+            os.close(descriptor)
+
+    def release(self, real: str) -> None:
+        """Own a notebook no more."""
+        with self._guard:
+            descriptor = self._owned.pop(real, None)
+            if descriptor is not None:
+                _owned_here.discard(real)
+                with contextlib.suppress(OSError):
+                    os.truncate(descriptor, 0)
+                os.close(descriptor)
+
+    def close(self) -> None:
+        """Own nothing any more."""
+        for real in list(self._owned):
+            self.release(real)
+
+
+def _place(real: str) -> str:
+    name = blake2b(os.fsencode(real), digest_size=16).hexdigest()
+    return f"{runtime_directory()}/{name}.lease"
+
+
+def _lock(real: str, how: int) -> int:
+    """A descriptor that holds the lease, or -1 if somebody else does, or did a moment ago."""
+    place = _place(real)
+    descriptor = os.open(place, _FLAGS, 0o600)
+    locked = False
+    try:
+        fcntl.flock(descriptor, how | fcntl.LOCK_NB)
+        # Where a cleaner of temp folders removed the file, the lock on it is worth nothing.
+        locked = os.path.samestat(os.fstat(descriptor), os.stat(place))
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    finally:
+        if not locked:
+            os.close(descriptor)
+    return descriptor if locked else -1
+
+
+def _holder(real: str) -> str | None:
+    """What the owner of a lease calls itself; None if it has not said."""
+    try:
+        with open(_place(real), encoding="utf-8") as file:  # noqa: PTH123
+            return file.read(200) or None
+    except OSError:
+        return None

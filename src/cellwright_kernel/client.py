@@ -1,0 +1,239 @@
+"""The one conversation of this kernel with its frontend."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from cellwright_kernel.calls import Call, Calls
+from cellwright_kernel.errors import CannotWait, NoFrontend, NotebookError, NotebookTimeout
+from cellwright_kernel.nesting import Nesting
+from cellwright_kernel.tap import Tap, missing_for_tap
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from concurrent.futures import Future
+
+TARGET = "jupyter.notebook.manipulator.v1"
+_SLICE = 0.05
+_lock = threading.RLock()
+_imported_in = contextvars.copy_context()  # most likely that of a cell
+_clients: list[Client] = []
+
+
+def client() -> Client:
+    """The client of this process; made when it is first needed."""
+    with _lock:
+        if not _clients:
+            _clients.append(Client(_kernel()))
+        return _clients[0]
+
+
+def _kernel() -> Any:
+    """The kernel that runs this code, as far as it shows itself; None if it does not."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return getattr(shell, "kernel", None)
+
+
+class Client:
+    """Sends requests over one comm, and waits for answers in any of three ways."""
+
+    def __init__(self, kernel: Any) -> None:
+        self.kernel = kernel
+        self.tap: Tap | None = None
+        self.nesting: Nesting | None = None
+        self.missing: str | None = None
+        self._calls = Calls()
+        self._comm: Any = None
+        self._before: Any = None
+        self._context = _imported_in
+        # Whether it is made as ipykernel is, and so handles one message at a time.
+        self._is_queued = hasattr(kernel, "shell_handlers")
+        if self._is_queued:
+            self.missing = missing_for_tap(kernel)
+        if self._is_queued and self.missing is None:
+            tap = Tap(kernel, self._calls, self._on_close)
+            if tap.install():
+                self.tap, self.nesting = tap, Nesting(kernel)
+            else:
+                self.missing = "a thread that answers"
+
+    # -- sending ----------------------------------------------------------------------------
+
+    def submit(self, method: str, params: Mapping[str, Any], *, nests: bool = False) -> Call:
+        """Send a request."""
+        call = Call(method, nests=nests)
+        message: dict[str, Any] = {"method": method, "request_id": call.id}
+        if params:
+            message["params"] = dict(params)
+        if method == "execute_cell_range" and not nests:
+            message["nested"] = False
+        self._calls.add(call)
+        try:
+            with _lock:
+                self._send(message)
+        except BaseException:
+            self._calls.drop(call)
+            raise
+        return call
+
+    def _send(self, message: dict[str, Any]) -> None:
+        if _in_main_thread():
+            self._context = contextvars.copy_context()
+        try:
+            self._open().send(message)
+        except LookupError:
+            # In ipykernel 7.0 a thread of one's own does not know what it is part of.
+            self._context.copy().run(lambda: self._open().send(message))
+
+    def _open(self) -> Any:
+        if self._comm is None:
+            try:
+                import comm as comms
+            except ImportError:
+                raise NoFrontend(
+                    "There is no Jupyter kernel here: the package `comm` is missing", "NO_FRONTEND"
+                ) from None
+            features = ["nested_execute"] if self.tap is not None else []
+            if not self._is_queued:
+                features = ["control_replies"]
+            comm = comms.create_comm(target_name=TARGET, data={"features": features})
+            if type(comm).__name__ == "DummyComm":  # what the package makes on its own
+                raise NoFrontend(
+                    "There is no Jupyter kernel here, so that nobody can be asked", "NO_FRONTEND"
+                )
+            comm.on_msg(self._on_message)
+            comm.on_close(lambda _: self._on_close(comm.comm_id))
+            self._comm = comm
+        return self._comm
+
+    def _on_message(self, message: dict[str, Any]) -> None:
+        self._calls.deliver(message["content"].get("data"))
+
+    def _on_close(self, comm_id: object) -> None:
+        if self._comm is not None and comm_id == self._comm.comm_id:
+            self._comm = None
+            self._calls.fail_all(
+                NoFrontend(
+                    "The frontend closed the connection: it does not offer its notebook, or was "
+                    "closed itself",
+                    "NO_FRONTEND",
+                )
+            )
+
+    # -- waiting ----------------------------------------------------------------------------
+
+    def may_nest(self) -> bool:
+        """Whether cells can be run in this thread while it waits."""
+        return self.nesting is not None and _in_main_thread()
+
+    def require_waiting(self) -> None:
+        """Refuse to wait for an answer that could only come after this cell."""
+        if self._is_queued and self.tap is None and _in_main_thread():
+            raise CannotWait(
+                "An answer cannot arrive while this cell runs, in this version of ipykernel (no "
+                f"`{self.missing}`). Try `await notebook.aio.…`, or use `notebook.futures.…` here "
+                "and `result()` in a later cell",
+                "CANNOT_WAIT",
+            )
+
+    def require_nesting(self) -> None:
+        """Refuse to wait for cells that could only run after this one."""
+        if self.nesting is None and _in_main_thread():
+            raise CannotWait(
+                "This kernel cannot run cells while another one runs. Use "
+                "`notebook.futures.run(...)` here and `result()` in a later cell",
+                "CANNOT_WAIT",
+            )
+
+    def wait(self, call: Call, timeout: float | None) -> dict[str, Any]:
+        """Wait in this thread; cells that the frontend wants run for this are run here.
+
+        The time that such cells take does not count.
+        """
+        tap = self.tap
+        deadline = _after(timeout)
+        try:
+            while not call.future.done():
+                left = _left(deadline)
+                if left <= 0:
+                    raise self._timed_out(call, timeout)
+                if tap is not None and tap.reads_here:
+                    tap.turn(min(left, _SLICE))
+                    job = call.next_job()
+                else:
+                    job = call.next_job(min(left, 3600))
+                if job is not None and self.nesting is not None:
+                    if self.nesting.run(job):
+                        raise KeyboardInterrupt
+                    deadline = _after(timeout)
+            return call.future.result()
+        finally:
+            self._leave(call)
+
+    def pump(self, future: Future[Any], timeout: float | None) -> None:
+        """Read the channel until a future is done, if that is this thread's task."""
+        deadline = _after(timeout)
+        while self.tap is not None and self.tap.reads_here and not future.done():
+            left = _left(deadline)
+            if left <= 0:
+                break
+            self.tap.turn(min(left, _SLICE))
+
+    async def wait_async(self, call: Call, timeout: float | None) -> dict[str, Any]:
+        """Wait as a coroutine; cells that the frontend wants run are run in its task."""
+        loop = asyncio.get_running_loop()
+        news = asyncio.Event()
+        call.news = lambda: loop.call_soon_threadsafe(news.set)
+        deadline = _after(timeout)
+        try:
+            while True:
+                news.clear()
+                job = call.next_job()
+                if job is not None and self.nesting is not None:
+                    await self.nesting.run_async(job)
+                    deadline = _after(timeout)
+                elif call.future.done():
+                    return call.future.result()
+                else:
+                    try:
+                        await asyncio.wait_for(news.wait(), min(_left(deadline), 3600))
+                    except asyncio.TimeoutError:
+                        if _left(deadline) <= 0:
+                            raise self._timed_out(call, timeout) from None
+        finally:
+            self._leave(call)
+
+    def _leave(self, call: Call) -> None:
+        self._calls.drop(call)
+        for job in call.leave():
+            if self.tap is not None:
+                self.tap.pass_on(job)
+
+    def _timed_out(self, call: Call, timeout: float | None) -> NotebookError:
+        # Whoever listened when the comm was opened may be gone. The next request opens another;
+        # answers on this one are still taken.
+        self._before, self._comm = self._comm, None
+        reason = "the frontend may not offer its notebook to its kernel"
+        if call.method == "execute_cell_range" and call.nests:
+            reason = "the frontend may not be able to run cells while another one runs"
+        return NotebookTimeout(
+            f"No answer to `{call.method}` within {timeout:g} s; {reason}", "TIMEOUT"
+        )
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
+def _after(timeout: float | None) -> float | None:
+    return None if timeout is None else time.monotonic() + timeout
+
+
+def _left(deadline: float | None) -> float:
+    return 3600.0 if deadline is None else deadline - time.monotonic()

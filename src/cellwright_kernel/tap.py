@@ -1,0 +1,121 @@
+"""The tap: answers taken off the kernel's shell channel while a cell runs.
+
+ipykernel handles one message at a time, so that an answer to a running cell waits behind that
+cell. Whoever reads the channel, a thread of its own in ipykernel 7 and the main thread before,
+hands us what is ours, and everything else to the kernel as ever. Every message is checked against
+the kernel's key first. These are private names: each is looked for before anything is changed.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, Callable
+
+if TYPE_CHECKING:
+    from cellwright_kernel.calls import Calls
+
+MARK = "nbmp_request"
+"""In the metadata of an execute request: the request that it is run for."""
+
+_INSTALL_WITHIN = 5.0
+_POLLIN = 1
+_MESSAGES = ("session", "shell_stream", "shell_handlers", "set_parent", "get_parent", "io_loop")
+
+
+def missing_for_tap(kernel: Any) -> str | None:
+    """What a kernel lacks that the tap needs; None if it has all."""
+    for name in (*_MESSAGES, "_parent_ident", "_publish_status", "shell"):
+        if getattr(kernel, name, None) is None:
+            return name
+    if "execute_request" not in kernel.shell_handlers:
+        return "shell_handlers"
+    for name in ("on_recv", "flush", "poller", "socket", "_recv_callback"):
+        if getattr(kernel.shell_stream, name, None) is None:
+            return f"shell_stream.{name}"
+    for name in ("feed_identities", "deserialize", "unpack"):
+        if not hasattr(kernel.session, name):
+            return f"session.{name}"
+    thread = getattr(kernel, "shell_channel_thread", None)
+    if thread is not None and not hasattr(thread, "io_loop"):
+        return "shell_channel_thread.io_loop"
+    if thread is not None and not hasattr(
+        getattr(thread, "manager", None), "get_subshell_to_shell_channel_socket"
+    ):
+        return "shell_channel_thread.manager"
+    return None
+
+
+class Tap:
+    """Stands before the kernel's own handler of the shell channel.
+
+    `on_close` is told the id of every comm that the frontend closes.
+    """
+
+    def __init__(self, kernel: Any, calls: Calls, on_close: Callable[[object], None]) -> None:
+        self._kernel = kernel
+        self._calls = calls
+        self._on_close = on_close
+        self._stream = kernel.shell_stream
+        self._handle: Callable[[Any], Any] = self._stream._recv_callback  # noqa: SLF001
+        self._thread = getattr(kernel, "shell_channel_thread", None)
+
+    @property
+    def reads_here(self) -> bool:
+        """Whether the thread that asks has to read the channel itself, by `turn`."""
+        return self._thread is None and threading.current_thread() is threading.main_thread()
+
+    def install(self) -> bool:
+        """Put the tap in; false if the thread that reads the channel did not do so in time."""
+        done = threading.Event()
+
+        def put_in() -> None:
+            self._stream.on_recv(self._receive, copy=False)
+            done.set()
+
+        if self.reads_here:
+            put_in()
+        elif self._thread is None:
+            self._kernel.io_loop.add_callback(put_in)
+            return True  # as soon as the main thread is free, and before that it reads nothing
+        else:
+            self._thread.io_loop.add_callback(put_in)
+        return done.wait(_INSTALL_WITHIN)
+
+    def turn(self, within: float) -> None:
+        """Read one message, if one comes in so many seconds; for the thread that has to."""
+        poller = self._stream.poller
+        poller.register(self._stream.socket, _POLLIN)
+        if poller.poll(within * 1000):
+            self._stream.flush(_POLLIN, 1)
+
+    def pass_on(self, frames: Any) -> None:
+        """Let the kernel have a message after all."""
+        loop = self._kernel.io_loop if self._thread is None else self._thread.io_loop
+        loop.add_callback(self._handle, frames)
+
+    def _receive(self, frames: Any) -> Any:
+        if self._take(frames):
+            return None
+        return self._handle(frames)
+
+    def _take(self, frames: Any) -> bool:
+        """Take a message if it is for somebody who waits; true if the kernel is not to see it."""
+        session = self._kernel.session
+        try:
+            _, parts = session.feed_identities(frames, copy=False)
+            header = bytes(parts[1].bytes)
+            # Nearly all messages are something else; these need not be checked twice.
+            if b'"comm_msg"' in header or b'"comm_close"' in header:
+                message = session.deserialize(parts, content=False, copy=False)
+                content = session.unpack(message["content"])
+                if message["header"]["msg_type"] == "comm_close":
+                    self._on_close(content.get("comm_id"))
+                    return False
+                return self._calls.deliver(content.get("data"))
+            if b'"execute_request"' in header and MARK.encode() in bytes(parts[3].bytes):
+                message = session.deserialize(parts, content=False, copy=False)
+                call = self._calls.get(message["metadata"].get(MARK))
+                return call is not None and call.nests and call.add_job(frames)
+        except Exception:  # noqa: BLE001  # whatever is wrong with it, the kernel knows how to say so
+            return False
+        return False

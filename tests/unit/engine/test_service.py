@@ -1,0 +1,318 @@
+"""What the engine answers its clients, with the engine in this process and no kernel."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cellwright.engine import verbs, wire
+from cellwright.errors import CellwrightError
+from tests.unit.cli import samples
+from tests.unit.engine.engines import Line, greeting, serving
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "nb.ipynb").write_bytes(samples.SALES)
+    return tmp_path
+
+
+def code(answer: dict[str, Any]) -> str | None:
+    return answer["error"]["data"]["code"] if "error" in answer else None
+
+
+REPLACE = {"op": "replace", "cell": "sum", "source": "total + 1"}
+
+# --- The greeting --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"wire": "1"},
+        {"wire": None},
+        {"cwd": 5},
+        {"cwd": "not/absolute", "folder": None},
+        {"cwd": "/\0", "folder": None, "root": 5},
+        {"mode": None},
+        {"actor": ["x"]},
+        {"environ": {"A": 1}},
+        {"environ": []},
+        {"folder": "here"},
+    ],
+)
+async def test_a_greeting_that_is_wrong_is_refused(wrong: dict[str, Any], places: Path) -> None:
+    async with serving(places) as (service, connect):
+        client = await connect()
+        assert code(await client.greet(**wrong)) == "INVALID_CALL"
+        assert code(await client.call("list")) == "INVALID_CALL"
+        assert service.status()["clients"] == []
+
+
+async def test_nothing_but_status_is_answered_before_the_greeting(places: Path) -> None:
+    async with serving(places) as (_, connect):
+        client = await connect()
+        for verb in (*verbs.BOOK, *verbs.WORKSPACE, "nonsense"):
+            assert code(await client.call(verb, path="nb.ipynb")) == "INVALID_CALL"
+        assert (await client.call("status"))["result"]["clients"] == []
+        assert code(await client.greet()) is None
+        assert code(await client.greet()) == "INVALID_CALL"
+        assert code(await client.greet(mode="god")) == "INVALID_CALL"
+
+
+async def test_an_unknown_mode_is_refused(places: Path) -> None:
+    async with serving(places) as (_, connect):
+        client = await connect()
+        assert code(await client.greet(mode="god")) == "INVALID_EDIT"
+
+
+async def test_a_client_that_sees_other_files_is_refused_and_not_confused(places: Path) -> None:
+    async with serving(places) as (service, connect):
+        client = await connect()
+        answer = await client.greet(folder=[1, 2])
+        assert code(answer) == "ENGINE_DRAINING"
+        assert "other files" in answer["error"]["message"]
+        assert not service.draining
+
+
+# --- Versions ------------------------------------------------------------------------------------
+
+
+async def test_a_newer_client_drains_it_and_an_older_does_not(places: Path) -> None:
+    async with serving(places) as (service, connect):
+        first, old, new, other = [await connect() for _ in range(4)]
+        await first.greet()
+        assert code(await old.greet(wire=wire.VERSION - 1)) == "ENGINE_DRAINING"
+        assert service.status()["draining"] is None
+        assert code(await new.greet(wire=wire.VERSION + 1)) == "ENGINE_DRAINING"
+        assert str(wire.VERSION + 1) in service.status()["draining"]
+        # Nobody new; whoever is here goes on, but begins no session.
+        assert code(await other.greet()) == "ENGINE_DRAINING"
+        assert code(await first.call("read", path="nb.ipynb")) is None
+        assert code(await first.call("eval", cells=["1"])) == "ENGINE_DRAINING"
+        assert code(await first.call("run", path="nb.ipynb")) == "ENGINE_DRAINING"
+        assert code(await first.call("edit", path="nb.ipynb", edits=[REPLACE])) is None
+        assert not service.is_empty
+        assert not service.leaving.is_set()
+
+
+async def test_a_drained_one_leaves_when_it_is_empty(places: Path) -> None:
+    async with serving(places) as (service, connect):
+        client = await connect()
+        await client.greet()
+        watching = asyncio.ensure_future(service.watch())
+        service.drain("a test")
+        await asyncio.sleep(0)
+        client.writer.close()
+        async with asyncio.timeout(10):
+            await watching
+        assert service.leaving.is_set()
+
+
+async def test_an_idle_one_leaves_by_itself_and_takes_no_more_calls(places: Path) -> None:
+    async with serving(places, engine_idle_timeout=1.0) as (service, connect):
+        client = await connect()
+        async with asyncio.timeout(10):
+            await service.watch()
+        assert code(await client.greet()) == "ENGINE_DRAINING"
+
+
+async def test_one_whose_socket_is_gone_makes_room(places: Path) -> None:
+    async with serving(places) as (service, connect):
+        client = await connect()
+        await client.greet()
+        watching = asyncio.ensure_future(service.watch())
+        await asyncio.sleep(0)
+        (places / "s").unlink()
+        async with asyncio.timeout(10):
+            await service.is_draining.wait()
+        assert code(await client.call("read", path="nb.ipynb")) is None
+        client.writer.close()
+        async with asyncio.timeout(10):
+            await watching
+
+
+# --- Each client for itself ----------------------------------------------------------------------
+
+
+async def test_modes_and_roots_are_each_clients_own(places: Path, folder: Path) -> None:
+    inside = folder / "inside"
+    inside.mkdir()
+    async with serving(places) as (_, connect):
+        asker, agent, confined = [await connect() for _ in range(3)]
+        await asker.greet(mode="ask")
+        await agent.greet()
+        await confined.greet(root=str(inside))
+        edit = {"path": "nb.ipynb", "edits": [REPLACE]}
+        assert code(await asker.call("read", path="nb.ipynb")) is None
+        for verb, params in (
+            ("edit", edit),
+            ("run", {"path": "nb.ipynb"}),
+            ("eval", {"cells": ["1"]}),
+            ("cancel", {"run": "r1"}),
+            ("kernel", {"action": "restart", "session": "default"}),
+            ("stop", {}),
+        ):
+            assert code(await asker.call(verb, **params)) == "MODE_FORBIDS", verb
+        assert code(await confined.call("read", path="nb.ipynb")) == "OUTSIDE_ROOT"
+        where = str(folder / "nb.ipynb")
+        assert code(await confined.call("watch", path=where, wait=0)) == "OUTSIDE_ROOT"
+        assert code(await confined.call("kernel", action="status", session=where)) == "OUTSIDE_ROOT"
+        assert code(await agent.call("edit", **edit)) is None
+
+
+async def test_a_relative_path_is_seen_from_the_clients_folder(places: Path, folder: Path) -> None:
+    other = folder / "other"
+    other.mkdir()
+    async with serving(places) as (_, connect):
+        here, there = await connect(), await connect()
+        await here.greet()
+        folder_there = [other.stat().st_dev, other.stat().st_ino]
+        await there.greet(cwd=str(other), folder=folder_there)
+        assert code(await here.call("read", path="nb.ipynb")) is None
+        assert code(await there.call("read", path="nb.ipynb")) == "NOTEBOOK_NOT_FOUND"
+        assert code(await there.call("create", path="new.ipynb")) is None
+    assert (other / "new.ipynb").exists()
+
+
+async def test_others_are_told_who_did_what(places: Path) -> None:
+    async with serving(places) as (_, connect):
+        ada, bob = await connect(), await connect()
+        await ada.greet(actor="test:ada")
+        await bob.greet(actor="test:bob")
+        edit = {"path": "nb.ipynb", "edits": [REPLACE]}
+        assert (await ada.call("edit", **edit))["result"]["others"] == []
+        edit["edits"] = [{"op": "replace", "cell": "load", "source": "total = 1"}]
+        (other,) = (await bob.call("edit", **edit))["result"]["others"]
+        assert (other["actor"], other["did"]) == ("test:ada", "edit")
+        assert 0 <= other["seconds"] < 30
+
+
+async def test_a_watcher_hears_of_anothers_edit_until_it_has_enough(places: Path) -> None:
+    async with serving(places) as (_, connect):
+        watcher, editor = await connect(), await connect()
+        await watcher.greet(actor="test:watcher")
+        await editor.greet(actor="test:editor")
+        await watcher.send(wire.request(7, "watch", {"path": "nb.ipynb"}))
+        while True:  # its ear must be there first
+            answer = await editor.call("edit", path="nb.ipynb", edits=[{**REPLACE, "source": "1"}])
+            assert code(answer) is None
+            await editor.call("undo", path="nb.ipynb")
+            try:
+                async with asyncio.timeout(0.2):
+                    event = (await watcher.receive())["params"]
+            except TimeoutError:
+                continue
+            break
+        assert (event["call"], event["event"], event["actor"]) == (7, "changed", "test:editor")
+        await watcher.send(wire.notification("stop", {"call": 7}))
+        while "result" not in (message := await watcher.receive()):
+            pass
+        assert (message["id"], message["result"]["events"] > 0) == (7, True)
+
+
+async def test_no_client_gets_anothers_warnings(places: Path) -> None:
+    async with serving(places) as (service, connect):
+        ada, bob = await connect(), await connect()
+        await ada.greet(actor="test:ada")
+        await bob.greet(actor="test:bob")
+        journal = service.hub.journal
+        real = journal.begin
+
+        def failing(path: str, change: Any, **facts: Any) -> Any:
+            if facts["actor"] == "test:ada":
+                journal._recorder._warn("Ada's history is full")
+            return real(path, change, **facts)
+
+        journal.begin = failing  # type: ignore[method-assign]
+        edits = [{"op": "insert", "source": "x"}]
+        plain, warned = (
+            asyncio.ensure_future(client.call("edit", path="nb.ipynb", edits=edits))
+            for client in (bob, ada)
+        )
+        assert (await plain)["result"]["warnings"] == []
+        assert (await warned)["result"]["warnings"] == ["Ada's history is full"]
+        assert (await ada.call("warnings", path="nb.ipynb"))["result"] == []
+
+
+# --- Whatever is sent ----------------------------------------------------------------------------
+
+ATOMS: list[Any] = [
+    *(None, True, False, 0, 1, -1, 2**70, 1.5, "", "x", "nb.ipynb", "sum", "../..", "\0", "\udc80"),
+    *([], {}, [None], [[]], {"a": None}, [1], ["sum"], ["\0"], [{"op": "insert"}], [{"code": 1}]),
+    *([REPLACE], [{"op": "nonsense"}], [{"op": "delete", "cell": {}}], "/", "/proc/self/mem"),
+]
+VERBS = [*verbs.BOOK, *verbs.WORKSPACE, "nonsense", "hello", "stop ", "__init__", ""]
+# These wait, and have tests of their own; here they would wait for somebody.
+QUICK = [verb for verb in VERBS if verb not in ("watch", "attach", "eval", "run", "kernel_specs")]
+
+
+def random_call(chance: random.Random, number: int) -> bytes:
+    verb = chance.choice(QUICK)
+    known = {**verbs.BOOK, **verbs.WORKSPACE}.get(verb, {})
+    names = [name for name in (*known, "path") if chance.random() < 0.6]
+    params: Any = {}
+    for name in names:
+        kinds = known.get(name, verbs.TEXT)
+        fitting = [atom for atom in ATOMS if isinstance(atom, kinds)]
+        params[name] = chance.choice(fitting if chance.random() < 0.95 else ATOMS)
+    if chance.random() < 0.7:
+        params["path"] = "nb.ipynb"
+    if chance.random() < 0.05:
+        params["nonsense"] = 1
+    if params.get("run"):
+        params["run"] = None  # that needs a kernel
+    message: Any = {"jsonrpc": "2.0", "id": number, "method": verb, "params": params}
+    line = json.dumps(message).encode()
+    if chance.random() < 0.2:
+        cut = chance.randrange(len(line))
+        line = line[:cut] + bytes([chance.randrange(256)]) + line[cut + 1 :]
+    return line.replace(b"\n", b" ") + b"\n"
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_of_a_thousand_random_calls_each_is_answered_and_none_does_harm(
+    seed: int, places: Path, folder: Path
+) -> None:
+    chance = random.Random(seed)
+    async with serving(places) as (_, connect):
+        client: Line = await connect()
+        await client.greet()
+        answered = crashed = 0
+        for number in range(10**6, 10**6 + 1000):
+            line = random_call(chance, number)
+            await client.send(line)
+            answer = await client.receive()
+            while answer.get("method") == "event":
+                answer = await client.receive()
+            answered += 1
+            if code(answer) == CellwrightError.code:  # a bug of ours, well caught
+                crashed += 1
+                print(line, answer["error"]["message"])  # noqa: T201
+        assert (answered, crashed) == (1000, 0)
+        assert code(await client.call("read", path="nb.ipynb")) is None
+    assert (folder / "nb.ipynb").is_file()
+
+
+async def test_two_thousand_lines_of_noise_are_two_thousand_invalid_calls(places: Path) -> None:
+    chance = random.Random(7)
+    async with serving(places) as (_, connect):
+        client = await connect()
+        await client.send(wire.request(1, "hello", greeting()))
+        await client.receive()
+        noise = [
+            bytes(chance.choices(range(256), k=chance.randrange(200))).replace(b"\n", b"")
+            for _ in range(2000)
+        ]
+        await client.send(b"".join(line + b"\n" for line in noise))
+        for _ in range(2000):
+            assert code(await client.receive()) == "INVALID_CALL"
+        assert code(await client.call("list")) is None

@@ -1,0 +1,88 @@
+"""Frames and errors on the engine's socket."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cellwright import errors
+from cellwright.engine import wire
+from cellwright.errors import CellConflict, CellwrightError, Conflict, InvalidCall
+
+
+@given(st.lists(st.binary().map(lambda line: line.replace(b"\n", b"")), max_size=8), st.data())
+def test_any_chunking_gives_the_same_lines(lines: list[bytes], data: st.DataObject) -> None:
+    whole = b"".join(line + b"\n" for line in lines) + b"half"
+    frames = wire.Frames()
+    found = []
+    while whole:
+        size = data.draw(st.integers(1, len(whole)))
+        frames.feed(whole[:size])
+        whole = whole[size:]
+        while (line := frames.next()) is not None:
+            found.append(line)
+    assert found == lines
+
+
+def test_a_line_that_is_too_long_is_dropped_while_it_comes_and_the_next_is_not() -> None:
+    frames = wire.Frames(100)
+    for _ in range(1000):
+        frames.feed(b"x" * 99)
+        assert sum(map(len, frames._parts)) <= 100
+    frames.feed(b'\n{"id":1}\n')
+    with pytest.raises(InvalidCall, match="too long"):
+        wire.decode(frames.next() or b"")
+    assert wire.decode(frames.next() or b"") == {"id": 1}
+    frames.feed(b"x" * 100 + b"\n")
+    assert frames.next() == b"x" * 100
+
+
+@pytest.mark.parametrize(
+    "line", [b"", b"x", b"[]", b"1", b"null", b"[" * 100_000, b"\xff\xfe", b'{"a":', b"9" * 5000]
+)
+def test_what_is_no_object_is_an_invalid_call(line: bytes) -> None:
+    with pytest.raises(InvalidCall):
+        wire.decode(line)
+
+
+@given(st.text(st.characters()), st.floats(), st.integers())
+def test_whatever_a_string_can_hold_survives(text: str, number: float, whole: int) -> None:
+    message = {"text": text, "number": [repr(number)], "whole": whole}
+    line = wire.encode(message)
+    assert line.count(b"\n") == 1
+    assert wire.decode(line) == message
+
+
+def _leaves(kind: type[CellwrightError]) -> list[type[CellwrightError]]:
+    return [kind, *(leaf for child in kind.__subclasses__() for leaf in _leaves(child))]
+
+
+KINDS = [kind for kind in _leaves(CellwrightError) if kind.__module__ == errors.__name__]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.code)
+def test_every_error_is_of_the_same_class_on_the_other_side(kind: type[CellwrightError]) -> None:
+    state = {"message": "went wrong", "hint": "do better", "path": "a\udc80.ipynb", "cells": ()}
+    error = kind.restored(state)
+    found = wire.restore(wire.decode(wire.encode(wire.failure(1, error)))["error"])
+    assert type(found) is kind
+    assert (found.code, found.message, found.hint) == (kind.code, "went wrong", "do better")
+    assert (found.retryable, str(found)) == (kind.retryable, "went wrong")
+    assert vars(found)["path"] == "a\udc80.ipynb"
+
+
+def test_a_conflict_keeps_its_cells() -> None:
+    cell = CellConflict("c1", 0, "changed", base="was", current="now", other=None)
+    error = Conflict("It changed", cells=[cell])
+    found = wire.restore(wire.decode(wire.encode(wire.describe(error))))
+    assert isinstance(found, Conflict)
+    (same,) = found.cells
+    for name in CellConflict.__slots__:
+        assert getattr(same, name) == getattr(cell, name)
+
+
+def test_an_error_that_only_the_engine_knows_is_still_one_of_ours() -> None:
+    found = wire.restore({"message": "new", "data": {"code": "FROM_THE_FUTURE"}})
+    assert type(found) is CellwrightError
+    assert found.message == "new"

@@ -1,0 +1,166 @@
+"""Which cells a run is for."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cellwright.document.notebook import Notebook
+from cellwright.errors import CellNotFound, InvalidCell, InvalidEdit
+from cellwright.journal.executions import Executed
+from cellwright.workspace.choosing import choose
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def notebook(*ids: str, sources: Sequence[str] = ()) -> Notebook:
+    """Cells with these ids; those that begin with `m` are text."""
+    cells: list[dict[str, Any]] = []
+    for number, id_ in enumerate(ids):
+        source = sources[number] if sources else "x"
+        cell: dict[str, Any] = {
+            "cell_type": "markdown",
+            "id": id_,
+            "metadata": {},
+            "source": source,
+        }
+        if not id_.startswith("m"):
+            cell |= {"cell_type": "code", "outputs": [], "execution_count": None}
+        cells.append(cell)
+    shape = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    return Notebook(json.dumps(shape).encode())
+
+
+def handles(found: Notebook, *args: Any, **options: Any) -> list[str]:
+    return [cell.handle for cell in choose(found, *args, **options)]
+
+
+LETTERS = ("a", "m1", "b", "c", "d-e", "f")
+
+
+@pytest.mark.parametrize(
+    ("refs", "expected"),
+    [
+        (["2-3"], ["b", "c"]),
+        (["0-2"], ["a", "b"]),  # text in between is passed over
+        (["1-2"], ["b"]),  # also at its end
+        (["4-"], ["d-e", "f"]),
+        (["d-e"], ["d-e"]),  # an id that only looks like a range
+        (["b-d-e"], ["b", "c", "d-e"]),
+        (["d-e-f"], ["d-e", "f"]),
+        (["cell-2-cell-3"], ["b", "c"]),
+        (["cell-3"], ["c"]),
+        (["-2"], ["d-e"]),
+        (["-3--1"], ["c", "d-e", "f"]),
+        (["c-"], ["c", "d-e", "f"]),
+        (["3-5", "a", 3], ["a", "c", "d-e", "f"]),  # each once, in the notebook's order
+        ([2, "f"], ["b", "f"]),
+        ([], []),
+    ],
+)
+def test_cells_are_named_by_reference_and_range(refs: list[Any], expected: list[str]) -> None:
+    assert handles(notebook(*LETTERS), refs) == expected
+
+
+@pytest.mark.parametrize("ref", ["x-y", "2-99", "cell-9", "--", "-", "a-zz", "0-cell-99"])
+def test_a_range_of_cells_that_are_not_there_is_no_guess(ref: str) -> None:
+    with pytest.raises(CellNotFound) as caught:
+        choose(notebook(*LETTERS), [ref])
+    assert caught.value.ref == ref
+
+
+def test_a_range_that_can_be_read_in_two_ways_is_refused() -> None:
+    with pytest.raises(InvalidEdit, match="2 different ranges"):
+        choose(notebook("a", "a-b", "b-c", "c"), ["a-b-c"])
+
+
+def test_where_ids_look_like_ranges_a_missing_one_is_not_taken_for_a_range() -> None:
+    found = notebook("1-2", "3-4", "5-6")
+    assert handles(found, ["3-4"]) == ["3-4"]
+    with pytest.raises(CellNotFound):
+        choose(found, ["0-2"])
+
+
+def test_a_range_ends_after_it_begins() -> None:
+    with pytest.raises(InvalidEdit, match="ends before it begins"):
+        choose(notebook(*LETTERS), ["5-2"])
+
+
+def test_text_does_not_run() -> None:
+    with pytest.raises(InvalidCell, match="only code runs"):
+        choose(notebook(*LETTERS), ["m1"])
+    with pytest.raises(InvalidCell, match="only code runs"):
+        choose(notebook(*LETTERS), replay="m1")
+
+
+def test_above_below_and_all() -> None:
+    found = notebook(*LETTERS)
+    assert handles(found) == ["a", "b", "c", "d-e", "f"]
+    assert handles(found, above="c") == ["a", "b"]
+    assert handles(found, below="c") == ["c", "d-e", "f"]
+    assert handles(found, above="m1") == ["a"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"cells": ["a"], "above": "b"},
+        {"stale": True, "below": "b"},
+        {"replay": "a", "cells": []},
+        {"stale": True, "replay": "a"},
+    ],
+)
+def test_the_choice_is_made_once(options: dict[str, Any]) -> None:
+    with pytest.raises(InvalidEdit, match="only one of"):
+        choose(notebook(*LETTERS), **options)
+
+
+# -- by what ran --------------------------------------------------------------------------------
+
+
+def ran(order: int, cell: str, source: str, kernel: str = "k1", status: str = "ok") -> Executed:
+    return Executed(
+        cell=cell,
+        index=0,
+        hash="",
+        source=source,
+        kernel=kernel,
+        status=status,
+        count=order,
+        began=float(order),
+        seconds=0.5,
+        actor="test:ada",
+        order=order,
+    )
+
+
+SOURCES = ("x = 1", "y = x + 1", "z = 5", "print(y)")
+
+
+def test_a_replay_is_the_least_that_a_cell_needs_and_the_cell() -> None:
+    found = notebook("a", "b", "c", "d", sources=SOURCES)
+    runs = [ran(n, id_, SOURCES[n]) for n, id_ in enumerate("abc")]
+    assert handles(found, replay="d", executions=lambda: runs) == ["a", "b", "d"]
+    assert handles(found, replay="d", executions=lambda: runs, life=lambda: "k1") == ["d"]
+    assert handles(found, replay="d", executions=lambda: runs, life=lambda: "k2") == ["a", "b", "d"]
+    assert handles(found, replay="c", executions=lambda: runs, life=lambda: "k2") == ["c"]
+
+
+def test_a_replay_includes_what_was_edited_since() -> None:
+    found = notebook("a", "b", "c", "d", sources=("x = 2", *SOURCES[1:]))
+    runs = [ran(n, id_, SOURCES[n]) for n, id_ in enumerate("abc")]
+    assert handles(found, replay="d", executions=lambda: runs, life=lambda: "k1") == ["a", "b", "d"]
+
+
+def test_a_cell_on_record_twice_because_it_ran_for_long_has_run_once() -> None:
+    found = notebook("a", "b", sources=("x = 1", "x += 1"))
+    runs = [ran(1, "a", "x = 1"), ran(2, "b", "x += 1", status="running")]
+    ended = ran(3, "b", "x += 1")
+    import dataclasses
+
+    runs.append(dataclasses.replace(ended, began=runs[1].began))
+    assert handles(found, stale=True, executions=lambda: runs, life=lambda: "k1") == []
+    assert handles(found, stale=True, executions=lambda: runs[:2], life=lambda: "k1") == ["a", "b"]

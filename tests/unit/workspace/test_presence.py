@@ -1,0 +1,48 @@
+"""Who else is at work on a notebook."""
+
+from __future__ import annotations
+
+import pytest
+
+from cellwright.workspace import presence as module
+from cellwright.workspace.presence import Presence
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [1000.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_others_are_told_the_newest_first_and_never_oneself(clock: list[float]) -> None:
+    seen = Presence()
+    seen.note("nb", "cli:ada", "edit")
+    clock[0] += 3
+    seen.note("nb", "mcp:bob", "run")
+    seen.note("other", "mcp:eve", "edit")
+    clock[0] += 2
+    assert seen.others("nb", "cli:me") == [
+        {"actor": "mcp:bob", "did": "run", "seconds": 2.0},
+        {"actor": "cli:ada", "did": "edit", "seconds": 5.0},
+    ]
+    assert [one["actor"] for one in seen.others("nb", "mcp:bob")] == ["cli:ada"]
+
+
+def test_the_last_thing_counts(clock: list[float]) -> None:
+    seen = Presence()
+    seen.note("nb", "cli:ada", "edit")
+    clock[0] += 10
+    seen.note("nb", "cli:ada", "undo")
+    assert seen.others("nb", "x") == [{"actor": "cli:ada", "did": "undo", "seconds": 0.0}]
+
+
+def test_it_is_forgotten_after_minutes_and_bounded(clock: list[float]) -> None:
+    seen = Presence()
+    for number in range(100):
+        seen.note("nb", f"cli:{number}", "edit")
+    assert len(seen.others("nb", "x")) == 32
+    clock[0] += 301
+    assert seen.others("nb", "x") == []
+    seen.note("another", "cli:ada", "edit")
+    assert list(seen._seen) == ["another"]

@@ -1,0 +1,201 @@
+"""Runs by id: kept, followed, stopped, forgotten in time."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from cellwright.errors import CellFailed, CellwrightError, RunNotFound
+from cellwright.workspace.events import Events
+from cellwright.workspace.runs import Run, Runs
+from cellwright.workspace.turns import Turns
+
+
+async def nothing(_: Run) -> str:
+    return "done"
+
+
+def started(runs: Runs, work: Any = nothing, subject: str = "nb", **more: Any) -> Run:
+    return runs.start("run", subject, "test:ada", work, **more)
+
+
+async def test_a_run_ends_with_its_answer() -> None:
+    runs = Runs(Events())
+    run = started(runs, cells=["a"])
+    assert (run.is_over, run.cells, runs.active) == (False, {"a": "pending"}, 1)
+    assert await run.wait()
+    assert (run.answer, run.state, run.error, runs.active) == ("done", "done", None, 0)
+    assert await run.wait(0)  # also later
+    assert runs.get(run.id) is run
+    with pytest.raises(RunNotFound):
+        runs.get("r0")
+
+
+async def test_an_error_is_kept_and_a_bug_of_ours_is_one() -> None:
+    runs = Runs(Events())
+
+    async def fail(_: Run) -> None:
+        raise CellFailed("ZeroDivisionError", "oh")
+
+    async def crash(_: Run) -> None:
+        raise RuntimeError("ours")
+
+    failed, crashed = started(runs, fail), started(runs, crash)
+    await failed.wait()
+    await crashed.wait()
+    assert failed.to_json()["error"]["code"] == "CELL_FAILED"
+    assert isinstance(crashed.error, CellwrightError)
+    assert crashed.error.message == "RuntimeError: ours"
+    assert isinstance(crashed.error.__cause__, RuntimeError)
+
+
+async def test_waiting_may_end_before_the_run_does() -> None:
+    runs = Runs(Events())
+    go_on = asyncio.Event()
+
+    async def wait(_: Run) -> None:
+        await go_on.wait()
+
+    run = started(runs, wait)
+    assert not await run.wait(0.01)
+    assert runs.is_at("nb")
+    go_on.set()
+    assert await run.wait()
+    assert not runs.is_at("nb")
+
+
+async def test_a_run_that_waits_is_over_at_once_when_stopped_and_one_that_runs_obeys() -> None:
+    runs = Runs(Events())
+
+    async def forever(run: Run) -> str:
+        async with runs.turns.of(run.subject):
+            run.state = "running"
+            await run.stop.wait()
+            return "stopped"
+
+    first, second = started(runs, forever), started(runs, forever)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert (first.state, second.state) == ("running", "waiting")
+    assert second.cancel()
+    assert await second.wait(10)
+    assert second.error is not None
+    assert second.error.code == "EXECUTION_CANCELLED"
+    assert not first.is_over
+    assert first.cancel()
+    assert await first.wait(10)
+    assert (first.answer, first.state) == ("stopped", "done")
+    assert not first.cancel()
+
+
+async def test_a_run_that_is_stopped_before_it_begins_is_over_too() -> None:
+    runs = Runs(Events())
+    run = started(runs)
+    assert run.cancel()
+    assert await run.wait(10)
+    assert run.to_json()["error"]["code"] == "EXECUTION_CANCELLED"
+    assert (run.state, run.answer) == ("failed", None)
+
+
+async def test_close_stops_everything() -> None:
+    runs = Runs(Events())
+
+    async def forever(run: Run) -> None:
+        run.state = "running"
+        await run.stop.wait()
+
+    several = [started(runs, forever) for _ in range(5)]
+    await asyncio.sleep(0)
+    await runs.close()
+    assert all(run.is_over for run in several)
+
+
+async def test_who_comes_late_hears_it_from_the_beginning() -> None:
+    runs = Runs(Events())
+    go_on = asyncio.Event()
+
+    async def tell(run: Run) -> None:
+        run.report({"cell": 0, "handle": "a", "status": "running"})
+        run.report({"cell": 0, "text": "one"})
+        await go_on.wait()
+        run.report({"cell": 0, "text": "two"})
+
+    run = started(runs, tell, cells=["a"])
+    await asyncio.sleep(0)
+    late: list[Any] = []
+    live: list[Any] = []
+    run.watch(late.append, from_start=True)
+    end = run.watch(live.append)
+    assert [event.get("text") for event in late] == [None, "one"]
+    assert run.cells == {"a": "running"}
+    assert runs.cells("nb") == {"a": "running"}
+    go_on.set()
+    await run.wait()
+    assert [event.get("text") for event in late] == [None, "one", "two"]
+    assert [event["text"] for event in live] == ["two"]
+    end()
+    end()
+    assert runs.cells("nb") == {}
+
+
+async def test_what_is_kept_of_a_flood_is_bounded_and_the_rest_is_counted() -> None:
+    runs = Runs(Events())
+
+    async def flood(run: Run) -> None:
+        for _ in range(5000):
+            run.report({"cell": 0, "text": "x" * 1000})
+
+    run = started(runs, flood)
+    await run.wait()
+    heard: list[Any] = []
+    run.watch(heard.append, from_start=True)
+    missed = heard.pop(0)["missed"]
+    assert missed + len(heard) == 5000
+    assert sum(len(event["text"]) for event in heard) <= 2**18
+
+
+async def test_old_runs_are_forgotten_and_their_answers_earlier() -> None:
+    runs = Runs(Events())
+    for _ in range(120):
+        await started(runs).wait()
+    rows = runs.list()
+    assert len(rows) == 100
+    answers = [runs.get(row["run"]).answer for row in rows]
+    assert answers[:10] == ["done"] * 10
+    assert answers[10:] == [None] * 90
+
+
+async def test_watchers_of_a_notebook_hear_of_its_cells_and_of_the_end() -> None:
+    events = Events()
+    heard: list[Any] = []
+    events.subscribe("nb", heard.append)
+    runs = Runs(events)
+
+    async def tell(run: Run) -> None:
+        run.report({"cell": 0, "handle": "a", "status": "running"})
+        run.report({"cell": 0, "handle": "a", "text": "noise"})
+
+    run = started(runs, tell)
+    await run.wait()
+    assert [(event["event"], event["run"]) for event in heard] == [
+        ("cell", run.id),
+        ("run_ended", run.id),
+    ]
+
+
+async def test_turns_are_fair_and_cost_nothing_when_over() -> None:
+    turns = Turns()
+    order: list[int] = []
+
+    async def one(number: int) -> None:
+        async with turns.of("nb"):
+            await asyncio.sleep(0)
+            order.append(number)
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(20):
+            group.create_task(one(number))
+    assert order == list(range(20))
+    assert turns._locks == {}

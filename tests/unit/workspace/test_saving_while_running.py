@@ -1,0 +1,482 @@
+"""A long cell is in the file while it runs: seldom, safely, and without a mark on the history."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import nbformat
+import pytest
+
+from cellwright import Workspace, read
+from cellwright.document import files
+from cellwright.errors import NotSaved
+from cellwright.workspace import run_file
+from cellwright.workspace.interim import InterimSaves
+from tests.unit.workspace.memory_run import (
+    Gate,
+    MemoryEvaluator,
+    cells_of,
+    make_notebook,
+    run,
+    texts,
+    until,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from cellwright import Book
+
+pytestmark = pytest.mark.timeout(60)
+
+LONG = "print one\ninput more\nprint two"
+
+
+@pytest.fixture
+async def evaluator() -> AsyncIterator[MemoryEvaluator]:
+    evaluator = MemoryEvaluator()
+    yield evaluator
+    await evaluator.pool.close()
+
+
+@pytest.fixture
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CELLWRIGHT_RUN_SAVE_INTERVAL", "0.02")
+
+
+@pytest.fixture
+def book(folder: Path, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Book:
+    monkeypatch.setenv("CELLWRIGHT_RUN_SAVE_INTERVAL", "0.02")
+    make_notebook(folder, LONG, "print other")
+    return workspace.open("m.ipynb")
+
+
+def kinds(book: Book) -> list[tuple[str, str]]:
+    return [(entry["kind"], entry["label"]) for entry in book.log()]
+
+
+def save_outside(book: Book) -> None:
+    """Save as another program would, into the same file."""
+    shape = json.loads(book.raw())
+    shape["cells"][1]["source"] = "print theirs"
+    Path(book.path).write_text(json.dumps(shape))
+
+
+def on_record(book: Book) -> list[str]:
+    """The history without a look at the file, which `log` would take."""
+    return [entry.kind for entry in book.workspace.journal.log(book.real)]
+
+
+async def test_what_a_long_cell_has_said_is_in_the_file_before_it_ends(
+    book: Book, evaluator: MemoryEvaluator
+) -> None:
+    gate = Gate()
+    going = asyncio.ensure_future(run(book, evaluator, "c0", ask=gate.ask))
+    await until(lambda: texts(book) == "one\n")
+    shape = json.loads(book.raw())["cells"][0]
+    assert (shape["execution_count"], going.done()) == (None, False)  # as Jupyter has it
+    nbformat.validate(nbformat.read(book.path, as_version=4))
+    gate.opened.set()
+    (done,) = await going
+    assert (done.status, done.saved, done.count) == ("ok", True, 1)
+    assert texts(book) == "one\n\ntwo\n"
+    assert json.loads(book.raw())["cells"][0]["execution_count"] == 1
+
+
+async def test_only_the_end_of_a_run_is_in_the_history(
+    book: Book, evaluator: MemoryEvaluator
+) -> None:
+    gate = Gate()
+    before = book.raw()
+    saves: list[str] = []
+    going = asyncio.ensure_future(run(book, evaluator, "c0", ask=gate.ask))
+    await until(lambda: texts(book) == "one\n")
+    saves.append(texts(book))
+    assert on_record(book) == []
+    gate.opened.set()
+    await going
+    assert kinds(book) == [("run", "run c0")]
+    entry = book.log()[0]["id"]
+    state = book.workspace.journal.state(book.real, entry, "before")
+    assert state.layout.to_bytes() == before  # not what was saved in between
+
+
+async def test_many_saves_leave_no_more_in_the_journal_than_one(
+    book: Book, evaluator: MemoryEvaluator, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saves: list[bool] = []
+    save = run_file.RunFile.save
+
+    def count(self: Any, make: Any, *, label: str, is_last: bool = True) -> None:
+        save(self, make, label=label, is_last=is_last)
+        saves.append(is_last)
+
+    monkeypatch.setattr(run_file.RunFile, "save", count)
+    turns: list[int] = []
+
+    async def ask(_: object) -> str:
+        turns.append(len(saves))
+        await until(lambda: len(saves) > turns[-1])
+        return ""
+
+    make_notebook(folder, "\n".join(f"print {'x' * 5000}{n}\ninput x" for n in range(8)))
+    await run(book, evaluator, "c0", ask=ask)
+    assert saves == [False] * (len(saves) - 1) + [True]
+    assert len(saves) > 8
+    path = book.workspace.journal.path
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
+        counts = {
+            name: database.execute(f"SELECT count(*) FROM {name}").fetchone()[0]  # noqa: S608
+            for name in ("state", "change", "execution")
+        }
+        (kept,) = database.execute("SELECT sum(size) FROM piece").fetchone()
+    assert counts == {"state": 2, "change": 1, "execution": 2}
+    assert kept < 2 * len(book.raw())  # before and after, not all that was in between
+
+
+async def test_an_edit_meanwhile_is_kept_and_nothing_is_called_outside(
+    book: Book, evaluator: MemoryEvaluator, folder: Path
+) -> None:
+    gate = Gate()
+    going = asyncio.ensure_future(run(book, evaluator, "c0", ask=gate.ask))
+    await until(lambda: texts(book) == "one\n")
+    with Workspace(folder, actor="test:bob") as other:
+        edits = [
+            {"op": "replace", "cell": "c1", "source": "print edited"},
+            {"op": "insert", "source": "# first", "type": "markdown", "at": 0, "id": "m"},
+        ]
+        other.open("m.ipynb").edit(edits, label="bob's")
+    assert texts(book, 1) == "one\n"  # what was said so far came along
+    gate.opened.set()
+    (done,) = await going
+    assert (done.saved, done.stale) == (True, False)
+    assert texts(book, 1) == "one\n\ntwo\n"
+    assert [cell.source for cell in read(book.path).cells][::2] == ["# first", "print edited"]
+    assert kinds(book) == [("run", "run c0"), ("edit", "bob's"), ("run", "run c0")]
+    book.undo(book.log()[1]["id"])
+    assert texts(book) == "one\n\ntwo\n"  # the run is no part of that change
+
+
+async def test_a_look_at_the_history_meanwhile_does_no_harm(
+    book: Book, evaluator: MemoryEvaluator
+) -> None:
+    gate = Gate()
+    going = asyncio.ensure_future(run(book, evaluator, "c0", ask=gate.ask))
+    await until(lambda: texts(book) == "one\n")
+    assert kinds(book) == [("run", "run c0")]  # it looked at the file, and knows whose that is
+    gate.opened.set()
+    await going
+    assert kinds(book) == [("run", "run c0"), ("run", "run c0")]
+
+
+async def test_what_an_outside_editor_saves_meanwhile_stays(
+    book: Book, evaluator: MemoryEvaluator
+) -> None:
+    gate = Gate()
+    going = asyncio.ensure_future(run(book, evaluator, "c0", ask=gate.ask))
+    await until(lambda: texts(book) == "one\n")
+    save_outside(book)
+    gate.opened.set()
+    await going
+    assert read(book.path).cell("c1").source == "print theirs"
+    assert texts(book) == "one\n\ntwo\n"
+    assert [kind for kind, _ in kinds(book)] == ["run", "outside"]
+
+
+async def test_a_save_that_fails_meanwhile_is_not_the_end(
+    book: Book, evaluator: MemoryEvaluator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate, tries = Gate(), []
+
+    def refuse(real: str, *_: Any, **__: Any) -> Any:
+        tries.append(real)
+        raise NotSaved(real, "write", "no space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "replace_file", refuse)
+        going = asyncio.ensure_future(run(book, evaluator, "c0", ask=gate.ask))
+        await until(lambda: len(tries) >= 1)
+        await until(lambda: not _is_saving(book))
+        assert texts(book) == ""
+    gate.opened.set()
+    (done,) = await going
+    assert (done.status, done.saved) == ("ok", True)
+    assert texts(book) == "one\n\ntwo\n"
+    assert kinds(book) == [("run", "run c0")]
+
+
+async def test_what_cannot_be_saved_in_the_end_is_kept_aside_and_said_to_be(
+    book: Book, evaluator: MemoryEvaluator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(real: str, *_: Any, **__: Any) -> Any:
+        raise NotSaved(real, "write", "no space left")
+
+    monkeypatch.setattr(files, "replace_file", refuse)
+    (done,) = await run(book, evaluator, "c1")
+    assert (done.status, done.saved, texts(book, 1)) == ("ok", False, "")
+    (note,) = done.notes
+    assert "no space left" in note
+    artifact = note.partition("artifact://")[2].partition(":")[0]
+    kept = json.loads(book.workspace.artifact(artifact)["text"])
+    assert kept == list(done.outputs)
+    assert kept == [{"name": "stdout", "output_type": "stream", "text": "other\n"}]
+
+
+async def test_a_later_save_that_fails_leaves_the_one_before_it_explained(
+    book: Book, evaluator: MemoryEvaluator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_notebook(Path(book.path).parent, "print one\ninput a\nprint two\ninput b\nprint three")
+    gate = Gate()
+    answers = asyncio.Queue[str]()
+    going = asyncio.ensure_future(run(book, evaluator, ask=lambda _: answers.get()))
+    await until(lambda: texts(book) == "one\n")
+    failures = []
+
+    def refuse(real: str, *_: Any, **__: Any) -> Any:
+        failures.append(real)
+        raise NotSaved(real, "write", "no space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "replace_file", refuse)
+        answers.put_nowait("")
+        await until(lambda: bool(failures))
+        await until(lambda: not _is_saving(book))
+        assert texts(book) == "one\n"
+        assert kinds(book) == [("run", "run c0")]  # and not `outside`
+    answers.put_nowait("")
+    await going
+    assert texts(book) == "one\n\ntwo\n\nthree\n"
+    assert {kind for kind, _ in kinds(book)} == {"run"}
+    gate.opened.set()
+
+
+def _is_saving(book: Book) -> bool:
+    """Whether somebody has the lock of the file."""
+    from cellwright.document._disk.lock import FileLock
+    from cellwright.errors import Locked
+
+    try:
+        with FileLock(book.real, 0):
+            return False
+    except Locked:
+        return True
+
+
+async def test_another_writer_is_not_waited_for_long(
+    book: Book, evaluator: MemoryEvaluator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from cellwright.document._disk.lock import FileLock
+
+    monkeypatch.setattr(run_file, "_SHORT_WAIT", 0.01)
+    gate = Gate()
+    with FileLock(book.real, 1):
+        going = asyncio.ensure_future(run(book, evaluator, "c0", ask=gate.ask))
+        await gate.reached.wait()
+        gate.opened.set()
+        await until(lambda: bool(evaluator.kernels) and not evaluator.kernels[0]._running)
+    (done,) = await going
+    assert (done.saved, texts(book)) == (True, "one\n\ntwo\n")
+
+
+async def test_a_short_cell_is_saved_once(
+    book: Book, evaluator: MemoryEvaluator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[bool] = []
+    save = run_file.RunFile.save
+
+    def count(self: Any, make: Any, *, label: str, is_last: bool = True) -> None:
+        calls.append(is_last)
+        save(self, make, label=label, is_last=is_last)
+
+    monkeypatch.setattr(run_file.RunFile, "save", count)
+    monkeypatch.setenv("CELLWRIGHT_RUN_SAVE_INTERVAL", "30")
+    with Workspace(Path(book.path).parent) as patient:
+        await run(patient.open("m.ipynb"), evaluator, "c1")
+    assert calls == [True]
+
+
+async def test_no_interval_means_only_at_the_end(
+    folder: Path, evaluator: MemoryEvaluator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CELLWRIGHT_RUN_SAVE_INTERVAL", "0")
+    make_notebook(folder, LONG)
+    gate = Gate()
+    with Workspace(folder) as workspace:
+        book = workspace.open("m.ipynb")
+        going = asyncio.ensure_future(run(book, evaluator, ask=gate.ask))
+        await gate.reached.wait()
+        assert len(asyncio.all_tasks()) < 8
+        assert texts(book) == ""
+        gate.opened.set()
+        await going
+        assert texts(book) == "one\n\ntwo\n"
+
+
+@pytest.mark.usefixtures("often")
+async def test_a_display_of_an_earlier_cell_is_renewed_while_a_long_one_runs(
+    folder: Path, evaluator: MemoryEvaluator
+) -> None:
+    make_notebook(folder, "update d old", "update d new\ninput x\nprint end")
+    gate = Gate()
+
+    def shown(book: Book) -> str:
+        (output,) = cells_of(book)[0]["outputs"] or [{}]
+        return "".join(output.get("data", {}).get("text/plain", ""))
+
+    with Workspace(folder) as workspace:
+        book = workspace.open("m.ipynb")
+        going = asyncio.ensure_future(run(book, evaluator, ask=gate.ask))
+        await until(lambda: shown(book) == "new")
+        assert not going.done()
+        gate.opened.set()
+        done = await going
+    assert done[0].outputs[0]["data"] == {"text/plain": "new"}  # in the answer, too
+    assert cells_of(book)[0]["execution_count"] == 1
+
+
+async def test_a_run_that_is_cancelled_leaves_what_it_said_and_that_it_was(
+    book: Book, evaluator: MemoryEvaluator
+) -> None:
+    gate = Gate()
+    going = asyncio.ensure_future(run(book, evaluator, "c0", "c1", ask=gate.ask))
+    await gate.reached.wait()
+    going.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await going
+    assert texts(book).startswith("one\n")
+    (record,) = [row for row in book.executions() if row["status"] != "running"]
+    assert (record["cell"], record["status"]) == ("c0", "cancelled")
+    assert kinds(book) == [("run", "run c0")]
+
+
+# -- how often ----------------------------------------------------------------------------------
+
+
+class Clock:
+    """A loop's time that passes as fast as it is slept away."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0.0
+        self.real_sleep = asyncio.sleep
+        monkeypatch.setattr("cellwright.workspace.interim.asyncio.sleep", self.sleep)
+        monkeypatch.setattr("cellwright.workspace.interim.time.monotonic", lambda: self.now)
+
+    async def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        await self.real_sleep(0)
+
+
+@pytest.mark.parametrize(
+    ("cost", "works", "expected"),
+    [
+        (0.0, True, [1.0, 3.0, 5.0, 7.0]),
+        (1.0, True, [1.0, 11.0, 21.0, 31.0]),  # a tenth of the time
+        (0.0, False, [1.0, 5.0, 13.0, 29.0]),  # later each time
+    ],
+)
+async def test_saving_takes_little_of_the_time(
+    monkeypatch: pytest.MonkeyPatch, cost: float, works: bool, expected: list[float]
+) -> None:
+    clock, times = Clock(monkeypatch), []
+    over = asyncio.Event()
+
+    async def save() -> bool:
+        times.append(clock.now)
+        clock.now += cost
+        if len(times) == 4:
+            over.set()
+        saves.touch()  # it never stops talking
+        return works
+
+    saves = InterimSaves(save, 2.0)
+    saves.touch()
+    await over.wait()
+    await saves.end()
+    assert times == expected
+
+
+async def test_nothing_new_is_not_saved_again() -> None:
+    calls: list[None] = []
+
+    async def save() -> bool:
+        calls.append(None)
+        return True
+
+    saves = InterimSaves(save, 0.01)
+    saves.touch()
+    await until(lambda: len(calls) == 1)
+    waits = saves._news.wait()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.1):
+            await waits
+    assert len(calls) == 1
+    await saves.end()
+
+
+async def test_the_end_waits_for_a_save_that_has_begun() -> None:
+    begun, may_end, ended = asyncio.Event(), asyncio.Event(), []
+
+    async def save() -> bool:
+        begun.set()
+        await may_end.wait()
+        ended.append(None)
+        return True
+
+    saves = InterimSaves(save, 0.01)
+    saves.touch()
+    await begun.wait()
+    ending = asyncio.ensure_future(saves.end())
+    await asyncio.sleep(0)
+    assert not ending.done()
+    may_end.set()
+    await ending
+    assert len(ended) == 1
+
+
+# -- a real kernel, and a death -----------------------------------------------------------------
+
+PROGRAM = """
+import cellwright
+with cellwright.Workspace('.') as workspace:
+    workspace.open('long.ipynb').run()
+"""
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.usefixtures("often")
+def test_whoever_is_killed_while_a_cell_runs_leaves_a_valid_file_and_an_honest_history(
+    folder: Path, workspace: Workspace
+) -> None:
+    source = "import time\nprint('begun', flush=True)\ntime.sleep(600)"
+    make_notebook(folder, "x = 1", source, name="long.ipynb")
+    path = folder / "long.ipynb"
+    path.write_text(path.read_text().replace('"script"', '"python"'))
+    process = subprocess.Popen([sys.executable, "-c", PROGRAM], cwd=folder)
+    book = workspace.open("long.ipynb")
+    try:
+        wait = threading.Event()
+        while texts(book, 1) != "begun\n":
+            assert process.poll() is None
+            wait.wait(0.02)
+    finally:
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    nbformat.validate(nbformat.read(path, as_version=4))
+    assert kinds(book) == [("run", "run c1"), ("run", "run c0")]
+    assert [(row["cell"], row["status"]) for row in book.executions()] == [
+        ("c0", "ok"),
+        ("c1", "running"),
+    ]
+    (done,) = book.run(["c0"])
+    assert done.status == "ok"
+    assert "outside" not in [kind for kind, _ in kinds(book)]
