@@ -20,7 +20,9 @@ _MOST_LINES = 10_000
 _REMEMBERED = 20_000  # characters: what is judged again and again is remembered, if it is short
 _name = re.compile(r"[^\W\d]\w*").findall
 _star = re.compile(r"\bimport\s*\*").search
-_magic_sign = re.compile(r"^\s*(?:%|!|\?|[\w.,\s]+=\s*[%!])|\?\s*$", re.MULTILINE).search
+_magic_sign = re.compile(
+    r"^[ \t\f]*(?:%|!|\?|[\w., \t]+=[ \t]*[%!])|\?[ \t\f\r]*$", re.MULTILINE
+).search
 
 
 def analyse(source: str, language: str = "python") -> Uses:

@@ -29,15 +29,14 @@ class Ends:
         if room > 0 and not (self.tail or self.lost):
             self.head += data[:room]
             data = data[room:]
-        while data:
-            room = self._most - len(self.tail)
-            self.tail += data[:room]
-            if len(self.tail) < self._most:
-                return
-            data = data[room:]
-            cut = self._most - self._tail_limit
+        over = len(self.tail) + len(data) - self._most
+        if over >= 0:  # whenever it is full the first part goes, however often that is by now
+            part = self._most - self._tail_limit
+            cut = part * (over // part + 1)
+            data = data[max(0, cut - len(self.tail)) :]
             del self.tail[:cut]
             self.lost += cut
+        self.tail += data
 
     def add_all(self, other: Ends) -> None:
         """Put to the end what others were added to; it must have limits like ours."""

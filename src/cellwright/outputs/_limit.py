@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cellwright.outputs._spill import SpillWriter
-    from cellwright.outputs.collector import Entry
+    from cellwright.outputs.collector import Content, Entry
 
 _OVERHEAD = 200  # what an output takes beside its content
 _PIECE = 60  # what a piece of a stream takes beside its text
@@ -44,18 +44,20 @@ class Limit:
         """A piece was added to a stream."""
         raw = text.encode("utf-8", "backslashreplace")
         self._spill.feed(raw)
-        self.changed(entry, (entry.size or _OVERHEAD) + len(raw) + _PIECE)
+        content = entry.content
+        self.changed(content, (content.size or _OVERHEAD) + len(raw) + _PIECE)
 
     def shown(self, entry: Entry) -> None:
         """Another output was added."""
         line = _as_line(entry.value)
         self._spill.feed(line + b"\n")
-        self.changed(entry, _OVERHEAD + len(line))
+        self._size += entry.content.size  # already known, if others show the same
+        self.changed(entry.content, _OVERHEAD + len(line))
 
-    def changed(self, entry: Entry, size: int) -> None:
-        """An output has become larger or smaller."""
-        self._size += size - entry.size
-        entry.size = size
+    def changed(self, content: Content, size: int) -> None:
+        """Outputs have become larger or smaller, all that share their content alike."""
+        self._size += (size - content.size) * content.holders
+        content.size = size
 
     def apply(self, entries: list[Entry]) -> list[Entry]:
         """Remove what is too much, the oldest first, a quarter at a time; tell which went."""
@@ -99,15 +101,17 @@ class Limit:
 
     def _shrink(self, entry: Entry) -> bool:
         """Let go of an output, or of as much of a stream as is needed; True if nothing is left."""
+        content = entry.content
         if entry.pieces is None:
-            self._gone_bytes += entry.size
+            self._gone_bytes += content.size
             self._gone_outputs += 1
-            self.changed(entry, 0)
+            self._size -= content.size
+            content.holders -= 1
             return True
         text = "".join(entry.pieces)
         raw = text.encode("utf-8", "surrogatepass")
         # Many small pieces take more than their text does; joined they may fit.
-        self.changed(entry, _OVERHEAD + len(raw) + _PIECE)
+        self.changed(content, _OVERHEAD + len(raw) + _PIECE)
         needed = self._size - self._most_bytes
         cut = min(len(raw), max(0, needed))
         rest = raw[cut:]
@@ -115,7 +119,7 @@ class Limit:
             rest = rest[1:]
         self._gone_bytes += len(raw) - len(rest)
         entry.pieces[:] = [rest.decode("utf-8", "surrogatepass")] if rest else []
-        self.changed(entry, _OVERHEAD + len(rest) + _PIECE if rest else 0)
+        self.changed(content, _OVERHEAD + len(rest) + _PIECE if rest else 0)
         return not rest
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from cellwright.outputs._limit import Limit, cost
 from cellwright.outputs.events import Cleared, Raised, Shown, StreamText
@@ -18,21 +18,35 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True, eq=False)
+class Content:
+    """What an output says; the displays of one id share it, however many they are."""
+
+    value: dict[str, Any]
+    size: int = 0
+    holders: int = 0
+
+
+@dataclass(slots=True, eq=False)
 class Entry:
     """One output while it may still change; a stream is held in pieces."""
 
-    value: dict[str, Any]
+    head: dict[str, Any]
+    content: Content
     pieces: list[str] | None = None
     display_id: str | None = None
-    size: int = 0
-    is_kept: bool = field(default=False)  # never makes room for others
+    is_kept: bool = False  # never makes room for others
+
+    @property
+    def value(self) -> dict[str, Any]:
+        """The output as nbformat has it, but for the text of a stream."""
+        return {**self.head, **self.content.value}
 
     def to_json(self) -> dict[str, Any]:
         """The output as nbformat has it."""
         if self.pieces is not None:
             text = "".join(self.pieces)
             self.pieces[:] = [text]  # joined once, however often it is asked for
-            return {**self.value, "text": text}
+            return {**self.head, "text": text}
         return deepcopy(self.value)
 
 
@@ -40,8 +54,8 @@ class Collector:
     """Takes what a cell says, event by event, and keeps its outputs the way Jupyter does.
 
     Pieces of one stream that follow each other become one output. `Cleared` with `wait` clears
-    when the next output comes. An update changes every output of this cell with its display id;
-    one that finds none is for another cell.
+    when the next output comes. An update changes every output with its display id, and so does a
+    display that is shown again; those in other cells are the business of whoever knows them.
 
     Without `limit_bytes` everything is kept. With it, the oldest outputs make room when a cell
     says more, streams piece by piece; then `outputs` begins with a note on stderr that tells how
@@ -56,7 +70,7 @@ class Collector:
         spill: Callable[[], SpillWriter] | None = None,
     ) -> None:
         self._entries: list[Entry] = []
-        self._displays: dict[str, list[Entry]] = {}
+        self._displays: dict[str, Content] = {}
         self._clears_next = False
         self._limit = None if limit_bytes is None else Limit(limit_bytes, spill)
 
@@ -83,18 +97,16 @@ class Collector:
     def update(self, event: Shown) -> bool:
         """Give every output with the event's display id new content; False if there is none.
 
-        A kernel may update a display of an earlier cell: whoever knows the other cells asks
-        their collectors.
+        A display may be in earlier cells, too: whoever knows them asks their collectors, for
+        updates and for displays that are shown again alike.
         """
-        found = self._displays.get(event.display_id or "", ())
-        for entry in found:
-            entry.value["data"] = dict(event.data)
-            entry.value["metadata"] = dict(event.metadata)
-            if self._limit is not None:
-                self._limit.changed(entry, cost(entry.value))
-        if not found:
+        content = self._displays.get(event.display_id or "")
+        if content is None:
             return False
-        self._apply_limit()
+        content.value = _shown(event)
+        if self._limit is not None:
+            self._limit.changed(content, cost(content.value))
+            self._apply_limit()
         return True
 
     @property
@@ -125,46 +137,49 @@ class Collector:
         if not event.text:
             return
         last = self._entries[-1] if self._entries else None
-        if last is None or last.pieces is None or last.value["name"] != event.name:
-            last = Entry({"output_type": "stream", "name": event.name}, pieces=[])
-            self._entries.append(last)
+        if last is None or last.pieces is None or last.head["name"] != event.name:
+            last = Entry({"output_type": "stream", "name": event.name}, Content({}), pieces=[])
+            self._add(last)
         assert last.pieces is not None  # noqa: S101  # looked at above
         last.pieces.append(event.text)
         if self._limit is not None:
             self._limit.printed(last, event.text)
 
     def _add_shown(self, event: Shown) -> None:
-        value: dict[str, Any] = {
-            "output_type": "execute_result" if event.is_result else "display_data",
-            "data": dict(event.data),
-            "metadata": dict(event.metadata),
-        }
+        self.update(event)  # Jupyter shows the new content also where this display was before
+        content = self._displays.get(event.display_id or "") or Content(_shown(event))
+        head: dict[str, Any] = {"output_type": "display_data"}
         if event.is_result:
-            value["execution_count"] = event.execution_count
-        self._add(Entry(value, display_id=event.display_id, is_kept=event.is_result))
+            head = {"output_type": "execute_result", "execution_count": event.execution_count}
+        entry = Entry(head, content, display_id=event.display_id, is_kept=event.is_result)
+        if event.display_id:
+            self._displays[event.display_id] = content
+        self._add(entry)
+        if self._limit is not None:
+            self._limit.shown(entry)
 
     def _add_raised(self, event: Raised) -> None:
         value = {
-            "output_type": "error",
             "ename": event.ename,
             "evalue": event.evalue,
             "traceback": list(event.traceback),
         }
-        self._add(Entry(value, is_kept=True))
+        entry = Entry({"output_type": "error"}, Content(value), is_kept=True)
+        self._add(entry)
+        if self._limit is not None:
+            self._limit.shown(entry)
 
     def _apply_limit(self) -> None:
         if self._limit is None:
             return
         for entry in self._limit.apply(self._entries):
-            if entry.display_id:
-                others = self._displays[entry.display_id]
-                others.remove(entry)
-                if not others:
-                    del self._displays[entry.display_id]
+            if entry.display_id and not entry.content.holders:
+                self._displays.pop(entry.display_id, None)
 
     def _add(self, entry: Entry) -> None:
+        entry.content.holders += 1
         self._entries.append(entry)
-        if entry.display_id:
-            self._displays.setdefault(entry.display_id, []).append(entry)
-        if self._limit is not None:
-            self._limit.shown(entry)
+
+
+def _shown(event: Shown) -> dict[str, Any]:
+    return {"data": dict(event.data), "metadata": dict(event.metadata)}

@@ -123,14 +123,27 @@ class CellRunner:
 
     async def _execute(self, going: Going, saves: InterimSaves, *, is_first: bool) -> Ran:
         cell, parameters = going.cell, self.parameters
-        if not cell.source.strip():
-            # As in Jupyter, no kernel gets it; it just has no outputs and no count any more.
-            going.begin(self.session.life)
-            return Ran(Outcome("ok", 0.0), kernel=self.session.life)
         if is_first and parameters and parameters.cell is None:
             ran = await self._inject(going)
             if ran.outcome.status != "ok":
                 return ran
+        if cell.source.strip():
+            ran = await self._send(going, saves, is_first=is_first)
+        else:
+            # As in Jupyter, no kernel gets it; it just has no outputs and no count any more.
+            going.begin(self.session.life)
+            ran = Ran(Outcome("ok", 0.0), kernel=self.session.life)
+        if ran.outcome.status == "ok" and parameters.cell is cell:
+            failed = (await self._inject(going)).outcome
+            if failed.status != "ok":
+                outcome = replace(ran.outcome, status=failed.status, error=failed.error)
+                outcome = replace(outcome, exit=failed.exit, state_kept=failed.state_kept)
+                return replace(ran, outcome=outcome)
+        return ran
+
+    async def _send(self, going: Going, saves: InterimSaves, *, is_first: bool) -> Ran:
+        """Have the kernel run a cell."""
+        cell, parameters = going.cell, self.parameters
         make = self.evaluator.notebook_code(self.session, self.path, cell)
 
         def code(info: KernelInfo) -> Code:
@@ -150,7 +163,7 @@ class CellRunner:
                     on_event=listener,
                     caller=cell.handle,
                 )
-            ran = await self.session.run(
+            return await self.session.run(
                 code,
                 timeout=self.timeout,
                 on_event=listener,
@@ -161,13 +174,6 @@ class CellRunner:
             )
         except _Halted:
             return Ran(Outcome("cancelled", 0.0))
-        if ran.outcome.status == "ok" and parameters.cell is cell:
-            failed = (await self._inject(going)).outcome
-            if failed.status != "ok":
-                outcome = replace(ran.outcome, status=failed.status, error=failed.error)
-                outcome = replace(outcome, exit=failed.exit, state_kept=failed.state_kept)
-                return replace(ran, outcome=outcome)
-        return ran
 
     async def _inject(self, going: Going) -> Ran:
         """Set the parameters, as a part of the cell that they belong to."""

@@ -243,8 +243,15 @@ class Evaluator:
         notebook_kernel: str | None,
         owner: str | None = None,
         environ: Mapping[str, str] | None = None,
+        restart: bool = False,
     ) -> tuple[Session, tuple[str, ...]]:
-        """The one session of a notebook, in its folder, and the variables withheld from it."""
+        """The one session of a notebook, in its folder, and the variables withheld from it.
+
+        With `restart` its kernel is started anew, and may be another one.
+
+        Raises:
+            KernelCannot: it has a kernel already, and not the one that was asked for.
+        """
         await self._start()
         given = os.environ if environ is None else environ
         env, withheld = for_kernel(given, self._settings.pass_variables)
@@ -253,7 +260,20 @@ class Evaluator:
         order = Order(cwd=folder, env=env, kernel=kernel, notebook_kernel=notebook_kernel)
         start = self._supply.starter(order)
         key = Key(path, folder)
-        return await self.pool.get(key, start, kind="notebook", owner=owner), withheld
+        session = await self.pool.get(key, start, kind="notebook", owner=owner)
+        wanted = kernel or session.note
+        if session.executions and wanted != session.note:
+            if not restart:
+                had = session.note or notebook_kernel or "the default kernel"
+                raise KernelCannot(
+                    had, f"be changed for {kernel} while it has state", hint="Restart with it"
+                )
+            await self.pool.end(key)
+            session = await self.pool.get(key, start, kind="notebook", owner=owner)
+        elif restart:
+            await session.restart()
+        session.note = wanted
+        return session, withheld
 
     def notebook_code(
         self, session: Session, path: str, cell: Cell

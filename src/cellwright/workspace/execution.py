@@ -48,7 +48,7 @@ class Execution:
     @property
     def is_failure(self) -> bool:
         """Whether it did not end well, and nobody expected that."""
-        return self.status not in ("ok", "pending") and not self.expected
+        return self.status not in ("ok", "pending", "running") and not self.expected
 
     def raise_for_status(self) -> None:
         """Raise what ended the cell, unless it ended well or was not reached."""

@@ -39,6 +39,12 @@ class Kernels:
     # -- running ----------------------------------------------------------------------------
 
     def eval(
+        self, cells: Iterable[EvalCell | Mapping[str, Any] | str], **options: Any
+    ) -> dict[str, Any]:
+        """Run cells in a session; see `Workspace.eval`."""
+        return self._hub.call(self.evaluated(cells, **options))
+
+    async def evaluated(
         self,
         cells: Iterable[EvalCell | Mapping[str, Any] | str],
         *,
@@ -47,7 +53,7 @@ class Kernels:
         detach: float | None = None,
         **options: Any,
     ) -> dict[str, Any]:
-        """Run cells in a session; see `Workspace.eval`."""
+        """The same, for callers that are on the loop of the kernels themselves."""
         workspace = self._workspace
         parsed = [EvalCell.parse(cell, position) for position, cell in enumerate(cells)]
         call = EvalCall(
@@ -74,7 +80,7 @@ class Kernels:
             )
             return {"session": call.session, "cells": so_far}
 
-        run = self._follow("eval", call.session, work, progress=progress, detach=detach)
+        run = await self._follow("eval", call.session, work, progress=progress, detach=detach)
         # As it is now: what comes after a detached answer does not change it.
         cells_now = [dict(cell) for cell in so_far]
         return {"session": call.session, "cells": cells_now, "run": run.id, "done": run.is_over}
@@ -94,7 +100,9 @@ class Kernels:
         so_far = Executions.pending(cells)
         work = self.work(book, notebook, cells, so_far, ask=ask, **options)
         handles = [cell.handle for cell in cells]
-        run = self._follow("run", book.real, work, progress=progress, detach=detach, cells=handles)
+        run = self._hub.call(
+            self._follow("run", book.real, work, progress=progress, detach=detach, cells=handles)
+        )
         return so_far.as_of(run)
 
     def work(
@@ -117,8 +125,9 @@ class Kernels:
         async def work(run: Run) -> Executions:
             async with hub.runs.turns.of(book.real):
                 run.state = "running"
-                # Asking for a lease may take a moment, and other kernels must not wait for it.
-                await asyncio.to_thread(hub.leases.own, book.real)
+                if not hub.leases.owns(book.real):
+                    # That may take a moment, and other kernels must not wait for it.
+                    await asyncio.to_thread(hub.leases.own, book.real)
                 hub.evaluator.comms.serve(book.real, FileHost(book))
                 try:
                     going = NotebookRun(
@@ -139,7 +148,7 @@ class Kernels:
 
         return work
 
-    def _follow(
+    async def _follow(
         self,
         kind: str,
         subject: str,
@@ -153,14 +162,10 @@ class Kernels:
         if detach is not None and detach < 0:
             raise InvalidEdit(f"`detach` is {detach:g}", hint="Seconds to wait, from 0")
 
-        async def follow() -> Run:
-            run = self._hub.runs.start(kind, subject, self._workspace.actor, work, cells)
-            if progress is not None:
-                progress({"run": run.id})
-            await _watched(run, progress, detach)
-            return run
-
-        run = self._hub.call(follow())
+        run = self._hub.runs.start(kind, subject, self._workspace.actor, work, cells)
+        if progress is not None:
+            progress({"run": run.id})
+        await _watched(run, progress, detach)
         if run.error is not None:
             raise run.error
         return run

@@ -145,9 +145,8 @@ class NotebookRun:
             notebook_kernel=name if isinstance(name, str) else None,
             owner=self._book.workspace.owner,
             environ=self._book.workspace.environ,
+            restart=self._restart and not self._check,
         )
-        if self._restart and not self._check:
-            await session.restart()
         try:
             yield session, withheld
         finally:

@@ -161,9 +161,7 @@ class Runs:
     async def _follow(self, run: Run, work: Callable[[Run], Awaitable[Any]]) -> None:
         run._has_begun = True  # noqa: SLF001
         try:
-            if run.stop.is_set():
-                raise ExecutionCancelled
-            run.answer = await work(run)
+            run.answer = await _unless_stopped(run, work)
             run.state = "done"
         except asyncio.CancelledError:
             run.error, run.state = ExecutionCancelled(), "failed"
@@ -228,3 +226,9 @@ class Runs:
             del self._runs[run_id]
         for run_id in over[-_ENDED_KEPT:-_ANSWERS_KEPT]:
             self._runs[run_id].forget_answer()
+
+
+async def _unless_stopped(run: Run, work: Callable[[Run], Awaitable[Any]]) -> Any:
+    if run.stop.is_set():
+        raise ExecutionCancelled
+    return await work(run)

@@ -122,6 +122,21 @@ def test_an_update_changes_every_display_of_its_id() -> None:
     ]
 
 
+def test_a_display_that_is_shown_again_changes_the_earlier_ones_as_in_jupyter() -> None:
+    events = (
+        shown("1", display_id="x"),
+        shown("2", display_id="y"),
+        Shown({"text/html": "<b>"}, {"m": 1}, display_id="x", is_result=True, execution_count=3),
+    )
+    new = {"data": {"text/html": "<b>"}, "metadata": {"m": 1}}
+    assert collect(*events) == [
+        {"output_type": "display_data", **new},
+        display("2"),
+        {"output_type": "execute_result", **new, "execution_count": 3},
+    ]
+    assert collect(shown("1"), shown("2")) == [display("1"), display("2")]
+
+
 def test_an_update_does_not_clear_and_adds_nothing() -> None:
     assert collect(
         shown("1", display_id="x"), Cleared(wait=True), shown("2", display_id="x", is_update=True)
@@ -240,6 +255,19 @@ def test_a_flood_of_displays_stays_bounded() -> None:
         tracemalloc.stop()
     assert peak < 2_000_000
     assert len(json.dumps(collector.finish())) < 120_000
+
+
+def test_one_display_shown_without_end_stays_bounded_and_costs_the_same_each_time() -> None:
+    collector = Collector(limit_bytes=1_000_000)
+    for number in range(20_000):  # a minute, if every one of them were changed one by one
+        collector.feed(shown(f"{number:100}", display_id="x"))
+    outputs = collector.outputs()
+    assert 1_000 < len(outputs) < 5_000
+    assert {output["data"]["text/plain"] for output in outputs[1:]} == {f"{19_999:100}"}
+    collector.feed(shown("y" * 100_000, display_id="x", is_update=True))
+    assert len(collector.outputs()) <= 15
+    collector.feed(shown("z", display_id="x"))
+    assert {output["data"]["text/plain"] for output in collector.outputs()[1:]} == {"z"}
 
 
 def test_a_clear_makes_room_again() -> None:

@@ -328,3 +328,16 @@ def test_a_failure_has_its_place_and_its_traceback(workspace: Workspace, folder:
     assert any("Cell In[2], line 3" in line for line in run.traceback)
     assert run.traceback[-1] == "ValueError: inside"
     assert not any("\x1b" in line for line in run.traceback)
+
+
+@pytest.mark.parametrize("tagged", [False, True])
+def test_parameters_are_set_also_where_the_cell_is_empty(
+    workspace: Workspace, folder: Path, *, tagged: bool
+) -> None:
+    write(folder, "", "print(x)")
+    book = workspace.open("run.ipynb")
+    if tagged:
+        book.edit([{"op": "set_metadata", "cell": "c0", "metadata": {"tags": ["parameters"]}}])
+    done = book.run(parameters={"x": 5})
+    assert [execution.status for execution in done] == ["ok", "ok"]
+    assert done[1].outputs[0]["text"] == "5\n"

@@ -259,3 +259,13 @@ def test_a_traceback_is_plain_and_its_end_is_kept() -> None:
     found = plain_traceback([str(number) for number in range(100)])
     assert found[0] == "[40 lines before this one are in the outputs]"
     assert (found[1], found[-1], len(found)) == ("40", "99", 61)
+
+
+async def test_a_cell_without_code_loses_its_outputs_and_is_no_matter_for_a_kernel(
+    book: Book, evaluator: MemoryEvaluator, folder: Path
+) -> None:
+    use(book, folder, "print a", "  \n", "print c")
+    done = await run(book, evaluator)
+    assert statuses(done) == ["ok", "ok", "ok"]
+    assert [execution.count for execution in done] == [1, None, 2]
+    assert [cell["execution_count"] for cell in cells_of(book)] == [1, None, 2]

@@ -1,8 +1,9 @@
 """Keep one process: all that it starts dies with it, and all of it dies with its owner.
 
-    python -I -S keeper.py FD [NAME=VALUE…] -- COMMAND…
+    python -I -S keeper.py FD OWNER [NAME=VALUE…] -- COMMAND…
 
-FD is one end of a socket pair whose other end only the owner holds. The variables are set for
+FD is one end of a socket pair whose other end only the owner holds, and OWNER is the owner's
+process id: the parent, and when it is not, the owner is gone already. The variables are set for
 the command, and are not in the keeper's own environment.
 
 From the owner, each byte is the number of a signal for the command's process group; a zero
@@ -40,9 +41,9 @@ LONGEST_PAUSE = 0.1
 def main() -> None:
     """Start the command, wait for whatever comes first, and leave nothing behind."""
     split = sys.argv.index("--")
-    channel = int(sys.argv[1])
+    channel, owner = int(sys.argv[1]), int(sys.argv[2])
     os.set_inheritable(channel, False)
-    assignments, command = sys.argv[2:split], sys.argv[split + 1 :]
+    assignments, command = sys.argv[3:split], sys.argv[split + 1 :]
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     me = os.getpid()
     trouble, troubled = os.pipe()
@@ -59,7 +60,7 @@ def main() -> None:
         say(channel, f"failed {int(failure)}")
         os._exit(127)
     say(channel, f"pid {kept}")
-    status = watch(channel, kept)
+    status = watch(channel, owner, kept)
     if status is not None:
         say(channel, f"exit {status}")
     status = kill_everything(kept, status)
@@ -104,7 +105,7 @@ def become(command: "list[str]", assignments: "list[str]", trouble: int, keeper:
         os._exit(127)
 
 
-def watch(channel: int, kept: int) -> "int | None":
+def watch(channel: int, owner: int, kept: int) -> "int | None":
     """Pass signals on until the command ends (its wait status) or has to (None)."""
     wake, waker = os.pipe()
     os.set_blocking(wake, False)
@@ -116,16 +117,18 @@ def watch(channel: int, kept: int) -> "int | None":
     poll = select.poll()
     for descriptor in (channel, wake):
         poll.register(descriptor, select.POLLIN)
-    owner = open_owner()
-    if owner is not None:
-        poll.register(owner, select.POLLIN)
+    process = open_process(owner)
+    if process is not None:
+        poll.register(process, select.POLLIN)
+    if os.getppid() != owner:  # it went before it was watched, or somebody else now has its id
+        return None
     while not asked_to_leave:
         # Children first: one may have ended before its signal had a handler.
         _, statuses = reap()
         if kept in statuses:
             return statuses[kept]
         ready = [descriptor for descriptor, _ in poll.poll()]
-        if owner in ready:
+        if process in ready:
             return None
         if wake in ready:
             drain(wake)
@@ -134,10 +137,10 @@ def watch(channel: int, kept: int) -> "int | None":
     return None
 
 
-def open_owner() -> "int | None":
+def open_process(owner: int) -> "int | None":
     """Watch the owner itself: a process that it forked may hold the channel open after it."""
     try:
-        return os.pidfd_open(os.getppid())
+        return os.pidfd_open(owner)
     except (AttributeError, OSError):
         return None
 

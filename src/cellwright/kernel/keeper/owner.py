@@ -47,7 +47,8 @@ async def start_kept(
             # A bare interpreter: no site-packages, no variables that change what it imports.
             keeper = subprocess.Popen(  # noqa: S603, ASYNC220 - a spawn takes a millisecond
                 [
-                    *(sys.executable, "-I", "-S", _SCRIPT, str(theirs.fileno())),
+                    *(sys.executable, "-I", "-S", _SCRIPT),
+                    *(str(theirs.fileno()), str(os.getpid())),
                     *(f"{MARK_VARIABLE}={mark}", "--", *command),
                 ],
                 cwd=cwd,

@@ -55,8 +55,12 @@ class Channels:
         self._nothing_left = zmq.Again
         self._context = zmq.Context()
         self._sockets: dict[str, zmq.Socket[bytes]] = {}
-        self._readers: list[int] = []
+        self._readers: set[int] = set()
         self._is_closed = False
+        self._is_held = False
+        self._heard = 0  # messages on `iopub`
+        self._empty_since: float | None = None
+        self.waited = 0.0  # seconds in which `iopub` was read and nothing was there
         try:
             for name, address in zip(CHANNELS, addresses, strict=True):
                 self._connect(name, address)
@@ -91,14 +95,33 @@ class Channels:
             self._loop.call_soon(self._read_beats)
 
     def limit_waiting(self, messages: int) -> None:
-        """Let only so many messages wait at our end; for a kernel that then keeps its own."""
+        """Let only about so many messages wait at our end; for a kernel that then keeps its own.
+
+        As long as there was no limit, ZeroMQ's other half was never told what we have read. It is
+        told with every half of the limit, and takes all before for unread: it waits for us, and
+        we for it, unless the limit is even and above that.
+        """
         if not self._is_closed:
-            self._sockets["iopub"].rcvhwm = messages
+            limit = self._heard + messages
+            self._sockets["iopub"].rcvhwm = limit + limit % 2
+
+    def hold(self) -> None:
+        """Leave on `iopub` what comes there, until `release`."""
+        if not self._is_held and not self._is_closed:
+            self._is_held = True
+            # Its descriptor stays ready as long as nobody reads.
+            self._loop.remove_reader(_descriptor(self._sockets["iopub"]))
+
+    def release(self) -> None:
+        """Read `iopub` again."""
+        if self._is_held and not self._is_closed:
+            self._is_held = False
+            self._watch(self._sockets["iopub"], self._read, "iopub")
 
     def read_all(self) -> None:
-        """Take what has arrived and was not read yet."""
+        """Take what has arrived and was not read yet, also if reading is held."""
         for channel in CHANNELS[:4]:
-            while self._read(channel):
+            while self._read(channel, is_last=True):
                 pass
 
     def close(self) -> None:
@@ -139,26 +162,33 @@ class Channels:
             self._watch(socket, self._read, name)
 
     def _watch(self, socket: zmq.Socket[bytes], call: Callable[..., object], *args: str) -> None:
-        import zmq
-
-        descriptor = socket.getsockopt(zmq.FD)
-        assert isinstance(descriptor, int)  # noqa: S101 - for the type checker
+        descriptor = _descriptor(socket)
         self._loop.add_reader(descriptor, call, *args)
-        self._readers.append(descriptor)
+        self._readers.add(descriptor)
         # A socket that was never found empty does not announce what comes next.
         self._loop.call_soon(call, *args)
 
-    def _read(self, channel: str) -> bool:
+    def _read(self, channel: str, *, is_last: bool = False) -> bool:
         """Read what is there, up to a batch; true if there may be more."""
         if self._is_closed:
             return False
         socket = self._sockets[channel]
         end = self._loop.time() + _BATCH_SECONDS
-        while self._loop.time() < end:
+        is_iopub = channel == "iopub"
+        while (now := self._loop.time()) < end:
+            if is_iopub and self._is_held and not is_last:
+                return False
             try:
                 frames = socket.recv_multipart(1, copy=False)  # 1 is NOBLOCK
             except self._nothing_left:
+                if is_iopub and self._empty_since is None:
+                    self._empty_since = now
                 return False
+            if is_iopub:
+                self._heard += 1
+                if self._empty_since is not None:
+                    self.waited += now - self._empty_since
+                    self._empty_since = None
             try:
                 self._on_message(channel, self._signer.unpack(frames))
             except BadMessage as error:
@@ -187,3 +217,11 @@ class Channels:
                 break
             has_news = True
         return has_news
+
+
+def _descriptor(socket: zmq.Socket[bytes]) -> int:
+    import zmq
+
+    descriptor = socket.getsockopt(zmq.FD)
+    assert isinstance(descriptor, int)  # noqa: S101 - for the type checker
+    return descriptor

@@ -14,6 +14,7 @@ from contextlib import suppress
 from cellwright.kernel.aside import Aside
 from cellwright.kernel.local import translate
 from cellwright.kernel.local.channels import Channels
+from cellwright.kernel.local.pace import Pace
 from cellwright.kernel.local.run import Run
 from cellwright.kernel.local.wire import Signer
 from cellwright.outputs.events import StreamText
@@ -29,12 +30,6 @@ if TYPE_CHECKING:
     from cellwright.kernel.local.starting import Place
     from cellwright.kernel.local.wire import Message
 
-BACKLOG_HIGH = 3 * 2**20
-"""Bytes that a slow reader may leave untaken before the kernel is stopped, as by a full pipe."""
-BACKLOG_LOW = 2**20
-"""Bytes at which it goes on."""
-
-_MESSAGES_WAITING = 16
 _FIRST_NUDGE = 0.02
 _IDLE_PATIENCE = 1.0
 _SETTLING = 0.05
@@ -66,7 +61,6 @@ class Conversation:
         self._changed = asyncio.Event()
         self._has_ended = False
         self._hears_iopub = False
-        self._is_paused = False
         self._busy_with: str | None = None
         self._runs: dict[str, Run] = {}
         self._cells: OrderedDict[str, str | None] = OrderedDict()
@@ -76,6 +70,7 @@ class Conversation:
         self._channels = Channels(
             place.addresses, Signer(place.key), self._take, self._answer_probes, on_disconnect
         )
+        self._pace = Pace(self._channels, process)
         process.on_exit(self._changed.set)
 
     async def until_ready(self) -> bool:
@@ -106,7 +101,7 @@ class Conversation:
     def prepare(self, request: Mapping[str, Any]) -> None:
         """Send a kernel what makes it keep its own messages, and then keep few of them here."""
         self.send("shell", "execute_request", request)
-        self._channels.limit_waiting(_MESSAGES_WAITING)
+        self._pace.keeps_its_messages()
 
     def end(self) -> None:
         """The kernel is gone: take what it had said, and let nobody wait any longer."""
@@ -124,10 +119,15 @@ class Conversation:
         self._channels.close()
 
     def begin(
-        self, request: Mapping[str, Any], *, cell_id: str | None = None, silent: bool = False
+        self,
+        request: Mapping[str, Any],
+        *,
+        cell_id: str | None = None,
+        silent: bool = False,
+        metadata: Mapping[str, Any] | None = None,
     ) -> Run:
         """Send an execute request."""
-        metadata = {} if cell_id is None else {"cellId": cell_id}
+        metadata = {**({} if cell_id is None else {"cellId": cell_id}), **(metadata or {})}
         identity = self.send("shell", "execute_request", request, metadata=metadata)
         run = Run(identity, cell_id=cell_id, silent=silent)
         self._runs[identity] = run
@@ -143,8 +143,7 @@ class Conversation:
         while True:
             message = run.take()
             if message is not None:
-                if run.backlog < BACKLOG_LOW:
-                    self.resume()
+                self._pace.has_gone(run.backlog)
                 return message
             if run.is_complete:
                 return None
@@ -169,7 +168,7 @@ class Conversation:
         while (message := run.take()) is not None:
             self._set_aside(message)
         self._nudges = {key: other for key, other in self._nudges.items() if other is not run}
-        self.resume()
+        self._pace.resume()
 
     @property
     def runs_a_cell(self) -> bool:
@@ -233,9 +232,7 @@ class Conversation:
 
     def resume(self) -> None:
         """Let a kernel go on that ran too far ahead."""
-        if self._is_paused:
-            self._is_paused = False
-            self._process.send_signal(signal.SIGCONT)
+        self._pace.resume()
 
     def _take(self, channel: str, message: Message) -> None:
         if channel == "iopub":
@@ -264,10 +261,8 @@ class Conversation:
         run = self._runs.get(parent)
         if run is not None:
             had_started = run.started_at is not None
-            if run.backlog > BACKLOG_HIGH and not self._is_paused:
-                self._is_paused = True
-                self._process.send_signal(signal.SIGSTOP)
             run.put(message)
+            self._pace.has_come(run.backlog)
             if run.was_interrupted and not had_started:
                 self._interrupt_when_settled(run)
         elif parent in self._nudges:

@@ -179,7 +179,9 @@ class LocalKernel:
             store_history=code.store_history,
             allow_stdin=code.allow_stdin,
         )
-        run = conversation.begin(request, cell_id=code.cell_id, silent=code.silent)
+        run = conversation.begin(
+            request, cell_id=code.cell_id, silent=code.silent, metadata=code.metadata
+        )
         try:
             if code.silent:
                 yield Started()
@@ -216,7 +218,7 @@ class LocalKernel:
         if self._conversation is not None:
             kind, content = messages.comm_content(message)
             self._conversation.send(
-                "shell", kind, content, metadata=message.metadata, buffers=message.buffers
+                message.channel, kind, content, metadata=message.metadata, buffers=message.buffers
             )
 
     async def interrupt(self) -> None:

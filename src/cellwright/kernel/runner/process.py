@@ -150,7 +150,10 @@ def spawn(launch: Launch, on_unclaimed: Callable[[dict[str, Any]], None]) -> Lif
             ours.settimeout(0)
             channel = theirs.fileno()
             child = subprocess.Popen(  # noqa: S603 - the interpreter that the caller chose
-                [python, str(INSIDE / "start.py"), str(channel), *_bytecode_folder()],
+                [
+                    *(python, str(INSIDE / "start.py"), str(channel), str(os.getpid())),
+                    *_bytecode_folder(),
+                ],
                 cwd=launch.cwd,
                 env={**launch.env, MARK_VARIABLE: mark},
                 stdin=subprocess.PIPE,

@@ -24,6 +24,7 @@ from tests.unit.kernel.keeper.processes import (
     eventually,
     is_running,
     python,
+    told_of,
     wait_until,
     with_mark,
 )
@@ -84,7 +85,10 @@ def test_the_keeper_itself_ends_as_the_command_did(source: str, expected: int) -
 def _run_script(source: str) -> int:
     reader, writer = os.pipe()
     keeper = subprocess.Popen(
-        [sys.executable, "-I", "-S", script.__file__, str(reader), "--", *python(source)],
+        [
+            *(sys.executable, "-I", "-S", script.__file__, str(reader), str(os.getpid())),
+            *("--", *python(source)),
+        ],
         pass_fds=(reader,),
     )
     os.close(reader)
@@ -266,6 +270,37 @@ def test_a_fork_of_the_owner_does_not_keep_its_processes() -> None:
     finally:
         os.killpg(owner.pid, signal.SIGKILL)
         owner.wait()
+        owner.stdout.close()
+
+
+def test_an_owner_that_ends_before_its_keeper_looks_is_missed_all_the_same() -> None:
+    source = textwrap.dedent("""
+        import asyncio, os, signal, time
+        from cellwright.kernel.keeper import owner, start_kept
+
+        async def main():
+            print(mark, flush=True)
+            starting = asyncio.create_task(start_kept(["sleep", "1000"], cwd="/", env=dict(os.environ)))
+            await asyncio.sleep(0)  # the keeper runs, but its interpreter has only begun to boot
+            if os.fork() == 0:
+                time.sleep(1000)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        mark = owner.new_mark()
+        owner.new_mark = lambda: mark
+        asyncio.run(main())
+    """)
+    owner = subprocess.Popen(
+        [sys.executable, "-c", source], stdout=subprocess.PIPE, start_new_session=True
+    )
+    assert owner.stdout is not None
+    try:
+        mark = owner.stdout.readline().decode().strip()
+
+        assert owner.wait(10) == -signal.SIGKILL
+        assert wait_until(lambda: not with_mark(mark) and not told_of(mark))
+    finally:
+        os.killpg(owner.pid, signal.SIGKILL)
         owner.stdout.close()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING
 
@@ -144,3 +145,59 @@ def test_a_stream_without_a_name_is_stdout() -> None:
     message = Message([zmq.Frame(part) for part in (header, b"{}", b"{}", b'{"text": "a"}')])
 
     assert list(events(message)) == [StreamText("stdout", "a")]
+
+
+@pytest.mark.parametrize("before", [0, 7, 8, 15, 16, 17, 33])
+async def test_a_limit_that_comes_late_lets_everything_through(
+    addresses: list[str], other: Kernel, before: int
+) -> None:
+    came: list[int] = []
+
+    def take(_: str, message: Message) -> None:
+        came.append(message.content["n"])
+
+    other.sockets["iopub"].sndhwm = 0
+    channels = Channels(addresses, Signer(KEY), take, lambda: None, lambda: None)
+    try:
+        assert await eventually(other.is_subscribed)
+        for number in range(before):
+            other.publish("x", {"n": number})
+        assert await eventually(lambda: len(came) == before)
+        channels.limit_waiting(16)
+        for number in range(before, 500):
+            other.publish("x", {"n": number})
+
+        assert await eventually(lambda: len(came) == 500)
+    finally:
+        channels.close()
+
+    assert came == list(range(500))
+
+
+async def test_what_comes_while_reading_is_held_stays_in_the_kernel(
+    addresses: list[str], other: Kernel
+) -> None:
+    came: list[int] = []
+
+    def take(_: str, message: Message) -> None:
+        came.append(message.content["n"])
+        if len(came) % 10 == 0:
+            channels.hold()
+
+    other.sockets["iopub"].sndhwm = 0
+    channels = Channels(addresses, Signer(KEY), take, lambda: None, lambda: None)
+    try:
+        assert await eventually(other.is_subscribed)
+        channels.limit_waiting(16)
+        for number in range(200):
+            other.publish("x", {"n": number})
+        for taken in range(10, 201, 10):
+            assert await eventually(lambda taken=taken: len(came) == taken)
+            await asyncio.sleep(0.01)
+            assert len(came) == taken
+            channels.release()
+    finally:
+        channels.close()
+
+    assert came == list(range(200))
+    assert channels.waited >= 0

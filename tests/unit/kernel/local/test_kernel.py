@@ -402,10 +402,10 @@ async def test_a_lost_idle_ends_the_cell_and_is_told(
 async def test_a_slow_reader_stops_the_kernel_and_loses_nothing(
     kernel: LocalKernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from cellwright.kernel.local import conversation
+    from cellwright.kernel.local import pace
 
-    monkeypatch.setattr(conversation, "BACKLOG_HIGH", 20_000)
-    monkeypatch.setattr(conversation, "BACKLOG_LOW", 5_000)
+    monkeypatch.setattr(pace, "BACKLOG_HIGH", 20_000)
+    monkeypatch.setattr(pace, "BACKLOG_LOW", 5_000)
     source = "for i in range(2000): print(i, '.' * 100, flush=True)"
     state = Path(f"/proc/{kernel.info.pid}/stat")
     said, was_stopped = [], False

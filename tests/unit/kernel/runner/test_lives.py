@@ -298,6 +298,20 @@ asyncio.run(main())
 """
 
 
+def left(folder: Path) -> list[str]:
+    """Who has the folder's variable in its environment, and lives."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            environment = (place / "environ").read_bytes()
+            state = (place / "stat").read_text() if environment else ""
+        except OSError:
+            continue
+        if f"CW_OWNER_TEST={folder}".encode() in environment.split(b"\0") and ") Z" not in state:
+            found.append(place.name)
+    return found
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 async def test_nothing_outlives_its_owner_however_busy(tmp_path: Path, number: int) -> None:
     env = {**os.environ, "CW_OWNER_TEST": str(tmp_path)}
@@ -306,31 +320,47 @@ async def test_nothing_outlives_its_owner_however_busy(tmp_path: Path, number: i
         stdout=asyncio.subprocess.PIPE, env=env, cwd=tmp_path,
     )  # fmt: skip
 
-    def left() -> list[str]:
-        found = []
-        for folder in Path("/proc").iterdir():
-            try:
-                environment = (folder / "environ").read_bytes() if folder.name.isdigit() else b""
-                state = (folder / "stat").read_text() if environment else ""
-            except OSError:
-                continue
-            if (
-                f"CW_OWNER_TEST={tmp_path}".encode() in environment.split(b"\0")
-                and ") Z" not in state
-            ):
-                found.append(folder.name)
-        return found
-
     assert owner.stdout is not None
     async with asyncio.timeout(30):
         assert len((await owner.stdout.readline()).split()) == 2
     await asyncio.sleep(0.2)
-    assert len(left()) >= 5
+    assert len(left(tmp_path)) >= 5
     os.kill(owner.pid, number)
     await owner.wait()
     async with asyncio.timeout(5):
-        while left():
+        while left(tmp_path):
             await asyncio.sleep(0.01)
+
+
+BRIEF_OWNER = """
+import asyncio, os, signal, time
+from cellwright.kernel.runner import Runner
+from cellwright.kernel.transport import Launch
+async def main():
+    env = {**os.environ, "CW_OWNER_TEST": os.getcwd()}
+    starting = asyncio.create_task(Runner(Launch(os.getcwd(), env)).start())
+    await asyncio.sleep(0)  # its interpreter has only begun to boot
+    if os.fork() == 0:
+        time.sleep(1000)  # and holds a copy of every descriptor
+    os.kill(os.getpid(), signal.SIGKILL)
+asyncio.run(main())
+"""
+
+
+async def test_an_owner_that_ends_before_it_is_watched_is_missed_all_the_same(
+    tmp_path: Path,
+) -> None:
+    owner = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", BRIEF_OWNER), cwd=tmp_path, start_new_session=True
+    )
+    try:
+        async with asyncio.timeout(30):
+            assert await owner.wait() == -signal.SIGKILL
+        async with asyncio.timeout(5):
+            while left(tmp_path):
+                await asyncio.sleep(0.01)
+    finally:
+        os.killpg(owner.pid, signal.SIGKILL)
 
 
 async def use(cells: Driver, times: int) -> None:

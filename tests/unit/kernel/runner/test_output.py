@@ -54,6 +54,49 @@ async def test_what_children_write_stands_between_what_was_printed_around_them(
     assert ran.stdout == expected
 
 
+ORDERED = {
+    "what others wrote, then a line": (
+        """os.write(1, b"raw %d\\n" % n); print("line", n)""",
+        "raw {n}\nline {n}\n",
+    ),
+    "others in the middle of a line": (
+        """print("a", end=""); os.write(1, b"b"); print("c", n)""",
+        "abc {n}\n",
+    ),
+    "bytes": (
+        """os.write(1, b"raw "); sys.stdout.buffer.write(b"bytes %d " % n); os.write(1, b"raw\\n")""",
+        "raw bytes {n} raw\n",
+    ),
+    "both streams": (
+        """print("e", end="", file=sys.stderr); print("o", end=""); os.write(2, b"\\n")""",
+        "eo\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("pause", [0, 0.0005], ids=["flooded", "slow"])
+@pytest.mark.parametrize("name", ORDERED)
+async def test_what_a_cell_puts_in_order_stays_in_order(
+    cells: Driver, name: str, pause: float
+) -> None:
+    step, expected = ORDERED[name]
+    source = f"""
+        import os, sys, time
+        def step(n):
+            {step}
+        for n in range(300):
+            step(n)
+            for _ in range(0 if {pause} else 10): print("flood")
+            time.sleep({pause})
+    """
+    await cells.ok(
+        "import time\nend = time.monotonic() + 0.1\nwhile time.monotonic() < end: print()"
+    )
+    ran = await cells.ok(textwrap.dedent(source))
+    lines = "".join(event.text for event in ran.events if isinstance(event, StreamText))
+    assert lines.replace("flood\n", "") == "".join(expected.format(n=n) for n in range(300))
+
+
 async def test_in_a_flood_children_come_after_what_was_printed_before(cells: Driver) -> None:
     source = """
         import os, time
@@ -136,6 +179,23 @@ async def test_a_forked_child_prints_for_the_cell_and_never_runs_on(cells: Drive
     )
     assert failing.result == "1"
     assert failing.finished.execution_count == 2
+
+
+async def test_threads_of_a_forked_child_print_too(cells: Driver) -> None:
+    source = """
+        import os, threading
+        write = sys.stdout.write
+        child = os.fork()
+        if child == 0:
+            threads = [threading.Thread(target=write, args=(f"{n}\\n",)) for n in range(4)]
+            for thread in threads: thread.start()
+            for thread in threads: thread.join()
+        else:
+            os.waitpid(child, 0)
+            print("parent")
+    """
+    ran = await cells.ok("import sys\n" + textwrap.dedent(source))
+    assert sorted(ran.stdout.splitlines()) == ["0", "1", "2", "3", "parent"]
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ pipes: Sequence[int] = ()  # what anybody writes to descriptors 1 and 2 comes ou
 is_kept = False  # whether a keeper watches over this process
 
 
-def prepare(owner: int | None) -> None:
-    """Move stdin and stdout out of reach and, with the owner's pipe, go on below a keeper.
+def prepare(channel: int | None = None, owner: int = 0) -> None:
+    """Move stdin and stdout out of reach and, with a channel to the owner, go on below a keeper.
 
     From here on nothing that a cell, a library or a child process writes can pass for a frame:
     descriptors 1 and 2 are pipes of ours, 0 is empty, and the wire is closed in children.
@@ -34,10 +34,10 @@ def prepare(owner: int | None) -> None:
     os.dup2(null, 0)
     os.close(null)
     pipes = (_catch(1, HIGH + 2), _catch(2, HIGH + 3))
-    if owner is not None:
-        os.set_inheritable(owner, False)
-        is_kept = keeper.go_below(owner, control, frames, pipes)
-        os.close(owner)
+    if channel is not None:
+        os.set_inheritable(channel, False)
+        is_kept = keeper.go_below(channel, owner, control, frames, pipes)
+        os.close(channel)
 
 
 def _catch(number: int, place: int) -> int:

@@ -58,7 +58,7 @@ def prctl(option: int, value: int) -> bool:
     return bool(result == 0)
 
 
-def go_below(owner: int, control: int, frames: int, pipes: Sequence[int]) -> bool:
+def go_below(channel: int, owner: int, control: int, frames: int, pipes: Sequence[int]) -> bool:
     """Fork, leave the parent behind as the keeper and go on in the child.
 
     Returns whether the system sees to it that the child does not outlive the keeper.
@@ -69,7 +69,7 @@ def go_below(owner: int, control: int, frames: int, pipes: Sequence[int]) -> boo
     if runner:
         os.sched_yield()  # the runner is what somebody waits for
         os.close(control)
-        Keeper(owner, runner, frames, pipes).keep()
+        Keeper(channel, owner, runner, frames, pipes).keep()
     is_kept = prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
@@ -80,7 +80,10 @@ def go_below(owner: int, control: int, frames: int, pipes: Sequence[int]) -> boo
 class Keeper:
     """The process that stays behind."""
 
-    def __init__(self, owner: int, runner: int, frames: int, pipes: Sequence[int]) -> None:
+    def __init__(
+        self, channel: int, owner: int, runner: int, frames: int, pipes: Sequence[int]
+    ) -> None:
+        self._channel = channel
         self._owner = owner
         self._runner = runner
         self._frames = frames
@@ -108,7 +111,7 @@ class Keeper:
 
     def _say(self, line: str) -> None:
         try:
-            os.write(self._owner, line.encode() + b"\n")
+            os.write(self._channel, line.encode() + b"\n")
         except OSError:  # the owner is gone
             pass
 
@@ -121,11 +124,13 @@ class Keeper:
         signal.signal(signal.SIGTERM, self._leave_soon)
         signal.signal(signal.SIGCHLD, _wake_up)
         poll = select.poll()
-        poll.register(self._owner, select.POLLIN)
+        poll.register(self._channel, select.POLLIN)
         poll.register(woken, select.POLLIN)
-        process = _open_parent()
+        process = _open(self._owner)
         if process is not None:
             poll.register(process, select.POLLIN)
+        if os.getppid() != self._owner:  # it went before it was watched; its id may be another's
+            return
         # Children first: one may have ended before its signal had a handler.
         while self._reap() and self._status is None and not self._is_asked_to_leave:
             for number, _ in poll.poll():
@@ -140,7 +145,7 @@ class Keeper:
     def _obey(self) -> bool:
         """Do what the owner says; False when everything has to go."""
         try:
-            numbers = os.read(self._owner, 4096)
+            numbers = os.read(self._channel, 4096)
         except OSError:
             return False
         for number in numbers:
@@ -225,10 +230,10 @@ def _wake_up(_number: int, _frame: object) -> None:
     """Do nothing; that a signal came is what matters."""
 
 
-def _open_parent() -> int | None:
+def _open(owner: int) -> int | None:
     """Watch the owner itself: a process that it forked may hold the channel open after it."""
     try:
-        return os.pidfd_open(os.getppid())
+        return os.pidfd_open(owner)
     except (AttributeError, OSError):
         return None
 

@@ -1,4 +1,6 @@
-"""Start the runner: `python start.py [OWNER_FD [BYTECODE_FOLDER]]`, requests on stdin, frames on stdout.
+"""Start the runner: requests on stdin, frames on stdout.
+
+    python start.py [CHANNEL_FD OWNER_PID [BYTECODE_FOLDER]]
 
 Old interpreters must get as far as the check of their version: nothing newer may stand here.
 """
@@ -20,10 +22,10 @@ def start():  # type: ignore[no-untyped-def]  # noqa: ANN201, D103
     sys.modules[NAME] = package
     before = sys.dont_write_bytecode, sys.pycache_prefix
     sys.dont_write_bytecode = False
-    if len(sys.argv) > 2:
-        sys.pycache_prefix = sys.argv[2]
+    if len(sys.argv) > 3:
+        sys.pycache_prefix = sys.argv[3]
     boot = __import__(NAME + ".boot", fromlist=["boot"])
-    boot.prepare(int(sys.argv[1]) if len(sys.argv) > 1 else None)
+    boot.prepare(*map(int, sys.argv[1:3]))
     loop = __import__(NAME + ".loop", fromlist=["loop"])
     sys.dont_write_bytecode, sys.pycache_prefix = before
     loop.serve(boot)

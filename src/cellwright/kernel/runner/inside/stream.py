@@ -2,6 +2,10 @@
 
 A line goes out as soon as it is complete. Only when lines come by the thousand are they
 collected; a clock then sends what has gathered.
+
+What the cell put in order stays in order, because of one rule: whatever waits in the file was
+printed before whatever waits in the pipes. So who prints looks into the pipes first, and if
+there is something, sends what waits, then that, and only then begins to print.
 """
 
 # Why not: see the package's docstring.
@@ -12,7 +16,6 @@ import codecs
 import io
 import os
 import sys
-from _thread import _count as count_threads
 
 from .wire import stream_frame
 
@@ -27,9 +30,6 @@ HELD_BYTES = 1 << 15  # sent at once when so many have gathered
 PIPE_BYTES = 1 << 20  # more than a pipe holds: one read takes all that is there
 FLOOD_LINES = 100  # in one tick; below it every line is worth a frame of its own
 FLOOD_BYTES = 2000  # in one tick; below it the flood is over
-
-# Before 3.12.4 a text file forgets what one thread wrote while another one's text was flushed.
-LOSES_TEXT = sys.version_info < (3, 12, 4)
 
 _new_decoder = codecs.getincrementaldecoder("utf-8")
 
@@ -53,9 +53,29 @@ class Stream(io.BufferedIOBase):
         self.text = self._new_text()
 
     def _new_text(self) -> io.TextIOWrapper:
-        return io.TextIOWrapper(
+        text = io.TextIOWrapper(
             self, "utf-8", "backslashreplace", newline="\n", line_buffering=True
         )
+        streams, lock, poll = self._streams, self._streams.wire.lock, self._streams.ready.poll
+        write, flush = text.write, text.flush
+
+        def write_in_turn(data: str, /) -> int:
+            # The lock also because, before 3.12.4, a text file forgets what one thread wrote
+            # while another one's text was flushed.
+            with lock:
+                if poll(0):
+                    streams.settle()
+                if streams.last is not self:
+                    streams.change_to(self)
+                return write(data)
+
+        def flush_in_turn() -> None:
+            with lock:
+                flush()
+
+        text.write = write_in_turn  # type: ignore[method-assign]
+        text.flush = flush_in_turn  # type: ignore[method-assign]
+        return text
 
     def flush_text(self) -> None:
         """Flush the text file; if a cell has taken it apart, there is a new one from here on."""
@@ -82,42 +102,37 @@ class Stream(io.BufferedIOBase):
     def write(self, data: Any) -> int:
         """Take bytes, and send them once enough have gathered."""
         size = len(data)
-        if self._streams.wire.is_cut:
+        streams = self._streams
+        if streams.wire.is_cut:
             view = memoryview(data)
             while view:
                 view = view[os.write(self._number, view) :]
             return size
-        with self._streams.wire.lock:
+        is_text = streams.wire.lock._is_owned()  # type: ignore[attr-defined]  # noqa: SLF001
+        with streams.wire.lock:
+            if not is_text:  # nobody has looked yet: these bytes were written here directly
+                streams.let_others_pass(self)
             self._held.append(data if type(data) is bytes else bytes(data))
             self._held_bytes += size
             self._bytes += size
-        if self._held_bytes >= HELD_BYTES:
-            self._send_held()
+            if self._held_bytes >= HELD_BYTES:
+                self.hand_over()
         return size
 
     def flush(self) -> None:
         """Send what has gathered; a text file that is flushed line by line comes here often."""
         self.lines += 1
         if self._held:
-            self._send_held()
-
-    def _send_held(self) -> None:
-        streams = self._streams
-        with streams.wire.lock:
-            # What children wrote before this was printed comes first; so does other text.
-            if streams.pipes_come_first and streams.ready.poll(0):
-                streams.empty_pipes()
-            streams.other(self).hand_over()
-            self.hand_over()
+            with self._streams.wire.lock:
+                self.hand_over()
 
     def hand_over(self) -> None:
         """Send what is held; the lock is ours."""
         if not self._held:
             return
         with self._streams.hold:
-            data = self._held[0] if len(self._held) == 1 else b"".join(self._held)
-            self._held.clear()
-            self._held_bytes = 0
+            held, self._held, self._held_bytes = self._held, [], 0
+            data = held[0] if len(held) == 1 else b"".join(held)
             if len(data) <= FRAME_BYTES:
                 self._put(data, self._decode)
         if len(data) > FRAME_BYTES:
@@ -163,10 +178,7 @@ class Stream(io.BufferedIOBase):
         self._put(b"", self._decode, is_last=True)
 
     def tick(self) -> None:
-        """Send what has gathered, and see whether the flood came or went."""
-        if LOSES_TEXT and count_threads() > 1 and "write" not in self.text.__dict__:
-            self._write_text = self.text.write
-            self.text.write = self._write_locked  # type: ignore[method-assign]
+        """Send what has gathered, and see whether the flood came or went; the lock is ours."""
         self.flush_text()
         # In a flood nothing says where lines end, so that then bytes are counted.
         flooded = self._bytes > FLOOD_BYTES if self.is_flooded else self.lines > FLOOD_LINES
@@ -174,7 +186,3 @@ class Stream(io.BufferedIOBase):
         if flooded != self.is_flooded:
             self.is_flooded = flooded
             self.text.reconfigure(line_buffering=not flooded)
-
-    def _write_locked(self, text: str) -> int:
-        with self._streams.wire.lock:
-            return self._write_text(text)

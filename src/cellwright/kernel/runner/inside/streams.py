@@ -38,13 +38,13 @@ class Streams:
     ) -> None:
         self.wire = wire
         self.hold = hold  # text that is between two places must not get lost to an interrupt
-        self.pipes_come_first = True
         self.cell = ""  # the id of the cell that output belongs to; empty between cells
         self.ready = select.poll()
         for pipe in pipes:
             self.ready.register(pipe, select.POLLIN)
         self.out = Stream("stdout", 1, pipes[0], self)
         self.err = Stream("stderr", 2, pipes[1], self)
+        self.last = self.out  # the one that was printed to last
         self._by_pipe = {pipes[0]: self.out, pipes[1]: self.err}
         self._open = dict(self._by_pipe)
         self._parent = 0 if is_kept else os.getppid()
@@ -83,11 +83,29 @@ class Streams:
 
     def flush(self) -> None:
         """Send what was printed so far: something else is to follow it."""
-        self.out.flush_text()
-        self.err.flush_text()
         with self.wire.lock:
-            if self.ready.poll(0):
-                self.empty_pipes()
+            self.settle()
+
+    def settle(self) -> None:
+        """Send what was printed, then what is in the pipes; the lock is ours."""
+        self.other(self.last).flush_text()
+        self.last.flush_text()
+        for pipe, stream in list(self._open.items()):
+            if not stream.empty_pipe():
+                self.ready.unregister(pipe)
+                del self._open[pipe]
+
+    def let_others_pass(self, stream: Stream) -> None:
+        """Send what was written before whatever is now to be printed here; the lock is ours."""
+        if self.ready.poll(0):
+            self.settle()
+        if self.last is not stream:
+            self.change_to(stream)
+
+    def change_to(self, stream: Stream) -> None:
+        """Send what was printed to the other one; the lock is ours."""
+        self.last.flush_text()
+        self.last = stream
 
     def end(self) -> None:
         """Send all that was written up to now; what comes later belongs to no cell.
@@ -101,13 +119,6 @@ class Streams:
             for stream in self._by_pipe.values():
                 stream.empty_pipe(is_last=True)
             self.cell = ""
-
-    def empty_pipes(self) -> None:
-        """Send what is in the pipes; the lock is ours."""
-        for pipe, stream in list(self._open.items()):
-            if not stream.empty_pipe():
-                self.ready.unregister(pipe)
-                del self._open[pipe]
 
     def _serve(self) -> None:
         poll = select.poll()
@@ -128,14 +139,8 @@ class Streams:
                     self._interrupted = self._heard[1]
                 continue
             with self.wire.lock:
-                # What waits here was printed before the child wrote, or even started.
-                self.pipes_come_first = False
-                try:
-                    self.out.flush_text()
-                    self.err.flush_text()
-                finally:
-                    self.pipes_come_first = True
-                if not self._by_pipe[number].empty_pipe():
+                self.settle()
+                if number not in self._open:
                     poll.unregister(number)
         self._is_asleep = False
         now = monotonic()
@@ -143,13 +148,21 @@ class Streams:
             self._last_use = now
         if now >= self._next_tick:
             self._next_tick = now + TICK_MS / 1000
-            self.out.tick()
-            self.err.tick()
+            self._tick()
             if self._interrupted >= 0:
                 self.hold.repeat(self._interrupted)
                 self._interrupted = -1
         if self._parent and os.getppid() != self._parent:
             os._exit(1)
+
+    def _tick(self) -> None:
+        # Whoever has the lock for long waits for the host, and nothing is to be sent meanwhile.
+        if self.wire.lock.acquire(timeout=TICK_MS / 1000):
+            try:
+                self.out.tick()
+                self.err.tick()
+            finally:
+                self.wire.lock.release()
 
     def _timeout(self) -> int | None:
         """Give the milliseconds until the next tick; without a cell there is none after a while."""
@@ -160,13 +173,17 @@ class Streams:
         return TICK_MS
 
     def _before_fork(self) -> None:
+        self.wire.lock.acquire()
         if not self.wire.is_cut:
             self.out.flush_text()
             self.err.flush_text()
-        self.wire.lock.acquire()
 
     def _after_fork(self) -> None:
         self.wire.lock.release()
 
     def _after_fork_in_child(self) -> None:
         self.wire.cut()
+        for pipe in self._open:
+            self.ready.unregister(pipe)  # what is in there is for the runner
+        self._open.clear()
+        self.wire.lock.release()

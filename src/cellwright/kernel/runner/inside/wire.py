@@ -150,7 +150,6 @@ class Wire:
 
     def cut(self) -> None:
         """Forget the wire: this is a forked child, whose output is for the pipes."""
-        self.lock = RLock()
         if not self.is_cut:
             self.is_cut = True
             os.close(self.control)
