@@ -57,18 +57,18 @@ ROWS = (
     row("D-139", "§6", "Artifact ids are short, random and unguessable", Done("tests/unit/outputs/test_artifacts.py::test_every_id_is_new_short_and_random", also=("tests/unit/outputs/test_artifacts.py::test_no_id_leads_anywhere_else",))),
 
     # The workspace and its engine
-    row("D-140", "§2", "Every edit is read back from its owner before success is reported", NotYet("workspace and engine")),
+    row("D-140", "§2", "Every edit is read back from its owner before success is reported", Done("tests/unit/workspace/test_book.py::test_an_edit_is_confirmed_only_after_it_is_in_the_file")),
     row("D-141", "§4", "One call edits and runs, and answers with the diff, the executions and what is stale", Done("tests/unit/workspace/test_run.py::test_an_edit_and_its_run_are_one_call")),
-    row("D-142", "§3", "A notebook's cell is never re-run by itself after a kernel's death; the replay is offered", NotYet("workspace and engine")),
+    row("D-142", "§3", "A notebook's cell is never re-run by itself after a kernel's death; the replay is offered", Done("tests/unit/workspace/test_run.py::test_a_dead_kernel_is_told_and_nothing_is_run_twice", also=("tests/unit/workspace/test_run.py::test_after_a_death_the_least_is_replayed", "tests/unit/workspace/test_running.py::test_after_a_death_the_answer_says_whose_state_is_lost_and_what_to_replay"))),
     row("D-143", "§4", "A run executes the source the cell had when it was called; outputs of a cell changed since land stale", Done("tests/unit/workspace/test_run.py::test_a_cell_edited_while_it_runs_gets_its_outputs_marked_stale", also=("tests/unit/workspace/test_run.py::test_a_cell_deleted_while_it_runs_keeps_its_outputs_in_the_answer",))),
-    row("D-144", "§4", "One set of status words everywhere, with stale and its reason", NotYet("workspace and engine")),
-    row("D-145", "§2", "A notebook has one kernel, shared by all doors", NotYet("workspace and engine")),
-    row("D-146", "§7", "One engine per user and host, started on demand, leaving when idle and empty", NotYet("workspace and engine")),
-    row("D-147", "§7", "A second owner of a notebook gets OWNED_ELSEWHERE, never a second kernel", NotYet("workspace and engine")),
-    row("D-148", "§7", "A root confines a client's paths", NotYet("workspace and engine")),
-    row("D-149", "§7", "The engine checks the peer's uid and its wire version, and holds no descriptor of its client", NotYet("workspace and engine")),
-    row("D-150", "§7", "Where a socket is impossible everything works in process, and says so", NotYet("workspace and engine")),
-    row("D-151", "§7", "A run has an id to wait for, detach from, poll, stream and resume from any door", NotYet("workspace and engine")),
+    row("D-144", "§4", "One set of status words everywhere, with stale and its reason", Done("tests/unit/workspace/test_statuses.py::test_the_best_witness_is_heard", also=("tests/unit/workspace/test_statuses.py::test_a_notebook_tells_it_of_every_code_cell_and_staleness_on_request",))),
+    row("D-145", "§2", "A notebook has one kernel, shared by all doors", Done("tests/integration/test_engine_commands.py::test_a_notebook_keeps_its_kernel_from_one_command_to_the_next", also=("tests/integration/test_engine_commands.py::test_a_notebook_that_the_engine_runs_is_owned_elsewhere_for_others",))),
+    row("D-146", "§7", "One engine per user and host, started on demand, leaving when idle and empty", Done("tests/integration/test_engine_life.py::test_of_twenty_that_start_it_at_once_all_get_the_same", also=("tests/integration/test_engine_life.py::test_it_leaves_when_idle_and_not_before",))),
+    row("D-147", "§7", "A second owner of a notebook gets OWNED_ELSEWHERE, never a second kernel", Done("tests/integration/test_engine_commands.py::test_a_notebook_that_the_engine_runs_is_owned_elsewhere_for_others", also=("tests/unit/workspace/test_leases.py::test_an_owner_keeps_others_from_running_and_writing_and_is_named",))),
+    row("D-148", "§7", "A root confines a client's paths", Done("tests/unit/workspace/test_paths.py::test_no_way_leads_out_of_the_root", also=("tests/unit/workspace/test_paths.py::test_a_folder_that_becomes_a_link_during_the_call_leads_nowhere", "tests/unit/engine/test_service.py::test_modes_and_roots_are_each_clients_own"))),
+    row("D-149", "§7", "The engine checks the peer's uid and its wire version, and holds no descriptor of its client", Done("tests/integration/test_engine_life.py::test_descriptors_of_whoever_starts_it_do_not_go_along", also=("tests/integration/test_engine_life.py::test_another_user_is_refused_by_the_engine_and_refuses_one_of_another", "tests/integration/test_engine_life.py::test_a_newer_client_makes_it_drain_and_another_can_start_meanwhile", "tests/integration/test_engine_life.py::test_it_keeps_no_pipe_open"))),
+    row("D-150", "§7", "Where a socket is impossible everything works in process, and says so", Done("tests/integration/test_engine_life.py::test_where_a_socket_is_impossible_it_works_in_process_and_says_so")),
+    row("D-151", "§7", "A run has an id to wait for, detach from, poll, stream and resume from any door", Done("tests/integration/test_engine_commands.py::test_a_run_can_be_left_listed_followed_and_stopped_by_others", also=("tests/unit/workspace/test_parity.py::test_a_run_can_be_left_and_followed_and_stopped",))),
 
     # Tools and modes
     row("D-152", "§8", "Eight native tools, each naming its notebook by path, with the same words everywhere", NotYet("tools and MCP")),

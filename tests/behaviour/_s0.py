@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.behaviour.promise import NotOurs, NotYet, row
+from tests.behaviour.promise import Done, NotOurs, NotYet, row
 
 # fmt: off
 ROWS = (
@@ -103,7 +103,7 @@ ROWS = (
     # Tools and their answers
     row("S0-083", "233-241", "Without an active notebook every notebook tool answers 'No active notebook found'", NotYet("tools and MCP")),
     row("S0-084", "248-254", "GetNotebookCells gives selection, execution status, order, success, duration and has-output", NotYet("tools and MCP")),
-    row("S0-085", "256-260", "The status tells what runs, what is queued, what ran before and in which order", NotYet("workspace and engine")),
+    row("S0-085", "256-260", "The status tells what runs, what is queued, what ran before and in which order", Done("tests/unit/workspace/test_statuses.py::test_what_runs_or_waits_now_is_said_beside_its_last_run", also=("tests/unit/workspace/test_statuses.py::test_statuses_survive_the_process",))),
     row("S0-086", "262-266", "The notebook functions form one public namespace", NotYet("assistant")),
     row("S0-087", "274-279", "The six points listed as implemented hold: attached, active, both, in the extension, references, names", NotYet("assistant")),
     row("S0-088", "283-286", "Asking for a context by URI, a Notebook mode, or templated prompt injection", NotOurs("the document lists them as alternatives that it does not implement")),

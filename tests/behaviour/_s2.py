@@ -34,7 +34,7 @@ ROWS = (
     row("S2-020", "103-121", "Its description states the parameters, the operations and the notes", NotYet("tools and MCP")),
     row("S2-021", "114", "insert puts the cell after cell_id, or at the start without one", NotYet("tools and MCP")),
     row("S2-022", "118", "A cell's id survives an edit", Done("tests/behaviour/test_documents.py::test_the_id_of_a_cell_survives_every_edit_of_it")),
-    row("S2-023", "119", "Its replace clears the outputs of a code cell", Done("tests/unit/workspace/test_classic.py::test_replace_clears_the_outputs_of_code")),
+    row("S2-023", "119", "Its replace clears the outputs of a code cell", Done("tests/unit/tools/test_profile_notebookedit.py::test_replace_clears_the_outputs_of_code")),
     row("S2-024", "120", "A cell is named by its position from 0 or by its id", Done("tests/behaviour/test_documents.py::test_a_cell_is_named_by_its_id_or_by_its_position_from_zero")),
 
     # The editor
@@ -66,7 +66,7 @@ ROWS = (
 
     # Beyond the editor
     row("S2-048", "377-382", "The extension of a running JupyterLab, which the document put off, is there", NotYet("JupyterLab")),
-    row("S2-049", "386", "Notebook paths are validated", NotYet("workspace and engine")),
+    row("S2-049", "386", "Notebook paths are validated", Done("tests/unit/workspace/test_paths.py::test_no_way_leads_out_of_the_root")),
     row("S2-050", "387", "The structure of a notebook is verified before it is edited", Done("tests/behaviour/test_documents.py::test_the_structure_is_verified_before_anything_is_written")),
     row("S2-051", "388", "Editing executes nothing of what a notebook holds", Done("tests/behaviour/test_documents.py::test_editing_executes_nothing_of_what_a_notebook_holds")),
     row("S2-052", "389", "A backup can be made before an edit", Done("tests/integration/test_stories.py::test_a_backup_is_a_copy_beside_the_file")),
