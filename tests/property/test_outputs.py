@@ -183,11 +183,12 @@ def as_jupyter_would(events: list[OutputEvent]) -> list[dict[str, Any]]:
             if not event.wait:
                 outputs = []
             continue
-        if isinstance(event, Shown) and event.is_update:
+        if isinstance(event, Shown):  # an update, or the same display once more
             for display_id, output in outputs:
                 if display_id is not None and display_id == event.display_id:
                     output.update(data=dict(event.data), metadata=dict(event.metadata))
-            continue
+            if event.is_update:
+                continue
         if waiting:
             outputs, waiting = [], False
         new: dict[str, Any]
