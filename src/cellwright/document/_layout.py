@@ -6,10 +6,10 @@ untouched cell with the one before, so that comparing, undoing and saving touch 
 
 from __future__ import annotations
 
+from cellwright.document._file_slots import FileSlots
 from cellwright.document._json.index import BOM, index
 from cellwright.document._json.scan import members, skip_space
 from cellwright.document._json.style import Style, escapes_unicode
-from cellwright.document._slots import FileSlots
 from cellwright.errors import InvalidNotebook, UnsupportedVersion
 
 TYPE_CHECKING = False

@@ -9,11 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
+from cellwright.document._edit_rules import NEEDED, RULES, is_count, is_json_object, is_list
 from cellwright.errors import InvalidEdit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from cellwright.document.refs import CellRef
 
@@ -29,7 +30,7 @@ class Edit:
             value = getattr(self, field.name)
             if value is None and field.default is None:
                 continue
-            allowed, test = _RULES[field.name]
+            allowed, test = RULES[field.name]
             if not test(value):
                 raise InvalidEdit(f"`{field.name}` of `{self.op}` must be {allowed}")
             if isinstance(value, list):  # so that an edit equals the one made from its shape
@@ -160,9 +161,9 @@ class Splice(Edit):
 
     def __post_init__(self) -> None:
         for name in ("start", "delete_count"):
-            if not _is_count(getattr(self, name)):
+            if not is_count(getattr(self, name)):
                 raise InvalidEdit(f"`{name}` of `splice` must be an integer from 0 on")
-        if not _is_list(self.cells) or not all(map(_is_json_object, self.cells)):
+        if not is_list(self.cells) or not all(map(is_json_object, self.cells)):
             raise InvalidEdit("`cells` of `splice` must be a list of cells")
         object.__setattr__(self, "cells", tuple(self.cells))
 
@@ -222,12 +223,12 @@ def parse_edit(value: Edit | Mapping[str, Any], position: int | None = None) -> 
                 hint=f"Its fields are {', '.join(known)}{_meant(str(key), known)}",
             )
     # A list of lines is how notebooks write a source, and so how models often send one.
-    if _is_list(given.get("source")) and all(isinstance(x, str) for x in given["source"]):
+    if is_list(given.get("source")) and all(isinstance(x, str) for x in given["source"]):
         given["source"] = "".join(given["source"])
     try:
         return kind(**given)
     except TypeError:
-        missing = [name for name in known if name not in given and name in _NEEDED.get(kind.op, ())]
+        missing = [name for name in known if name not in given and name in NEEDED.get(kind.op, ())]
         raise InvalidEdit(
             f"`{kind.op}` needs {', '.join(f'`{name}`' for name in missing)}", position=position
         ) from None
@@ -235,76 +236,8 @@ def parse_edit(value: Edit | Mapping[str, Any], position: int | None = None) -> 
         raise InvalidEdit(error.message, position=position, hint=error.hint) from None
 
 
-_DEEPEST = 200
-_NEEDED = {
-    "replace": ("cell", "source"),
-    "replace_text": ("cell", "old", "new"),
-    "delete": ("cell",),
-    "move": ("cell",),
-    "split": ("cell", "line"),
-    "merge": ("cells",),
-    "set_type": ("cell", "type"),
-    "set_metadata": ("metadata",),
-    "splice": ("start",),
-}
-
-
 def _meant(word: str, known: Any) -> str:
     from difflib import get_close_matches
 
     near = get_close_matches(word, list(known), 1)
     return f"; did you mean `{near[0]}`?" if near else ""
-
-
-def _is_list(value: object) -> bool:
-    return isinstance(value, (list, tuple))
-
-
-def _is_count(value: object) -> bool:
-    return type(value) is int and value >= 0
-
-
-def _is_json_object(value: object) -> bool:
-    """An object whose keys are all strings, and which is not nested beyond reason."""
-    if not isinstance(value, dict):
-        return False
-    level: list[Any] = [value]
-    for _ in range(_DEEPEST):
-        keys = [key for item in level if isinstance(item, dict) for key in item]
-        if not all(isinstance(key, str) for key in keys):
-            return False
-        level = [
-            inner
-            for item in level
-            for inner in (item.values() if isinstance(item, dict) else item)
-            if isinstance(inner, (dict, list, tuple))
-        ]
-        if not level:
-            return True
-    return False
-
-
-def _is_ref(value: object) -> bool:
-    return isinstance(value, str) or type(value) is int
-
-
-_A_REF = ("a cell id, `cell-N` or an index", _is_ref)
-_A_TEXT = ("a string", lambda value: isinstance(value, str))
-_RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "cell": _A_REF,
-    "after": _A_REF,
-    "before": _A_REF,
-    "at": ("an index from 0 on", _is_count),
-    "source": _A_TEXT,
-    "old": ("a string that is not empty", lambda value: isinstance(value, str) and value != ""),
-    "new": _A_TEXT,
-    "id": _A_TEXT,
-    "expect": _A_TEXT,
-    "type": ("code, markdown or raw", lambda value: value in ("code", "markdown", "raw")),
-    "outputs": ("keep or clear", lambda value: value in ("keep", "clear")),
-    "count": ("an integer from 1 on", lambda value: _is_count(value) and value > 0),
-    "line": ("an integer from 1 on", lambda value: _is_count(value) and value > 0),
-    "merge": ("true or false", lambda value: isinstance(value, bool)),
-    "metadata": ("a JSON object", _is_json_object),
-    "cells": ("a list of cells", lambda value: _is_list(value) and all(map(_is_ref, value))),
-}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cellwright.document._slots import survey
+from cellwright.document._file_slots import survey
 from cellwright.document._survey import hash_cell
 from cellwright.document.refs import Resolver
 

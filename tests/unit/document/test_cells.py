@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 
 from cellwright import BrokenCell, Cell, CodeCell, MarkdownCell, Notebook, RawCell, Stream
-from cellwright.document._slots import FileSlots, Slot
+from cellwright.document._file_slots import FileSlots
+from cellwright.document._slots import Slot
 from cellwright.errors import InvalidCell, TooDeep
 from tests.property import strategies
 from tests.unit.document.samples import (
@@ -356,7 +357,7 @@ def test_both_ways_of_reading_all_cells_see_the_same(data: bytes) -> None:
     fast = FileSlots.of_file(data, slots.starts, slots.ends, strict=True)
     careful = [Slot(data, a, b) for a, b in zip(slots.starts, slots.ends, strict=True)]
     found = fast.survey()
-    assert (found.ids, found.types, found.sources) == (
+    assert (found.ids, found.types, found.texts(slice(None))) == (
         [slot.facts.id for slot in careful],
         [slot.facts.type for slot in careful],
         [slot.said for slot in careful],

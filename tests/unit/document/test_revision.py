@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cellwright import Notebook, Snapshot
+from cellwright.document._slots import Slot
 from tests.property import strategies
 from tests.unit.document.samples import (
     IMAGE,
@@ -203,6 +206,76 @@ def test_large_files_have_the_same_revision_as_small_pieces_say() -> None:
     assert large.revision == Notebook(large.to_bytes()).revision
     assert large.apply(change.inverse())
     assert large.revision == Notebook(large.to_bytes()).revision
+
+
+def escaped(*cells: Any) -> Notebook:
+    """All in ASCII, so that lone surrogates can be written."""
+    return Notebook(json.dumps({"cells": cells, "nbformat": 4, "nbformat_minor": 5}).encode())
+
+
+def test_the_revision_does_not_depend_on_which_library_spells_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    every = "".join(map(chr, [*range(0xD800), *range(0xE000, 0x10000, 3), 0x1F600, 0x10FFFF]))
+    cells = [code(every, "aa"), markdown("\ud800 alone", "bb"), raw("", None), {"source": 1}]
+    for part in (cells, cells[:1], cells[1:2], cells[2:3]):
+        fast = escaped(*part).revision
+        with monkeypatch.context() as patch:
+            patch.delitem(sys.modules, msgspec.__name__)
+            assert escaped(*part).revision == fast
+
+
+def many(*odd: Any, count: int = 1300) -> list[Any]:
+    """More cells than are hashed together, some of them odd ones, far apart."""
+    cells: list[Any] = [code(f"x = {i}\nprint(x)", f"id-{i}") for i in range(count)]
+    for place, cell in zip((3, 600, 1299, 511, 512), odd, strict=False):
+        cells[place] = cell
+    return cells
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        (),
+        ({**code("", "aa"), "source": "one\nstring"}, {**code("", "bb"), "source": ""}),
+        ({**code("", "aa"), "source": ["a", "\n", "", "b"]}, markdown("é\0\U0001f600"), raw("")),
+        ({**code("", "aa"), "source": 1},),
+        (code("x"), {**code("", "aa"), "source": ["a", None]}),
+        (code("x"), code("x", "aa"), {"cell_type": "code"}),
+        ({**code("", "aa"), "cell_type": "other"},),
+        ({**code("", "aa"), "cell_type": None}, 5, None, [], {}),
+        (code("\ud800", "aa"), code("x", "id-7")),
+        ({**code("x"), "id": 7}, {**code("y"), "id": None}),
+    ],
+    ids=repr,
+)
+def test_many_cells_are_seen_as_each_of_them_is(odd: tuple[Any, ...]) -> None:
+    notebook = escaped(*many(*odd))
+    slots = notebook.state.layout.slots
+    one_by_one = Snapshot.of([Slot.of(slot.raw) for slot in slots])
+    seen = notebook.snapshot()
+    assert (seen.revision, list(seen.ids), list(seen.hashes)) == (
+        one_by_one.revision,
+        list(one_by_one.ids),
+        list(one_by_one.hashes),
+    )
+    assert [cell.source for cell in notebook.cells] == [
+        Slot.of(slot.raw).facts.source for slot in slots
+    ]
+
+
+def test_edits_far_apart_in_many_cells_give_the_revision_of_the_file() -> None:
+    notebook = escaped(*many())
+    before = notebook.snapshot()
+    first = before.revision
+    for places in ((0, 511, 512), (512, 1299), (1024,)):
+        notebook.apply(
+            [{"op": "replace", "cell": i, "source": f"new {places} {i}"} for i in places]
+        )
+        again = Notebook(notebook.to_bytes())
+        assert notebook.revision == again.revision != first
+        assert list(notebook.snapshot().hashes) == list(again.snapshot().hashes)
+    assert before.revision == first == escaped(*many()).revision
 
 
 # --- Snapshots -----------------------------------------------------------------------------------

@@ -11,12 +11,13 @@ links) is refused unless told otherwise, because the rename gives this name a fi
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
-import re
 import stat
 
+from cellwright.document._disk.compare import holds
 from cellwright.document._disk.load import close
+from cellwright.document._disk.temps import clean, hint_for, remove
+from cellwright.document._disk.temps import make_temp as _make_temp
 from cellwright.errors import (
     Conflict,
     DurabilityUnconfirmed,
@@ -32,9 +33,8 @@ if TYPE_CHECKING:
 
     Parts = Sequence[bytes | memoryview]
 
-_is_temp = re.compile(r"\.cellwright-[0-9a-f]{16}\.tmp").fullmatch
-_BLOCK = 1 << 18
 _MOST_PARTS = 1024  # IOV_MAX on Linux
+_CLEARED_BY_WRITING = stat.S_ISUID | stat.S_ISGID
 
 
 def replace_file(
@@ -66,7 +66,10 @@ def replace_file(
     if old is None and expected is not None:
         raise Conflict(f"{path} was deleted since it was read")
     clean(folder)
-    temp, descriptor = _make_temp(folder, path, 0o600 if old else 0o666)
+    # Beside other work, one call has to write and wait for the disk: between two calls, a thread
+    # waits until it is its turn again.
+    flags = os.O_SYNC if meanwhile else 0
+    temp, descriptor = _make_temp(folder, path, 0o600 if old else 0o666, flags)
     renamed = False
     step = "write"
 
@@ -74,7 +77,7 @@ def replace_file(
         nonlocal step
         step = "write"
         _write(descriptor, parts)
-        if old is not None:  # after the owner and the bytes, which both clear some bits
+        if old is not None and old.st_mode & _CLEARED_BY_WRITING:
             step = "keep mode and owner"
             os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
         step = "fsync"
@@ -88,7 +91,9 @@ def replace_file(
             if meanwhile is None:
                 put()
             else:
-                _side_by_side(put, meanwhile)
+                from cellwright.document._disk.beside import side_by_side
+
+                side_by_side(put, meanwhile)
             step = "compare"
             if expected is not None:
                 _check_unchanged(path, expected)
@@ -99,7 +104,7 @@ def replace_file(
             renamed = True
         finally:
             if not renamed:
-                _remove(temp)
+                remove(temp)
         step = "fsync of the folder"
         _sync_folder(folder)
         step = "read back"
@@ -111,60 +116,9 @@ def replace_file(
         reason = error.strerror or str(error)
         if renamed:
             raise DurabilityUnconfirmed(path, step, reason) from None
-        raise NotSaved(path, step, reason, hint=_hint(error)) from None
+        raise NotSaved(path, step, reason, hint=hint_for(error)) from None
     finally:
         close(descriptor)
-
-
-def holds(path: str, parts: Parts) -> bool:
-    """Whether a file has exactly these bytes, looked at in blocks."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    block = bytearray(_BLOCK)
-    try:
-        if os.fstat(descriptor).st_size != sum(map(len, parts)):
-            return False
-        for part in parts:
-            view = memoryview(part)
-            for at in range(0, len(view), _BLOCK):
-                piece = view[at : at + _BLOCK]
-                if len(piece) != len(block):
-                    block = bytearray(len(piece))
-                # bytearray on the left: it compares memory, a memoryview element by element.
-                if not _read_into(descriptor, block) or block != piece:
-                    return False
-        return not os.read(descriptor, 1)
-    finally:
-        os.close(descriptor)
-
-
-def sync_file(path: str) -> None:
-    """Make sure that what a file holds is on the disk, though we did not write it."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def clean(folder: str) -> None:
-    """Remove temp files whose writers have died; a living writer holds a lock on its own."""
-    try:
-        names = [name for name in os.listdir(folder or ".") if _is_temp(name)]
-    except OSError:
-        return
-    for name in names:
-        place = os.path.join(folder, name)
-        try:
-            descriptor = os.open(place, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        except OSError:
-            continue
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.unlink(place)
-        except OSError:
-            pass  # alive, or not ours to remove
-        finally:
-            close(descriptor)
 
 
 def _examine(path: str, *, break_hard_links: bool) -> os.stat_result | None:
@@ -186,34 +140,6 @@ def _examine(path: str, *, break_hard_links: bool) -> os.stat_result | None:
     return status
 
 
-def _make_temp(folder: str, path: str, mode: int) -> tuple[str, int]:
-    while True:
-        temp = os.path.join(folder, f".cellwright-{os.urandom(8).hex()}.tmp")
-        try:
-            descriptor = os.open(
-                temp, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, mode
-            )
-        except FileExistsError:
-            continue
-        except OSError as error:
-            if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-                raise ReadOnlyNotebook(path, "is in a read-only folder") from None
-            raise NotSaved(
-                path, "create a temp file", error.strerror or str(error), hint=_hint(error)
-            ) from None
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.fstat(descriptor).st_nlink:
-                return temp, descriptor
-        except BlockingIOError:
-            pass  # a cleaner was faster than our lock, and is removing it
-        except OSError as error:
-            _remove(temp)
-            close(descriptor)
-            raise NotSaved(path, "lock a temp file", error.strerror or str(error)) from None
-        close(descriptor)
-
-
 def _keep_attributes(descriptor: int, path: str, old: os.stat_result) -> None:
     new = os.fstat(descriptor)
     if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
@@ -221,61 +147,27 @@ def _keep_attributes(descriptor: int, path: str, old: os.stat_result) -> None:
             os.fchown(descriptor, old.st_uid, old.st_gid)
         except PermissionError:
             raise OwnerWouldChange(path, f"user {old.st_uid}, group {old.st_gid}") from None
-    if not hasattr(os, "listxattr"):  # macOS
-        return
-    try:
-        names = os.listxattr(path)
-    except OSError as error:
-        if error.errno in (errno.ENOTSUP, errno.EPERM, errno.EACCES):
-            return
-        raise
-    for name in names:
+    for name in _attributes(path):
         try:
             os.setxattr(descriptor, name, os.getxattr(path, name))
         except OSError as error:
             # Security labels are the system's to give; everything else must come along.
             if not (name.startswith(("security.", "trusted.")) or error.errno == errno.ENODATA):
                 raise
+    # After the owner, a change of which clears some bits; before the bytes, so that nothing is
+    # left for the fsync but them.
+    os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
 
 
-def _side_by_side(wait: Callable[[], None], work: Callable[[], object]) -> None:
-    """Do what waits for the disk in a thread, and some work here, at the same time.
-
-    Whatever happens to the work, the other is over when this returns.
-    """
-    from threading import Event, Thread
-
-    over = Event()
-    errors: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            wait()
-        except BaseException as error:  # noqa: BLE001  # raised below, where the caller is
-            errors.append(error)
-        finally:
-            over.set()
-
-    thread = Thread(target=run)
+def _attributes(path: str) -> list[str]:
+    if not hasattr(os, "listxattr"):  # macOS
+        return []
     try:
-        thread.start()
-    except RuntimeError:  # no thread to be had
-        wait()
-        return
-    interruption: BaseException | None = None
-    try:
-        work()
-    except BaseException as error:  # noqa: BLE001  # raised below, when the disk has answered
-        interruption = error
-    # Not by `join` alone: after an interrupted one, Python may take the thread for dead.
-    while not over.is_set():
-        try:
-            over.wait()
-        except BaseException as error:  # noqa: BLE001  # Ctrl-C
-            interruption = error
-    thread.join()
-    if errors or interruption:
-        raise errors[0] if errors else interruption or KeyboardInterrupt
+        return os.listxattr(path)
+    except OSError as error:
+        if error.errno in (errno.ENOTSUP, errno.EPERM, errno.EACCES):
+            return []
+        raise
 
 
 def _write(descriptor: int, parts: Iterable[bytes | memoryview]) -> None:
@@ -335,30 +227,3 @@ def _sync_folder(folder: str) -> None:
         os.fsync(descriptor)
     finally:
         close(descriptor)
-
-
-def _read_into(descriptor: int, block: bytearray) -> bool:
-    view = memoryview(block)
-    while view:
-        count = os.readv(descriptor, [view])
-        if not count:
-            return False
-        view = view[count:]
-    return True
-
-
-def _remove(temp: str) -> None:
-    try:
-        os.unlink(temp)
-    except OSError:
-        pass  # the next open cleans up
-
-
-def _hint(error: OSError) -> str | None:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return "The disk is full: free some space, then save again"
-    if error.errno == errno.ENOENT:
-        return "Its folder does not exist: make it first"
-    if error.errno in (errno.EMFILE, errno.ENFILE):
-        return "Too many open files: close some, then save again"
-    return None

@@ -86,9 +86,10 @@ def index_with_standard_library(data: bytes, start: int) -> Index:
 def index_by_measuring(data: bytes, start: int) -> Index | None:
     """Index by the lengths that msgspec gives; None if it cannot say."""
     try:
-        from cellwright.document._json.fast import cell_lengths
+        from cellwright.document._json.fast import cell_lengths, no_collection
 
-        lengths = cell_lengths(memoryview(data)[start:])
+        with no_collection():
+            lengths = cell_lengths(memoryview(data)[start:])
     except (ImportError, ValueError, RecursionError):
         return None  # the standard library knows whether the file really is wrong
 

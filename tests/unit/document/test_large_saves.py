@@ -1,0 +1,104 @@
+"""Large notebooks are saved in a thread, while the revision is worked out; nothing else differs."""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import cellwright
+from cellwright.document import files
+from cellwright.document._disk.beside import side_by_side
+from tests.unit.document.samples import code, write
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LARGE = write(*(code("x = 1\n" * 40, f"id-{i}") for i in range(4000)))
+EDIT = {"op": "replace", "cell": 2000, "source": "y = 'é'"}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "large.ipynb"
+    path.write_bytes(LARGE)
+    assert len(LARGE) >= files._LARGE
+    return path
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o606, 0o2664, 0o4755, 0o6755, 0o1666])
+def test_the_mode_is_kept(path: Path, mode: int) -> None:
+    path.chmod(mode)
+    kept = stat.S_IMODE(path.stat().st_mode)  # without some bits where they may not be set
+    cellwright.edit(path, EDIT)
+    assert stat.S_IMODE(path.stat().st_mode) == kept
+    assert cellwright.read(path).cells[2000].source == "y = 'é'"
+
+
+def test_the_revision_is_known_when_the_save_is_over(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notebook, change = cellwright.edit(path, EDIT)
+    from cellwright.document._json import fast
+
+    def again(_data: memoryview) -> list[Any]:
+        raise AssertionError("it was worked out before")
+
+    monkeypatch.setattr(fast, "cell_facts", again)
+    revisions = (change.before.snapshot.revision, notebook.revision)
+    monkeypatch.undo()
+    read = cellwright.read(path)
+    assert revisions == (cellwright.Notebook(LARGE).revision, read.revision)
+    assert revisions[0] != revisions[1]
+
+
+def test_the_bytes_are_on_the_disk_before_the_file_is_replaced(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[tuple[str, int]] = []
+    fsync, rename = os.fsync, os.rename
+
+    def sync(descriptor: int) -> None:
+        fsync(descriptor)
+        steps.append(("fsync", os.fstat(descriptor).st_ino))
+
+    def move(old: str, new: str) -> None:
+        steps.append(("rename", os.lstat(old).st_ino))
+        rename(old, new)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(os, "rename", move)
+    cellwright.edit(path, EDIT)
+    inode = path.stat().st_ino
+    folder = path.parent.stat().st_ino
+    assert steps == [("fsync", inode), ("rename", inode), ("fsync", folder)]
+
+
+# --- Side by side --------------------------------------------------------------------------------
+
+
+class Broken(Exception):
+    """What goes wrong here."""
+
+
+def test_both_are_done_when_it_returns() -> None:
+    done: list[str] = []
+    side_by_side(lambda: done.append("disk"), lambda: done.append("work"))
+    assert sorted(done) == ["disk", "work"]
+
+
+def test_an_error_of_either_is_raised_when_both_are_over() -> None:
+    done: list[str] = []
+
+    def fail() -> None:
+        done.append("failed")
+        raise Broken
+
+    with pytest.raises(Broken):
+        side_by_side(fail, lambda: done.append("work"))
+    assert sorted(done) == ["failed", "work"]
+    with pytest.raises(Broken):
+        side_by_side(lambda: done.append("disk"), fail)
+    assert sorted(done) == ["disk", "failed", "failed", "work"]
