@@ -28,6 +28,7 @@ class Stage:
             **os.environ,
             "XDG_STATE_HOME": str(folder / ".state"),
             "XDG_RUNTIME_DIR": str(folder / ".runtime"),
+            "CELLWRIGHT_ENGINE": "always",  # also where CI is set: it is stopped at the end
             **({"FORCE_COLOR": "1"} if COLOR else {}),
         }
         (folder / ".runtime").mkdir(mode=0o700)
@@ -64,7 +65,14 @@ def say(text: str) -> None:
 def main() -> None:
     """Play the demo."""
     with tempfile.TemporaryDirectory() as name:
-        play(Stage(Path(name)))
+        stage = Stage(Path(name))
+        try:
+            play(stage)
+            report(stage)
+            let_an_agent_in(stage)
+        finally:
+            stage.quiet("cellwright engine stop")
+    print("\nThat was it: read, edit, run, look, conflict, undo. `cellwright --help` has the rest.")
 
 
 def play(stage: Stage) -> None:
@@ -96,15 +104,21 @@ def play(stage: Stage) -> None:
     stage.quiet("cellwright edit rain.ipynb insert '# The end' --type markdown")
     stage.run(f"cellwright write rain.ipynb --base {read['revision']}", stdin=text)
 
-    say("The notebook's cells run in its own kernel, and their outputs land in the file")
-    stage.run("cellwright edit rain.ipynb replace total 'sum(rain.values())'")
-    stage.run("cellwright run rain.ipynb data total")
+    say("Cells run in the notebook's own kernel, and their outputs land in the file")
+    stage.run("cellwright run rain.ipynb data")
+    say("which stays for the next command. Edit and run in one call: the answer tells both")
+    stage.run("cellwright edit rain.ipynb replace total 'sum(rain.values())' --run changed")
     stage.run("cellwright show rain.ipynb --cells total --width 78 --no-pager")
+    say("An edit upstream makes results stale; it is known which, and why")
+    stage.quiet("cellwright edit rain.ipynb replace data 'rain = {\"Bergen\": 2495, \"Lima\": 16}'")
+    stage.run("cellwright stale rain.ipynb")
+    stage.run("cellwright run rain.ipynb data total")
+    stage.run("cellwright sessions")
 
     say("Code runs in sessions; what fails, or takes too long, is said as it is")
     stage.run("""cellwright eval 'rain = [2495, 16, 1054]' 'sum(rain) / len(rain)'""")
     stage.run(
-        """cellwright eval --kernel python3 'import time; time.sleep(60)' --timeout 1""", expect=124
+        """cellwright eval -s slow --kernel python3 'import time; time.sleep(60)' --timeout 1""", expect=124
     )
     answer = json.loads(stage.quiet("cellwright eval --json 'for day in range(9999): print(day)'"))[
         "data"
@@ -119,6 +133,23 @@ def play(stage: Stage) -> None:
     if notebook.read_bytes() != original:
         sys.exit("demo: the notebook is not what it was")
     print("The file is what it was before, to the byte.")
+
+
+def report(stage: Stage) -> None:
+    """A notebook that writes its own report."""
+    shutil.copyfile(SAMPLE.with_name("report.ipynb"), stage.folder / "report.ipynb")
+    say("A kernel can edit its own notebook: this one adds sections, and runs them, as it goes")
+    stage.run("cellwright run report.ipynb")
+    stage.run("cellwright read report.ipynb:outline")
+
+
+def let_an_agent_in(stage: Stage) -> None:
+    """The task of an agent, over the same engine."""
+    sys.path.insert(0, str(SAMPLE.parent))
+    import agent
+
+    say("An agent mends a notebook over MCP: four calls, no key")
+    agent.run(stage.folder, stage.environment)
 
 
 if __name__ == "__main__":

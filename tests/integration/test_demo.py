@@ -19,6 +19,9 @@ def test_the_demo_plays_to_its_end() -> None:
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.endswith("The file is what it was before, to the byte.\n")
-    for command in ("show", "read", "edit", "write", "run", "eval", "artifact", "log", "backup"):
+    assert "The file is what it was before, to the byte.\n" in done.stdout
+    commands = ("show", "read", "edit", "write", "run", "stale", "eval", "artifact", "log", "backup")
+    for command in commands:
         assert f"$ cellwright {command} " in done.stdout
+    assert "markdown # The wettest day" in done.stdout.replace("## ", "# ")
+    assert "4 calls" in done.stdout

@@ -111,8 +111,13 @@ class Reader:
         chosen = choose(data)
         is_silent = bool(chosen.parts)
         item.source = chosen.text.text if chosen.text else ""
+        has_image = False
         for part in chosen.parts:
             is_silent = is_silent and isinstance(part, Status)
+            if isinstance(part, Image):
+                if has_image:
+                    continue  # the same picture in another format: nobody needs to see it twice
+                has_image = True
             if isinstance(part, Status):
                 self.statuses.append(part)
             elif isinstance(part, Json):

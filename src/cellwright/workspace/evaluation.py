@@ -6,6 +6,7 @@ import contextlib
 import os
 from functools import partial
 from hashlib import blake2b
+from typing import Protocol
 
 from cellwright.errors import InvalidEdit, KernelCannot, KernelMissing
 from cellwright.kernel.environment import for_kernel, for_session, write_session_file
@@ -38,6 +39,20 @@ if TYPE_CHECKING:
 _PYTHON = ("", "py", "python", "python3")
 
 
+class ToolBridge(Protocol):
+    """Lets the code of a session call tools; there may be none."""
+
+    def variables(
+        self, session: str, *, mode: str, root: str | None, cwd: str | None
+    ) -> dict[str, str]:
+        """What a session's kernel must know, as `for_session` takes it."""
+        ...
+
+    def forget(self, session: str) -> None:
+        """A session is over."""
+        ...
+
+
 class Evaluator:
     """Runs cells in a pool of sessions; for use inside an event loop."""
 
@@ -48,6 +63,7 @@ class Evaluator:
         folder: str,
         on_end: Callable[[Session], object] | None = None,
     ) -> None:
+        self.bridge: ToolBridge | None = None
         self._settings = settings
         self._store = store
         self._folder = folder
@@ -62,9 +78,13 @@ class Evaluator:
         )
         self._started = False
         self._session_files: dict[str, dict[str, str | None]] = {}
+        self._callers: dict[Key, tuple[str | None, str]] = {}
 
     def _ended(self, session: Session) -> None:
         self.comms.detach(session)
+        self._callers.pop(session.key, None)
+        if self.bridge is not None:
+            self.bridge.forget(session.key.session)
         if self._on_end is not None:
             self._on_end(session)
 
@@ -233,7 +253,11 @@ class Evaluator:
             write_session_file(path, facts)
             self._session_files[path] = facts
         artifacts = None if self._store is None else str(self._store.directory)
-        return for_session(session_file=path, artifacts_dir=artifacts)
+        bridge: dict[str, str] = {}
+        if self.bridge is not None:
+            name, cwd = session.key
+            bridge = self.bridge.variables(name, mode=mode, root=root, cwd=cwd)
+        return for_session(session_file=path, artifacts_dir=artifacts, **bridge)
 
     async def notebook_session(
         self,
@@ -244,6 +268,8 @@ class Evaluator:
         owner: str | None = None,
         environ: Mapping[str, str] | None = None,
         restart: bool = False,
+        root: str | None = None,
+        mode: str = "agent",
     ) -> tuple[Session, tuple[str, ...]]:
         """The one session of a notebook, in its folder, and the variables withheld from it.
 
@@ -273,6 +299,7 @@ class Evaluator:
         elif restart:
             await session.restart()
         session.note = wanted
+        self._callers[key] = (root, mode)
         return session, withheld
 
     def notebook_code(
@@ -281,7 +308,8 @@ class Evaluator:
         """A cell of a notebook, as its kernel gets it."""
 
         def code(info: KernelInfo) -> Code:
-            variables = self._variables(session, info, notebook=path)
+            root, mode = self._callers.get(session.key, (None, "agent"))
+            variables = self._variables(session, info, notebook=path, root=root, mode=mode)
             return Code(cell.source, allow_stdin=True, env=variables, cell_id=cell.id)
 
         return code

@@ -179,8 +179,11 @@ class Hub:
             self._journal = None
 
     def _session_ended(self, session: Session) -> None:
-        """A notebook without a kernel is nobody's, unless a run is about to start another."""
-        if session.kind == "notebook" and not (
-            self._runs and self._runs.is_at(session.key.session)
-        ):
-            self.leases.release(session.key.session)
+        """A notebook without a kernel is nobody's, unless it has another, or is about to."""
+        name = session.key.session
+        if session.kind != "notebook" or (self._runs is not None and self._runs.is_at(name)):
+            return
+        # Ending a kernel takes a while, in which the notebook may have got a new one.
+        sessions = self._evaluator.pool if self._evaluator is not None else ()
+        if not any(each.key == session.key for each in sessions):
+            self.leases.release(name)

@@ -7,6 +7,7 @@ import asyncio
 from cellwright.errors import InvalidEdit, OutsideRoot, RunNotFound
 from cellwright.workspace.eval_call import EvalCall, EvalCell
 from cellwright.workspace.executions import Executions
+from cellwright.workspace.following import describe_run, watched, while_watched
 from cellwright.workspace.paths import confine
 from cellwright.workspace.variables import list_variables
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
     from cellwright.document.cells import Cell
     from cellwright.document.notebook import Notebook
-    from cellwright.kernel.events import InputRequested
     from cellwright.kernel.running import Ask
     from cellwright.workspace.book import Book
     from cellwright.workspace.evaluation import Progress
@@ -74,7 +74,7 @@ class Kernels:
                 parsed,
                 call,
                 progress=run.report,
-                ask=_while_watched(run, ask),
+                ask=while_watched(run, ask),
                 stop=run.stop,
                 done=lambda place, execution: so_far[place].update(execution.to_json()),
             )
@@ -134,7 +134,7 @@ class Kernels:
                         book,
                         hub.evaluator,
                         progress=run.report,
-                        ask=_while_watched(run, ask),
+                        ask=while_watched(run, ask),
                         stop=run.stop,
                         done=so_far.put,
                         **options,
@@ -165,7 +165,7 @@ class Kernels:
         run = self._hub.runs.start(kind, subject, self._workspace.actor, work, cells)
         if progress is not None:
             progress({"run": run.id})
-        await _watched(run, progress, detach)
+        await watched(run, progress, detach)
         if run.error is not None:
             raise run.error
         return run
@@ -199,7 +199,7 @@ class Kernels:
         async def follow() -> Run:
             run = self._get(run_id)
             # Whoever only watches does not stop it by looking away.
-            await _watched(run, progress, wait, from_start=True, stops=False)
+            await watched(run, progress, wait, from_start=True, stops=False)
             return run
 
         return describe_run(self._hub.call(follow()))
@@ -267,49 +267,6 @@ class Kernels:
         elif action == "shutdown":
             await pool.end(session.key)
         return {**session.to_json(), **more}
-
-
-def describe_run(run: Run) -> dict[str, Any]:
-    """A run and its answer, as far as there is one."""
-    answer = run.answer
-    if isinstance(answer, Executions):
-        answer = {"executions": [execution.to_json() for execution in answer]}
-    return {**run.to_json(), "done": run.is_over, "answer": answer}
-
-
-async def _watched(
-    run: Run,
-    progress: Progress | None,
-    seconds: float | None,
-    *,
-    from_start: bool = False,
-    stops: bool = True,
-) -> None:
-    """Wait for a run's end, or so long, and tell what happens meanwhile."""
-    end = run.watch(progress, from_start=from_start) if progress is not None else None
-    run.watchers += 1
-    try:
-        await run.wait(seconds)
-    except asyncio.CancelledError:
-        if stops:
-            run.cancel()
-            await run.wait()
-        raise
-    finally:
-        run.watchers -= 1
-        if end is not None:
-            end()
-
-
-def _while_watched(run: Run, ask: Ask | None) -> Ask | None:
-    """Ask for input only as long as somebody waits for the run."""
-    if ask is None:
-        return None
-
-    async def asked(request: InputRequested) -> str | None:
-        return await ask(request) if run.watchers else None
-
-    return asked
 
 
 async def _listed(look: Callable[[], T]) -> T:

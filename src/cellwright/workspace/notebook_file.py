@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 
-from cellwright.document import files
 from cellwright.errors import AlreadyExists, CellwrightError, NotebookNotFound, UnknownRevision
 from cellwright.workspace.answers import describe_change
 from cellwright.workspace.paths import reached, real_path
@@ -41,6 +40,8 @@ class NotebookFile:
 
     def read(self) -> Notebook:
         """The notebook as it is now."""
+        from cellwright.document import files  # a client of the engine reads none
+
         self.workspace.require("read", "read a notebook")
         most = self.workspace.settings.max_file_bytes
         try:
@@ -51,6 +52,8 @@ class NotebookFile:
 
     def raw(self) -> bytes:
         """The file as it is, be it a notebook or not."""
+        from cellwright.document import files
+
         self.workspace.require("read", "read a file")
         most = self.workspace.settings.max_file_bytes
         with self._reached() as reached:
@@ -84,6 +87,7 @@ class NotebookFile:
         """Change the file under its lock, on record before it is saved."""
         self.workspace.require(effect, f"{effect} a notebook")
         journal, actor = self.workspace.journal, self.workspace.actor
+        from cellwright.document import files
         from cellwright.journal.place import signature
 
         recordings: list[Recording] = []

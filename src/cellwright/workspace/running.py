@@ -146,6 +146,8 @@ class NotebookRun:
             owner=self._book.workspace.owner,
             environ=self._book.workspace.environ,
             restart=self._restart and not self._check,
+            root=self._book.workspace.root,
+            mode=self._book.workspace.mode,
         )
         try:
             yield session, withheld

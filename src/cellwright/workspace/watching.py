@@ -5,7 +5,9 @@ from __future__ import annotations
 import queue
 import time
 
+from cellwright.errors import OutsideRoot
 from cellwright.journal.place import signature
+from cellwright.workspace.paths import confine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,8 +26,13 @@ def watch(
     progress: Progress,
     seconds: float | None,
     until: Callable[[], bool] | None,
+    *,
+    root: str | None = None,
 ) -> int:
-    """Tell `progress` of events in this thread, for so many seconds; returns how many."""
+    """Tell `progress` of events in this thread, for so many seconds; returns how many.
+
+    Without a `real` path these are the events of all notebooks in the root.
+    """
     waiting: queue.SimpleQueue[Event] = queue.SimpleQueue()
     end = hub.events.subscribe(real, waiting.put)
     deadline = None if seconds is None else time.monotonic() + seconds
@@ -44,6 +51,8 @@ def watch(
                     continue
                 event = {"event": "outside", "notebook": real, "when": time.time()}
             seen = signature(real) if real is not None else None
+            if real is None and not _is_inside(event["notebook"], root):
+                continue
             count += 1
             progress(event)
     finally:
@@ -53,3 +62,11 @@ def watch(
 
 def _left(deadline: float | None) -> float:
     return _LOOK_EVERY if deadline is None else deadline - time.monotonic()
+
+
+def _is_inside(real: str, root: str | None) -> bool:
+    try:
+        confine(real, root)
+    except OutsideRoot:
+        return False
+    return True

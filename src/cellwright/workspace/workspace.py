@@ -265,7 +265,7 @@ class Workspace:
 
         self.require("read", "watch notebooks")
         real = None if path is None else self.open(path).real
-        return {"events": watch(self.hub, real, progress, wait, until)}
+        return {"events": watch(self.hub, real, progress, wait, until, root=self.root)}
 
     def sessions(self) -> Rows:
         """The sessions of this process."""

@@ -248,3 +248,10 @@ def test_left_out_reads_as_a_sentence() -> None:
     assert str(LeftOut(3, 3, 10, 2000)) == "10 lines, 2,000 bytes of output 3"
     assert str(LeftOut(3, 3, 0, 2000)) == "2,000 bytes of output 3"
     assert str(LeftOut(3, 5, 10, 2000, is_whole=True)) == "outputs 3-5 (10 lines, 2,000 bytes)"
+
+
+def test_one_picture_in_two_formats_is_one_picture() -> None:
+    both = {"image/png": png(), "image/jpeg": png(), "text/plain": "<picture>"}
+    shown = [{"output_type": "display_data", "metadata": {}, "data": both}]
+    found = describe(shown)
+    assert [picture.mime for picture in found.images] == ["image/png"]
