@@ -71,11 +71,11 @@ ROWS = (
     row("D-151", "§7", "A run has an id to wait for, detach from, poll, stream and resume from any door", Done("tests/integration/test_engine_commands.py::test_a_run_can_be_left_listed_followed_and_stopped_by_others", also=("tests/unit/workspace/test_parity.py::test_a_run_can_be_left_and_followed_and_stopped",))),
 
     # Tools and modes
-    row("D-152", "§8", "Eight native tools, each naming its notebook by path, with the same words everywhere", NotYet("tools and MCP")),
-    row("D-153", "§8", "Answers keep to a budget, images are images, and the rest is an artifact", NotYet("tools and MCP")),
-    row("D-154", "§8", "Five profiles keep the documents' own names and schemas working", NotYet("tools and MCP")),
-    row("D-155", "§8", "The table of effects and modes holds for every door", NotYet("tools and MCP")),
-    row("D-156", "§8", "A forbidden tool is not listed, and calling it is MODE_FORBIDS with the mode to switch to", NotYet("tools and MCP")),
+    row("D-152", "§8", "Eight native tools, each naming its notebook by path, with the same words everywhere", Done("tests/unit/tools/test_table.py::test_the_profiles_have_the_tools_of_their_documents")),
+    row("D-153", "§8", "Answers keep to a budget, images are images, and the rest is an artifact", Done("tests/unit/tools/test_budget.py::test_no_answer_is_longer_than_its_budget")),
+    row("D-154", "§8", "Five profiles keep the documents' own names and schemas working", Done("tests/unit/tools/test_table.py::test_the_parameters_are_those_of_the_document")),
+    row("D-155", "§8", "The table of effects and modes holds for every door", Done("tests/unit/tools/test_modes.py::test_a_call_is_allowed_or_answered_with_the_mode_that_allows_it")),
+    row("D-156", "§8", "A forbidden tool is not listed, and calling it is MODE_FORBIDS with the mode to switch to", Done("tests/unit/tools/test_modes.py::test_a_tool_of_which_nothing_is_allowed_is_not_listed")),
 
     # The protocol
     row("D-157", "§3", "execute_cell_range from a running cell is nested, or queued behind its caller; a range with the caller is refused", NotYet("manipulator protocol")),

@@ -7,15 +7,15 @@ from tests.behaviour.promise import Done, NotYet, row
 # fmt: off
 ROWS = (
     # The notebook tool
-    row("S1-001", "5", "The notebook tool edits files and never starts or talks to a kernel", NotYet("tools and MCP")),
+    row("S1-001", "5", "The notebook tool edits files and never starts or talks to a kernel", Done("tests/unit/tools/test_profile_notebook.py::test_no_action_starts_a_kernel")),
     row("S1-002", "19", "Its actions are edit, insert and delete", Done("tests/unit/tools/test_profile_notebook.py::test_the_actions_are_edit_insert_and_delete_and_no_others")),
-    row("S1-003", "20", "Its path is relative to the session's working directory", NotYet("tools and MCP")),
+    row("S1-003", "20", "Its path is relative to the session's working directory", Done("tests/unit/tools/test_profile_notebook.py::test_a_path_is_relative_to_the_folder_of_the_session")),
     row("S1-004", "21", "A notebook must have a cells array", Done("tests/behaviour/test_documents.py::test_cells_that_are_missing_or_no_array_are_an_error")),
     row("S1-005", "21", "The cell index must be within bounds", Done("tests/unit/tools/test_profile_notebook.py::test_an_index_out_of_range_is_refused_with_the_range_of_the_action")),
     row("S1-006", "22", "A notebook is written as whole JSON with indent 1; one that exists keeps its own style", Done("tests/behaviour/test_documents.py::test_an_existing_notebook_keeps_its_own_style_and_a_new_one_has_an_indent_of_one")),
-    row("S1-007", "23", "The tool answers with a summary in words", NotYet("tools and MCP")),
-    row("S1-008", "23", "The tool's details are action, cellIndex, cellType, totalCells and cellSource", NotYet("tools and MCP")),
-    row("S1-009", "25-31", "The tool has no gateway, session, execution, chunks or rich capture", NotYet("tools and MCP")),
+    row("S1-007", "23", "The tool answers with a summary in words", Done("tests/unit/tools/test_profile_notebook.py::test_the_details_have_the_keys_of_the_document_and_what_happened")),
+    row("S1-008", "23", "The tool's details are action, cellIndex, cellType, totalCells and cellSource", Done("tests/unit/tools/test_profile_notebook.py::test_the_details_have_the_keys_of_the_document_and_what_happened")),
+    row("S1-009", "25-31", "The tool has no gateway, session, execution, chunks or rich capture", Done("tests/unit/tools/test_profile_notebook.py::test_no_action_starts_a_kernel")),
     row("S1-010", "35", "The python tool runs cells in sequence with lasting state and rich displays", Done("tests/unit/workspace/test_eval.py::test_cells_share_a_state_with_each_other_and_with_later_calls", also=("tests/unit/workspace/test_eval.py::test_displays_are_told_apart_by_what_they_are",))),
     row("S1-011", "43-46", "Content is split into lines that keep their newline; the last line gets none", Done("tests/behaviour/test_documents.py::test_a_source_is_split_into_lines_that_keep_their_newline")),
     row("S1-012", "53-54", "edit replaces the source and keeps the type", Done("tests/unit/tools/test_profile_notebook.py::test_edit_replaces_the_source_and_keeps_the_type")),
@@ -29,7 +29,7 @@ ROWS = (
     row("S1-020", "70", "Cells that are missing or no array are an error", Done("tests/behaviour/test_documents.py::test_cells_that_are_missing_or_no_array_are_an_error")),
     row("S1-021", "71", "An index out of range is an error, with one more place allowed for insert", Done("tests/unit/tools/test_profile_notebook.py::test_an_index_out_of_range_is_refused_with_the_range_of_the_action")),
     row("S1-022", "72", "edit and insert without content are an error", Done("tests/unit/tools/test_profile_notebook.py::test_content_is_required_for_edit_and_insert")),
-    row("S1-023", "74", "Errors come as text beginning with Error: and naming the notebook", NotYet("tools and MCP")),
+    row("S1-023", "74", "Errors come as text beginning with Error: and naming the notebook", Done("tests/unit/tools/test_profile_notebook.py::test_a_missing_notebook_is_an_error_that_names_it_and_makes_none")),
 
     # Sessions
     row("S1-024", "84", "The session mode is the default", Done("tests/unit/workspace/test_eval.py::test_cells_share_a_state_with_each_other_and_with_later_calls")),
@@ -40,7 +40,7 @@ ROWS = (
     row("S1-029", "87", "An idle or dead session goes after 5 minutes", Done("tests/unit/kernel/test_pool.py::test_idle_sessions_are_swept_and_used_ones_stay", also=("tests/unit/config/test_settings.py::test_the_defaults_are_the_numbers_of_the_design",))),
     row("S1-030", "88", "A queue per session serialises its executions", Done("tests/unit/kernel/test_pool.py::test_cells_of_a_session_run_one_at_a_time_in_order")),
     row("S1-031", "89-92", "The per-call mode makes a kernel, runs, and always shuts it down", Done("tests/unit/workspace/test_eval.py::test_a_call_of_its_own_neither_sees_nor_leaves_anything", also=("tests/unit/kernel/test_pool.py::test_a_call_of_its_own_leaves_nothing_behind",))),
-    row("S1-032", "96", "reset of a call with several cells applies to the first one only", NotYet("tools and MCP")),
+    row("S1-032", "96", "reset of a call with several cells applies to the first one only", Done("tests/unit/tools/test_profile_notebook.py::test_a_reset_comes_before_the_first_cell_and_no_other")),
     row("S1-033", "102", "A heartbeat every 5 s finds dead kernels", Done("tests/unit/kernel/test_pool.py::test_a_heartbeat_finds_the_kernel_that_no_longer_answers", also=("tests/unit/config/test_settings.py::test_the_defaults_are_the_numbers_of_the_design",))),
     row("S1-034", "102", "A failing execution finds a dead kernel too", Done("tests/unit/kernel/test_pool.py::test_a_cell_that_kills_its_kernel_is_retried_once_and_said_so")),
     row("S1-035", "103", "A kernel that is dead before a run is restarted first", Done("tests/unit/kernel/test_pool.py::test_a_dead_kernel_is_replaced_before_the_next_cell")),
@@ -82,7 +82,7 @@ ROWS = (
     row("S1-065", "166", "The artifact holds the whole stream", Done("tests/unit/outputs/test_sink.py::test_everything_is_spilled_raw_from_the_first_byte", also=("tests/unit/workspace/test_eval.py::test_long_output_is_cut_and_all_of_it_is_in_an_artifact",))),
     row("S1-066", "168-172", "The sink's result has the visible text, whether and how much was cut, and the artifact's id", Done("tests/unit/outputs/test_sink.py::test_the_notice_tells_what_is_missing_and_where_it_is", also=("tests/unit/workspace/test_eval.py::test_long_output_is_cut_and_all_of_it_is_in_an_artifact",))),
     row("S1-067", "174", "A cut result says so, to the model and on the terminal", Done("tests/unit/outputs/test_sink.py::test_the_notice_tells_what_is_missing_and_where_it_is", also=("tests/integration/test_eval.py::test_a_cut_output_is_said_on_stderr_with_where_all_of_it_is",))),
-    row("S1-068", "176", "The notebook tool has no output pipeline", NotYet("tools and MCP")),
+    row("S1-068", "176", "The notebook tool has no output pipeline", Done("tests/unit/tools/test_profile_notebook.py::test_no_action_starts_a_kernel")),
 
     # How it looks
     row("S1-069", "182", "The view of a call shows action, path, and cell or type", NotYet("assistant")),
@@ -99,9 +99,9 @@ ROWS = (
     row("S1-080", "202", "A cut output is shown with a warning and its artifact:// pointer", NotYet("assistant")),
 
     # The two side by side
-    row("S1-081", "210", "The python tool keeps state by mode, streams, shows rich output, interrupts and truncates", NotYet("tools and MCP")),
-    row("S1-082", "211", "The notebook tool's edits are deterministic", NotYet("tools and MCP")),
-    row("S1-083", "213-216", "Editing with notebook and executing with python works as a workflow", NotYet("tools and MCP")),
+    row("S1-081", "210", "The python tool keeps state by mode, streams, shows rich output, interrupts and truncates", Done("tests/unit/tools/test_profile_notebook.py::test_python_keeps_state_shows_pictures_cuts_output_and_can_be_stopped")),
+    row("S1-082", "211", "The notebook tool's edits are deterministic", Done("tests/unit/tools/test_profile_notebook.py::test_the_same_edits_of_the_same_notebook_give_the_same_bytes")),
+    row("S1-083", "213-216", "Editing with notebook and executing with python works as a workflow", Done("tests/unit/tools/test_profile_notebook.py::test_a_notebook_is_edited_and_its_code_is_run")),
     row("S1-084", "218", "The hole that the document admits is filled: one call edits a notebook and runs its cells", Done("tests/unit/workspace/test_run.py::test_an_edit_and_its_run_are_one_call", also=("tests/integration/test_eval.py::test_an_edit_can_run_what_it_changed",))),
 )
 # fmt: on

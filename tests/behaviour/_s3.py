@@ -9,7 +9,7 @@ ROWS = (
     # The text
     row("S3-001", "7", "Notebooks are converted and edited as text with no kernel involved", Done("tests/unit/text/test_combine.py::test_text_is_read_and_written_with_no_kernel_and_no_event_loop")),
     row("S3-002", "15", "read treats an .ipynb as a notebook unless the selector is :raw", Done("tests/unit/cli/test_output.py::test_without_raw_a_file_is_treated_as_a_notebook")),
-    row("S3-003", "15", "read treats any other file as a plain file", NotYet("tools and MCP")),
+    row("S3-003", "15", "read treats any other file as a plain file", Done("tests/unit/tools/test_profile_text.py::test_lines_of_another_file")),
     row("S3-004", "17-19", "The markers are # %% [code] cell:N, # %% [markdown] cell:N and # %% [raw] cell:N", Done("tests/unit/text/test_view.py::test_every_cell_begins_with_a_marker_that_tells_its_type_and_index")),
     row("S3-005", "20", "Line selectors count the lines of that text", Done("tests/unit/text/test_selection.py::test_lines_are_counted_on_the_text_and_not_on_the_file")),
     row("S3-006", "20", "A selector may name several ranges", Done("tests/unit/text/test_selection.py::test_several_ranges_are_shown_exactly_and_in_order")),
@@ -40,7 +40,7 @@ ROWS = (
     row("S3-025", "66", "Cells that are missing or no array are an error", Done("tests/behaviour/test_documents.py::test_cells_that_are_missing_or_no_array_are_an_error")),
     row("S3-026", "67", "A cell that is no object or has no known type is an error", Done("tests/behaviour/test_documents.py::test_a_cell_that_is_no_object_or_has_no_known_type_is_an_error")),
     row("S3-027", "68", "Text that is no valid representation is an error", Done("tests/unit/text/test_combine.py::test_text_that_is_no_text_view_changes_nothing")),
-    row("S3-028", "70", "These come as ordinary errors of the tool that was called", NotYet("tools and MCP")),
+    row("S3-028", "70", "These come as ordinary errors of the tool that was called", Done("tests/unit/tools/test_profile_text.py::test_what_cannot_be_read")),
 
     # Sessions
     row("S3-029", "80-81", "A kernel is kept per session id and working directory", Done("tests/unit/kernel/test_pool.py::test_state_is_kept_by_name_and_folder", also=("tests/unit/workspace/test_eval.py::test_sessions_are_told_apart_by_folder",))),
@@ -85,7 +85,7 @@ ROWS = (
     row("S3-060", "168", "A cut output is shown with a warning and its artifact:// pointer", NotYet("assistant")),
 
     # The two side by side
-    row("S3-061", "174-178", "Reading or editing, then eval, then writing back works as a workflow", NotYet("tools and MCP")),
+    row("S3-061", "174-178", "Reading or editing, then eval, then writing back works as a workflow", Done("tests/unit/tools/test_profile_text.py::test_a_notebook_is_read_its_code_is_run_and_what_came_of_it_is_written_back")),
     row("S3-062", "180", "The hole that the document admits is filled: one call edits a notebook and runs its cells", Done("tests/unit/workspace/test_run.py::test_an_edit_and_its_run_are_one_call", also=("tests/integration/test_eval.py::test_an_edit_can_run_what_it_changed",))),
     row("S3-063", "design §5", "A source line that looks like a marker is escaped by one more % and comes back as it was", Done("tests/property/test_text.py::test_sources_full_of_markers_come_back_as_they_were")),
 )

@@ -18,7 +18,7 @@ import time
 from hashlib import blake2b
 
 from cellwright.config.directories import runtime_directory
-from cellwright.errors import OwnedElsewhere
+from cellwright.errors import OwnedElsewhere, UnsafeDirectory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,6 +105,12 @@ class Leases:
                     os.truncate(descriptor, 0)
                 os.close(descriptor)
 
+    def touch(self) -> None:
+        """Keep the files of what is owned from looking old: cleaners of temp folders take those."""
+        with self._guard:
+            for descriptor in self._owned.values():
+                os.utime(descriptor)
+
     def close(self) -> None:
         """Own nothing any more."""
         for real in list(self._owned):
@@ -117,9 +123,16 @@ def _place(real: str) -> str:
 
 
 def _lock(real: str, how: int) -> int:
-    """A descriptor that holds the lease, or -1 if somebody else does, or did a moment ago."""
+    """A descriptor that holds the lease, or -1 if somebody else does, or did a moment ago.
+
+    Raises:
+        UnsafeDirectory: the runtime directory cannot be written to.
+    """
     place = _place(real)
-    descriptor = os.open(place, _FLAGS, 0o600)
+    try:
+        descriptor = os.open(place, _FLAGS, 0o600)
+    except OSError as error:
+        raise UnsafeDirectory(runtime_directory(), error.strerror or str(error)) from None
     locked = False
     try:
         fcntl.flock(descriptor, how | fcntl.LOCK_NB)

@@ -27,6 +27,8 @@ def real_path(path: str) -> str:
             return os.path.realpath(path)
         except OSError as error:  # a link that is none any more, by the time it is read
             reason = error.strerror or str(error)
+        except ValueError:  # a NUL, or what no file name can hold
+            raise UnreadableFile(path, "it is no path") from None
     raise UnreadableFile(path, reason)
 
 

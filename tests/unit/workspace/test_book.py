@@ -10,8 +10,8 @@ import pytest
 
 import cellwright
 from cellwright import Workspace
+from cellwright.document import files
 from cellwright.errors import CellwrightError
-from cellwright.workspace import notebook_file
 from tests.property.checks import assert_only_cell_changed
 from tests.unit.cli import samples
 
@@ -330,7 +330,7 @@ def test_looking_at_the_log_while_somebody_edits_invents_nothing(
 ) -> None:
     """What was read is history by the time it is compared: no outside change must come of it."""
     book.edit(replace("sum", "one"))
-    real = notebook_file.files.read
+    real = files.read
 
     def read_and_lose(*words: Any, **options: Any) -> Any:
         notebook = real(*words, **options)
@@ -340,7 +340,7 @@ def test_looking_at_the_log_while_somebody_edits_invents_nothing(
         return notebook
 
     for look in (book.log, book.blame, lambda: book.edit(replace("sum", "x"), dry_run=True)):
-        monkeypatch.setattr(notebook_file.files, "read", read_and_lose)
+        monkeypatch.setattr(files, "read", read_and_lose)
         look()
     monkeypatch.undo()
     book.edit(replace("notes", "two"))

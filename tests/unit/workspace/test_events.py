@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
+from cellwright import Workspace
+from cellwright.errors import OutsideRoot, RunNotFound
 from cellwright.workspace.events import Events
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from cellwright import Workspace
 
 EDIT = [{"op": "replace", "cell": "sum", "source": "total + 1"}]
 
@@ -61,6 +63,44 @@ def test_a_watch_tells_of_edits_here_and_of_changes_made_without_us(
     assert (first["change"], first["cells"]) == (answer["change"], ["sum"])
     assert first["revision"] == answer["revision"]
     assert (second["event"], second["notebook"]) == ("outside", book.real)
+
+
+def test_a_watch_of_all_notebooks_hears_of_those_in_the_root_alone(folder: Path) -> None:
+    (folder / "inside").mkdir()
+    for place in ("inside/in.ipynb", "out.ipynb"):
+        (folder / place).write_bytes((folder / "nb.ipynb").read_bytes())
+    with Workspace(actor="test:bob") as bob:
+        hub = bob.hub
+        confined = Workspace(folder / "inside", hub=hub)
+        told: list[str] = []
+
+        def until() -> bool:
+            if not told:  # once its ear is there
+                for place in ("out.ipynb", "inside/in.ipynb"):
+                    bob.open(place).edit([{"op": "insert", "source": "1"}])
+            return bool(told)
+
+        confined.watch(progress=lambda event: told.append(event["notebook"]), until=until)
+    assert told
+    assert {*told} == {str(folder / "inside" / "in.ipynb")}
+
+
+def test_runs_and_sessions_outside_the_root_do_not_exist(folder: Path) -> None:
+    with Workspace(folder) as workspace:
+        done = workspace.open("nb.ipynb").run(["load"])
+        (folder / "inside").mkdir()
+        confined = Workspace(folder / "inside", hub=workspace.hub)
+        assert [run["run"] for run in workspace.runs()] == [done.run]
+        assert len(workspace.sessions()) == 1
+        assert confined.runs() == confined.sessions() == []
+        with pytest.raises(RunNotFound):
+            confined.attach(done.run)
+        with pytest.raises(RunNotFound):
+            confined.cancel(done.run)
+        for name in (str(folder / "nb.ipynb"), "../nb.ipynb"):
+            with pytest.raises(OutsideRoot):
+                confined.kernel("shutdown", name)
+        assert len(workspace.sessions()) == 1
 
 
 def test_a_watch_ends_after_its_time(workspace: Workspace) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cellwright.config.directories import runtime_directory
-from cellwright.errors import OwnedElsewhere
+from cellwright.errors import OwnedElsewhere, UnsafeDirectory
 from cellwright.workspace import leases as module
 from cellwright.workspace.leases import Leases
 
@@ -150,6 +150,28 @@ def test_a_cleaner_of_temp_folders_does_not_make_two_owners_of_new_files() -> No
             file.unlink()
     mine.own(REAL)
     mine.close()
+
+
+def test_a_lease_that_is_held_for_days_does_not_look_old() -> None:
+    mine = Leases("me")
+    mine.own(REAL)
+    (file,) = Path(runtime_directory()).glob("*.lease")
+    os.utime(file, (0, 0))
+    mine.touch()
+    assert file.stat().st_mtime > 1e9
+    mine.close()
+
+
+def test_a_folder_that_cannot_be_written_to_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> int:
+        raise OSError(30, "Read-only file system")
+
+    mine = Leases("me")
+    monkeypatch.setattr(module.os, "open", refuse)
+    with pytest.raises(UnsafeDirectory, match="Read-only"):
+        mine.own(REAL)
+    with pytest.raises(UnsafeDirectory), mine.writing(REAL):
+        pass
 
 
 def test_leases_are_private_files_in_the_runtime_directory() -> None:

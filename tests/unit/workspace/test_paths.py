@@ -183,3 +183,12 @@ def test_a_file_that_becomes_a_link_is_not_followed(root: Path) -> None:
 def test_what_leads_out_is_not_listed(root: Path) -> None:
     with Workspace(root, cwd=str(root)) as workspace:
         assert {row["path"] for row in workspace.list()} == {"nb.ipynb", "in.ipynb", "sub/nb.ipynb"}
+
+
+@pytest.mark.parametrize("path", ["a\0b.ipynb", "\ud800.ipynb", "sub/\0/nb.ipynb"])
+@pytest.mark.parametrize("is_confined", [False, True])
+def test_what_is_no_path_is_refused_by_name(root: Path, path: str, *, is_confined: bool) -> None:
+    with Workspace(root if is_confined else None, cwd=str(root)) as workspace:
+        with pytest.raises(CellwrightError) as caught:
+            workspace.open(path).read()
+        assert caught.value.code == "UNREADABLE_FILE"

@@ -1,0 +1,115 @@
+"""`kernel`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field
+
+from cellwright.tools.page import Page
+from cellwright.tools.params import MaxTokens, Name, Params
+from cellwright.tools.tool import Answer, Tool
+from cellwright.tools.words import counted, few, named, one_line
+
+if TYPE_CHECKING:
+    from cellwright.tools.tool import Caller
+
+
+class KernelParams(Params):
+    """Whose kernel, and what to do with it."""
+
+    action: Literal["status", "specs", "variables", "interrupt", "restart", "shutdown"] = "status"
+    path: Annotated[Name | None, Field(description="A notebook's kernel")] = None
+    session: Annotated[Name | None, Field(description="An eval session's kernel")] = None
+    max_tokens: MaxTokens = 4000
+
+
+async def call(caller: Caller, params: KernelParams) -> Answer:
+    """Look at kernels, or look after one."""
+    page = Page(params.max_tokens)
+    if params.action == "specs":
+        return _specs(page, await caller.workspace.kernel_specs())
+    name = params.path or params.session
+    if params.path and not params.path.endswith(".ipynb"):
+        name = caller.workspace.open(params.path).real
+    if name is None and params.action == "status":
+        return _sessions(page, await caller.workspace.sessions())
+    found = await caller.workspace.kernel(params.action, name or "default")
+    page.head(_line(found))
+    if params.action == "interrupt":
+        page.head("Interrupted." if found["interrupted"] else "Nothing was running.")
+    elif params.action == "restart":
+        page.head("Restarted: all it had defined is gone.")
+    elif params.action == "shutdown":
+        page.head("Ended, with all it had defined.")
+    elif params.action == "variables":
+        rows = [_variable(variable) for variable in found["variables"]]
+        if rows:
+            cut = page.show(counted(len(rows), "variable"), "\n".join(rows))
+            if cut:
+                page.leave_out(f"{cut:,} characters about variables; raise max_tokens")
+        else:
+            page.head("It has no variables.")
+    return Answer(page.text(), {key: found[key] for key in found if key != "variables"})
+
+
+def _sessions(page: Page, rows: list[dict[str, Any]]) -> Answer:
+    page.head(
+        f"{counted(len(rows), 'kernel')} running."
+        if rows
+        else "No kernel runs; one starts when needed."
+    )
+    page.say_all([_line(row) for row in rows], "kernels")
+    return Answer(page.text(), {"sessions": few(rows)})
+
+
+def _line(row: dict[str, Any]) -> str:
+    kernel = named(row["kernel"]) if row["kernel"] else "no kernel yet"
+    return (
+        f"{named(row['session'], 150)} · {row['state']} · {kernel} · "
+        f"{counted(row['executions'], 'execution')} · {row['waiting']} waiting"
+    )
+
+
+def _specs(page: Page, rows: list[dict[str, Any]]) -> Answer:
+    page.head("Kernels that can be started:")
+    lines = []
+    for row in rows:
+        if "problem" in row:
+            lines.append(f"{one_line(row['problem'])} hint: {one_line(row['hint'])}")
+            continue
+        mark = " (default here)" if row["default"] else ""
+        lines.append(f"{named(row['name'])} · {named(row['language'])}{mark}")
+    page.say_all(lines, "kernels")
+    return Answer(page.text(), {"specs": few(rows)})
+
+
+def _variable(row: dict[str, Any]) -> str:
+    shape = f" {row['size']}" if row["size"] else ""
+    return f"{row['name']}: {row['type']}{shape} = {one_line(row['value'], 120)}"
+
+
+KERNEL = Tool(
+    name="kernel",
+    title="Look after kernels",
+    description="Kernels of notebooks and sessions.",
+    model=KernelParams,
+    call=call,
+    effects={
+        "status": "read",
+        "specs": "read",
+        "variables": "read",
+        "interrupt": "run",
+        "restart": "run",
+        "shutdown": "run",
+    },
+    words={
+        "status": "what runs",
+        "specs": "kernels to choose from",
+        "variables": "what it has defined",
+        "interrupt": "stop the cell that runs",
+        "restart": "a fresh one",
+        "shutdown": "end it",
+    },
+    reference="kernel",
+)

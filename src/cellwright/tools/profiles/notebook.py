@@ -1,0 +1,192 @@
+"""The profile `notebook`: `notebook`, which edits cells by index, and `python`, which runs code.
+
+`notebook` never starts a kernel. Its errors begin with `Error:`, its data are the details that
+the profile's renderer reads.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StrictInt
+
+from cellwright.errors import (
+    CellNotFound,
+    CellwrightError,
+    InvalidEdit,
+    InvalidJson,
+    InvalidNotebook,
+    NotebookNotFound,
+)
+from cellwright.tools.fence import readable
+from cellwright.tools.native.editing import DEADLINE
+from cellwright.tools.native.evaluating import tell_eval
+from cellwright.tools.params import Name, Params
+from cellwright.tools.tool import Answer, Tool
+from cellwright.tools.words import one_line, safe_hint
+
+if TYPE_CHECKING:
+    from cellwright.document.notebook import Notebook
+    from cellwright.tools.tool import Caller
+
+STATUS_WORDS = {
+    "ok": "complete",
+    "timed_out": "error, timed out",
+    "cancelled": "error, cancelled",
+    "died": "error, the kernel died",
+}
+"""The profile's own words for how a cell stands; the others are the same."""
+
+_MOST_SOURCE = 20_000
+_DONE = {"edit": "Replaced", "insert": "Inserted", "delete": "Deleted"}
+
+
+class NotebookParams(Params):
+    """Which cell, and what to do with it."""
+
+    action: Literal["edit", "insert", "delete"]
+    notebook_path: Annotated[Name, Field(description="Path of the .ipynb file")]
+    cell_index: Annotated[
+        StrictInt, Field(description="From 0; insert also takes the number of cells")
+    ]
+    content: Annotated[str | None, Field(description="Source, for edit and insert")] = None
+    cell_type: Annotated[
+        Literal["code", "markdown"] | None, Field(description="For insert; default code")
+    ] = None
+
+
+class CellIndexOutOfRange(CellNotFound):
+    """An index outside the range that the action allows."""
+
+    def __init__(self, index: int, suffix: str, last: int, path: str) -> None:
+        super().__init__(index, count=last + 1)
+        self.message = f"Cell index {index} out of range{suffix} (0-{max(last, 0)}) in {path}"
+
+
+async def call(caller: Caller, params: NotebookParams) -> Answer:
+    """Edit, insert or delete the cell at an index."""
+    path = params.notebook_path
+    book = caller.workspace.open(path)
+    try:
+        notebook = await book.load()
+    except InvalidJson as error:
+        raise InvalidNotebook(f"Invalid JSON in notebook: {path} ({error})") from None
+    except InvalidNotebook:
+        reason = f"Invalid notebook structure (missing cells array): {path}"
+        raise InvalidNotebook(reason) from None
+    edit, details = plan(notebook, params)
+    done = await book.edit([edit], label=f"notebook {params.action}")
+    if params.action == "insert":
+        details["cellIndex"] = done["cells"][0]["after"]
+    summary = (
+        f"{_DONE[params.action]} cell {details['cellIndex']} ({details['cellType']}). "
+        f"Notebook now has {details['totalCells']} cells."
+    )
+    return Answer(summary, details)
+
+
+def plan(notebook: Notebook, params: NotebookParams) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The edit that is meant, and the details of the answer."""
+    action, index, content = params.action, params.cell_index, params.content
+    count = len(notebook.cells)
+    last = count if action == "insert" else count - 1
+    if not 0 <= index <= last:
+        suffix = " for insert" if action == "insert" else ""
+        raise CellIndexOutOfRange(index, suffix, last, params.notebook_path)
+    if content is None and action != "delete":
+        raise InvalidEdit(f"Content is required for {action} action")
+    kind: str = params.cell_type or "code"
+    if action == "insert":
+        source, total = content or "", count + 1
+        edit: dict[str, Any] = {"op": "insert", "source": source, "type": kind, "at": index}
+    else:
+        cell = notebook.cells[index]
+        kind = cell.type
+        edit = {"op": "delete", "cell": cell.handle, "expect": cell.hash}
+        source, total = cell.source, count - 1
+        if action == "edit":
+            edit |= {"op": "replace", "source": content}
+            source, total = content or "", count
+    details = {
+        "action": action,
+        "cellIndex": index,
+        "cellType": kind,
+        "totalCells": total,
+        "cellSource": _preview(source),
+    }
+    return edit, details
+
+
+def _preview(source: str) -> str:
+    """The source for a renderer; it shows a few lines of it."""
+    shown = readable(source)
+    return shown if len(shown) <= _MOST_SOURCE else f"{shown[:_MOST_SOURCE]}…"
+
+
+def refused(error: CellwrightError) -> Answer:
+    """An error in the words of the profile."""
+    told = one_line(error.message, 400)
+    if isinstance(error, NotebookNotFound):
+        told = f"Notebook not found: {one_line(error.path, 300)}"
+    hint = f"\nhint: {safe_hint(error)}" if error.hint else ""
+    return Answer(f"Error: {told}{hint}", {"code": error.code}, is_error=True)
+
+
+class PythonCell(BaseModel):
+    """One cell of Python."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    code: str
+    title: str = ""
+
+
+class PythonParams(Params):
+    """Code to run in the session's kernel."""
+
+    cells: Annotated[list[PythonCell], Field(min_length=1, max_length=200)]
+    timeout: Annotated[float | None, Field(ge=0, le=3600, description="Seconds per cell")] = None
+    cwd: Annotated[Name | None, Field(description="Folder to run in")] = None
+    reset: Annotated[bool, Field(description="Fresh kernel before the first cell")] = False
+
+
+async def python(caller: Caller, params: PythonParams) -> Answer:
+    """Run cells in order; a reset comes before the first and no other."""
+    cells = [
+        {"code": cell.code, "title": cell.title, "reset": params.reset and place == 0}
+        for place, cell in enumerate(params.cells)
+    ]
+    options: dict[str, Any] = {"ask": caller.ask} if caller.ask is not None else {}
+    if params.cwd is not None:
+        options["cwd"] = caller.workspace.open(params.cwd).real
+    done = await caller.workspace.eval(
+        cells, timeout=params.timeout, detach=DEADLINE, progress=caller.progress, **options
+    )
+    return await tell_eval(caller, done, 8000, STATUS_WORDS)
+
+
+NOTEBOOK = Tool(
+    name="notebook",
+    title="Edit a notebook",
+    description="Edit, insert or delete the cell at `cell_index` of a notebook; runs nothing.",
+    model=NotebookParams,
+    call=call,
+    effects={"edit": "edit", "insert": "edit", "delete": "edit"},
+    reference="notebook",
+    tags=frozenset({"destructive"}),
+    refused=refused,
+)
+
+PYTHON = Tool(
+    name="python",
+    title="Run Python",
+    description=(
+        "Run cells of Python in order, in a kernel that keeps its state between calls. The first "
+        "that fails is the last."
+    ),
+    model=PythonParams,
+    call=python,
+    effects="run",
+    reference="python",
+    refused=refused,
+)

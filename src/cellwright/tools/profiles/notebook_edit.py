@@ -1,0 +1,146 @@
+"""The profile `notebookedit`: one tool, `NotebookEdit`, that edits a cell named by id or index.
+
+It answers `{success, cell_id, cell_index, error}`, never starts a kernel, clears the outputs of
+code that it replaces, and inserts at the start if no cell is named.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
+
+from cellwright.errors import (
+    CellNotFound,
+    CellwrightError,
+    InvalidEdit,
+    InvalidNotebook,
+    NotebookNotFound,
+)
+from cellwright.outputs.sanitize import visible
+from cellwright.tools.params import Name, Params
+from cellwright.tools.tool import Answer, Tool
+from cellwright.tools.words import named, one_line, safe_hint
+
+if TYPE_CHECKING:
+    from cellwright.document.notebook import Notebook
+    from cellwright.tools.tool import Caller
+
+TYPES = ("code", "markdown", "raw")
+MODES = ("replace", "insert", "delete")
+
+
+class NotebookEditParams(Params):
+    """Which cell, and what to do with it."""
+
+    notebook_path: Annotated[Name, Field(description="Path of the .ipynb file")]
+    cell_id: Annotated[
+        str | None,
+        Field(description="Id or 0-based index; insert goes after it, without one to the start"),
+    ] = None
+    cell_type: Annotated[
+        str | None,
+        Field(description="Required for insert", json_schema_extra={"enum": list(TYPES)}),
+    ] = None
+    new_source: Annotated[
+        str | None, Field(description="The cell's new source; not for delete")
+    ] = None
+    edit_mode: Annotated[str, Field(json_schema_extra={"enum": list(MODES)})] = "replace"
+
+
+async def call(caller: Caller, params: NotebookEditParams) -> Answer:
+    """Replace, insert or delete a cell."""
+    book = caller.workspace.open(params.notebook_path)
+    notebook = await book.load()
+    edit, index, id_ = plan(notebook, params)
+    # By handle and hash rather than by place: somebody may have moved cells since it was read.
+    done = await book.edit([edit], label=f"NotebookEdit {params.edit_mode}")
+    if params.edit_mode == "insert":
+        made = done["cells"][0]
+        index, id_ = made["after"], made["handle"]
+    kind = params.cell_type or notebook.cells[index].type
+    text = _words(params, id_, index, kind)
+    return Answer(text, {"success": True, "cell_id": id_, "cell_index": index})
+
+
+def plan(notebook: Notebook, params: NotebookEditParams) -> tuple[dict[str, Any], int, str | None]:
+    """The edit that is meant, the index of its cell, and the cell's name."""
+    mode, ref, source = params.edit_mode, params.cell_id, params.new_source
+    if mode not in MODES:
+        raise InvalidEdit("Invalid edit mode", hint=f"One of {', '.join(MODES)}")
+    if params.cell_type is not None and params.cell_type not in TYPES:
+        raise InvalidEdit(
+            f"Invalid cell type: {one_line(params.cell_type, 60)}",
+            hint=f"One of {', '.join(TYPES)}",
+        )
+    if mode == "insert" and not params.cell_type:
+        raise InvalidEdit("cell_type required for insert")
+    if mode == "delete" and not ref:
+        raise InvalidEdit("cell_id required for delete")
+    if source is None and mode != "delete":
+        raise InvalidEdit(f"new_source required for {mode}")
+    if mode == "insert":
+        edit: dict[str, Any] = {"op": "insert", "source": source, "type": params.cell_type}
+        if not ref:
+            return {**edit, "at": 0}, 0, None
+        index = _index(notebook, ref, "Reference cell not found")
+        return {**edit, "after": notebook.cells[index].handle}, index + 1, None
+    index = _index(notebook, ref or "", "Cell not found")
+    cell = notebook.cells[index]
+    if mode == "delete":
+        return {"op": "delete", "cell": cell.handle, "expect": cell.hash}, index, cell.id or ref
+    edit = {"op": "replace", "cell": cell.handle, "source": source, "expect": cell.hash}
+    edit |= {"type": params.cell_type} if params.cell_type else {}
+    return {**edit, "outputs": "clear"}, index, cell.id or ref
+
+
+def _index(notebook: Notebook, ref: str, complaint: str) -> int:
+    try:
+        index: int = notebook.cell(ref).index
+    except CellNotFound as error:
+        raise InvalidEdit(f"{complaint}: {ref}", hint=error.hint) from None
+    if ref.startswith("-") and notebook.cells[index].id != ref:
+        raise InvalidEdit(f"{complaint}: {ref}")  # the profile knows no counting from the end
+    return index
+
+
+def _words(params: NotebookEditParams, id_: str | None, index: int, kind: str) -> str:
+    """What a person would like to read about it."""
+    path, cell = one_line(params.notebook_path), named(id_ or "")
+    if params.edit_mode == "delete":
+        return f"✓ Cell deleted\n  Notebook: {path}\n  Removed: {cell} (was at index {index})"
+    if params.edit_mode == "replace":
+        return f"✓ Cell updated\n  Notebook: {path}\n  Cell: {cell} (index {index})\n  Type: {kind}"
+    after = f"\n  Inserted after: {named(params.cell_id)}" if params.cell_id else ""
+    return (
+        f"✓ Cell inserted\n  Notebook: {path}\n  New cell: {cell} (index {index})\n"
+        f"  Type: {kind}{after}"
+    )
+
+
+def refused(error: CellwrightError) -> Answer:
+    """An error in the words of the profile."""
+    told = visible(error.message)[:400]
+    if isinstance(error, NotebookNotFound):
+        told = "Notebook not found"
+    elif isinstance(error, InvalidNotebook):
+        told = "Invalid notebook format"
+    text = f"{told}\nhint: {safe_hint(error)}" if error.hint else told
+    return Answer(text, {"success": False, "error": told}, is_error=True)
+
+
+NOTEBOOK_EDIT = Tool(
+    name="NotebookEdit",
+    title="Edit a notebook cell",
+    description=(
+        "Edit a cell of a Jupyter notebook. replace: new source for the cell `cell_id`; insert: a "
+        "new cell after `cell_id`, or at the start without one, `cell_type` is required; delete: "
+        "remove it. Ids are kept; outputs of replaced code are cleared."
+    ),
+    model=NotebookEditParams,
+    call=call,
+    effects="edit",
+    reference="notebookEditCell",
+    tags=frozenset({"destructive"}),
+    refused=refused,
+)

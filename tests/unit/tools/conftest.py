@@ -1,0 +1,88 @@
+"""A folder with a notebook, somebody who calls tools there, and kernels without a process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cellwright import AsyncWorkspace
+from cellwright.kernel.memory import MemoryKernel
+from cellwright.kernel.supply import Supply
+from cellwright.kernel.transport import Launch
+from cellwright.tools.profiles import PROFILES
+from cellwright.tools.tool import Caller
+from cellwright.tools.toolbox import Toolbox
+from tests.unit.cli import samples
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
+
+    from cellwright.kernel.supply import Order
+    from cellwright.tools.tool import Answer
+    from cellwright.workspace.workspace import Mode
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder we are in, with the sample notebook `nb.ipynb`."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "nb.ipynb").write_bytes(samples.SALES)
+    return tmp_path
+
+
+@pytest.fixture
+def kernels(monkeypatch: pytest.MonkeyPatch) -> list[MemoryKernel]:
+    """Every kernel that is started is one in memory, and is put down here."""
+    started: list[MemoryKernel] = []
+
+    async def start(_: Supply, order: Order) -> MemoryKernel:
+        kernel = MemoryKernel(Launch(order.cwd, order.env))
+        started.append(kernel)
+        await kernel.start()
+        return kernel
+
+    monkeypatch.setattr(Supply, "start", start)
+    return started
+
+
+@pytest.fixture
+async def workspace(folder: Path, kernels: list[MemoryKernel]) -> AsyncIterator[AsyncWorkspace]:
+    del kernels
+    async with AsyncWorkspace(folder, cwd=str(folder), actor="test:ada") as workspace:
+        yield workspace
+
+
+@pytest.fixture
+def caller(workspace: AsyncWorkspace) -> Caller:
+    return Caller(workspace=workspace)
+
+
+class Call:
+    """Calls tools of all profiles by name, as a door does."""
+
+    def __init__(self, caller: Caller, mode: Mode = "agent") -> None:
+        self.caller = caller
+        self.mode = mode
+
+    async def __call__(self, name: str, profile: str = "native", **arguments: Any) -> Answer:
+        return await Toolbox(PROFILES[profile], self.mode).call(name, arguments, self.caller)
+
+
+@pytest.fixture
+def call(caller: Caller) -> Call:
+    return Call(caller)
+
+
+@pytest.fixture
+def profile(caller: Caller) -> Callable[[str], Any]:
+    """Calls of one profile: `profile("text")("read", path=…)`."""
+
+    def of(name: str) -> Any:
+        async def call(tool: str, **arguments: Any) -> Answer:
+            return await Toolbox(PROFILES[name]).call(tool, arguments, caller)
+
+        return call
+
+    return of

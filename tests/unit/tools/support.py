@@ -1,0 +1,69 @@
+"""What tests of tools share: notebooks to read, and a reader of fenced answers."""
+
+from __future__ import annotations
+
+import base64
+import re
+import struct
+import zlib
+from typing import Any
+
+from tests.unit.cli import samples
+
+_opening = re.compile(r"<data ([0-9a-f]{8}): ([^<>\n]*)>").fullmatch
+
+
+def png(width: int = 4, height: int = 4) -> bytes:
+    """A small picture."""
+    rows = b"".join(b"\0" + b"\x80\x10\x20" * width for _ in range(height))
+    parts = [(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))]
+    parts += [(b"IDAT", zlib.compress(rows)), (b"IEND", b"")]
+    chunks = (
+        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+        for name, data in parts
+    )
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
+
+
+def picture(width: int = 4, height: int = 4) -> dict[str, Any]:
+    """An output that is a picture."""
+    data = base64.b64encode(png(width, height)).decode()
+    return {
+        "output_type": "display_data",
+        "metadata": {},
+        "data": {"image/png": data, "text/plain": ["<Figure>"]},
+    }
+
+
+def stream(text: str, name: str = "stdout") -> dict[str, Any]:
+    """Something printed."""
+    return {"output_type": "stream", "name": name, "text": text}
+
+
+def book(*sources: str) -> bytes:
+    """A notebook of code cells `c0`, `c1`, … that a kernel in memory understands."""
+    return samples.write(*(samples.code(f"c{at}", text) for at, text in enumerate(sources)))
+
+
+def outside(text: str) -> list[str]:
+    """The lines of an answer that are ours: all but those between fences, and the fences."""
+    lines: list[str] = []
+    inside: str | None = None
+    for line in text.split("\n"):
+        if inside is not None:
+            if line == f"</data {inside}>":
+                inside = None
+            continue
+        found = _opening(line)
+        if found:
+            inside = found[1]
+        else:
+            lines.append(line)
+    assert inside is None, "a fence is not closed"
+    return lines
+
+
+def within(text: str) -> str:
+    """What stands between the fences of an answer."""
+    ours = outside(text)
+    return "\n".join(line for line in text.split("\n") if line not in ours)

@@ -1,0 +1,40 @@
+"""docs/tools.md says what the tools are."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from cellwright.tools.page import IMAGES, SLACK
+from cellwright.tools.profiles import PROFILES
+from cellwright.tools.tool import EFFECTS_OF_MODES
+from tests.unit.tools.reference import PAGE, page
+
+TEXT = PAGE.read_text(encoding="utf-8")
+
+
+def test_the_reference_is_that_of_the_tools() -> None:
+    """To make it anew: `python tests/unit/tools/reference.py`, from the root of the project."""
+    assert page(TEXT) == TEXT
+
+
+def test_every_profile_and_every_tool_is_on_the_page() -> None:
+    for profile, tools in PROFILES.items():
+        assert f"| `{profile}` |" in TEXT
+        for tool in tools:
+            assert f"**`{tool.name}`**" in TEXT
+
+
+def test_the_numbers_are_those_of_the_code() -> None:
+    assert f"and {SLACK:,} more" in " ".join(TEXT.split())
+    assert IMAGES == 4
+    assert "four at most" in TEXT
+
+
+@pytest.mark.parametrize("effect", ["read", "edit", "run"])
+def test_the_table_of_modes_is_that_of_the_code(effect: str) -> None:
+    found = re.search(rf"^\| {effect}s \| (\w+) \| (\w+).* \| (\w+) \|$", TEXT, re.MULTILINE)
+    assert found
+    for mode, word in zip(("ask", "edit", "agent"), found.groups(), strict=True):
+        assert (word == "yes") == (effect in EFFECTS_OF_MODES[mode])  # type: ignore[index]

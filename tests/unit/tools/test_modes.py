@@ -1,0 +1,231 @@
+"""What a mode allows: of every tool, of every action, and in every situation of a chat."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cellwright.tools.modes import enabled, find_references
+from cellwright.tools.profiles import PROFILES
+from cellwright.tools.tool import EFFECTS_OF_MODES
+from cellwright.tools.toolbox import Toolbox
+from tests.unit.tools.conftest import Call
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cellwright.tools.tool import Caller
+    from cellwright.workspace.workspace import Mode
+
+MODES: tuple[Mode, ...] = ("ask", "edit", "agent")
+
+# The table of the design: every tool, every action, its effect.
+READ = [
+    ("notebook_list", {}),
+    ("notebook_read", {"path": "nb.ipynb"}),
+    ("notebook_outputs", {"path": "nb.ipynb"}),
+    ("notebook_history", {"path": "nb.ipynb", "action": "log"}),
+    ("notebook_history", {"path": "nb.ipynb", "action": "diff"}),
+    ("kernel", {"action": "status"}),
+    ("kernel", {"action": "specs"}),
+    ("kernel", {"action": "variables", "path": "nb.ipynb"}),
+    ("GetNotebookCells", {"path": "nb.ipynb"}),
+    ("GetCellOutputs", {"path": "nb.ipynb", "cellId": "load"}),
+    ("read", {"path": "nb.ipynb"}),
+    ("get_cell_count", {"path": "nb.ipynb"}),
+    ("get_notebook_metadata", {"path": "nb.ipynb"}),
+    ("get_cell_range", {"path": "nb.ipynb", "start": 0, "end": 1}),
+]
+EDIT = [
+    ("notebook_edit", {"path": "nb.ipynb", "edits": [{"op": "delete", "cell": 0}]}),
+    ("notebook_history", {"path": "nb.ipynb", "action": "undo"}),
+    ("notebook_history", {"path": "nb.ipynb", "action": "redo"}),
+    ("notebook_history", {"path": "nb.ipynb", "action": "restore", "change": "first"}),
+    ("AddNotebookCell", {"path": "nb.ipynb", "type": "code", "index": -1, "content": ""}),
+    ("UpdateNotebookCell", {"path": "nb.ipynb", "cellId": "load", "content": ""}),
+    ("NotebookEdit", {"notebook_path": "nb.ipynb", "cell_id": "load", "new_source": ""}),
+    ("notebook", {"notebook_path": "nb.ipynb", "action": "edit", "cell_index": 0, "content": ""}),
+    ("notebook", {"notebook_path": "nb.ipynb", "action": "insert", "cell_index": 0, "content": ""}),
+    ("notebook", {"notebook_path": "nb.ipynb", "action": "delete", "cell_index": 0}),
+    ("edit", {"path": "a.txt", "edits": [{"old_text": "", "new_text": "x"}]}),
+    ("write", {"path": "a.txt", "content": "x"}),
+    ("write", {"path": "nb.ipynb", "content": ""}),
+    ("splice_cell_range", {"path": "nb.ipynb", "start": 0, "delete_count": 1}),
+    ("set_notebook_metadata", {"path": "nb.ipynb", "metadata": {}}),
+]
+RUN = [
+    ("notebook_edit", {"path": "nb.ipynb", "edits": [{"op": "delete", "cell": 0}], "run": "changed"}),
+    ("notebook_edit", {"path": "nb.ipynb", "edits": [{"op": "delete", "cell": 0}], "run": "stale"}),
+    ("notebook_run", {"path": "nb.ipynb"}),
+    ("kernel", {"action": "interrupt", "path": "nb.ipynb"}),
+    ("kernel", {"action": "restart", "path": "nb.ipynb"}),
+    ("kernel", {"action": "shutdown", "path": "nb.ipynb"}),
+    ("eval", {"cells": [{"code": "print 1"}]}),
+    ("python", {"cells": [{"code": "print 1"}]}),
+    ("RunNotebookCells", {"path": "nb.ipynb", "cellIds": ["load"]}),
+    ("execute_cell_range", {"path": "nb.ipynb", "start": 0, "end": 1}),
+]  # fmt: skip
+CALLS = [*((c, "read") for c in READ), *((c, "edit") for c in EDIT), *((c, "run") for c in RUN)]
+
+
+def test_the_table_speaks_of_every_tool_and_every_action() -> None:
+    told = {(name, str(arguments.get("action"))) for (name, arguments), _ in CALLS}
+    for tool in PROFILES["all"]:
+        for action in tool.effects if not isinstance(tool.effects, str) else ["None"]:
+            assert (tool.name, action) in told
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("asked", "effect"), CALLS, ids=[f"{c[0]}-{c[1].get('action', i)}" for i, (c, _) in enumerate(CALLS)]
+)  # fmt: skip
+async def test_a_call_is_allowed_or_answered_with_the_mode_that_allows_it(
+    asked: tuple[str, dict[str, Any]], effect: str, mode: Mode, caller: Caller, folder: Path
+) -> None:
+    before = (folder / "nb.ipynb").read_bytes()
+    answer = await Call(caller, mode)(asked[0], "all", **asked[1])
+    is_allowed = effect in EFFECTS_OF_MODES[mode]
+    assert (answer.data.get("code") == "MODE_FORBIDS") == (not is_allowed)
+    if not is_allowed:
+        assert answer.is_error
+        assert f"Mode `{mode}` does not allow" in answer.text
+        assert "Switch to mode `agent`" in answer.text
+        assert (folder / "nb.ipynb").read_bytes() == before
+        assert not (folder / "a.txt").exists()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_tool_of_which_nothing_is_allowed_is_not_listed(mode: Mode) -> None:
+    listed = {tool.name for tool in Toolbox(PROFILES["all"], mode).listed()}
+    allowed = {name for (name, _), effect in CALLS if effect in EFFECTS_OF_MODES[mode]}
+    assert listed == allowed
+
+
+@pytest.mark.parametrize("arguments", [{}, {"path": 5}, {"nothing": True}])
+async def test_a_forbidden_tool_is_forbidden_whatever_its_arguments(
+    arguments: dict[str, Any], caller: Caller
+) -> None:
+    for name in ("notebook_run", "notebook_edit", "RunNotebookCells", "NotebookEdit", "write"):
+        answer = await Call(caller, "ask")(name, "all", **arguments)
+        assert answer.data["code"] == "MODE_FORBIDS"
+
+
+def actions(box: Toolbox, name: str, parameter: str = "action") -> list[str]:
+    (row,) = [row for row in box.table() if row["name"] == name]
+    values: list[str] = row["inputSchema"]["properties"][parameter]["enum"]
+    return values
+
+
+def test_a_tool_of_mixed_effects_lists_only_the_allowed_actions() -> None:
+    ask, agent = Toolbox(PROFILES["native"], "ask"), Toolbox(PROFILES["native"], "agent")
+    assert actions(ask, "notebook_history") == ["log", "diff"]
+    assert actions(ask, "kernel") == ["status", "specs", "variables"]
+    assert actions(agent, "notebook_history") == ["log", "diff", "undo", "redo", "restore"]
+    assert len(actions(agent, "kernel")) == 6
+    (row,) = [row for row in ask.table() if row["name"] == "kernel"]
+    assert "restart" not in row["description"]
+
+
+async def test_a_setting_lets_mode_edit_edit_but_not_run(caller: Caller, folder: Path) -> None:
+    del folder
+    box = Toolbox(PROFILES["native"], "edit", edit_mode_edits=True)
+    assert actions(box, "notebook_edit", "run") == ["none"]
+    assert actions(box, "notebook_history") == ["log", "diff", "undo", "redo", "restore"]
+    edits = [{"op": "replace", "cell": "load", "source": "x"}]
+    done = await box.call("notebook_edit", {"path": "nb.ipynb", "edits": edits}, caller)
+    assert not done.is_error
+    words = {"path": "nb.ipynb", "edits": edits, "run": "changed"}
+    assert (await box.call("notebook_edit", words, caller)).data["code"] == "MODE_FORBIDS"
+
+
+async def test_in_ask_the_mode_to_switch_to_is_the_nearest_that_allows_it(caller: Caller) -> None:
+    box = Toolbox(PROFILES["native"], "ask", edit_mode_edits=True)
+    words = {"path": "nb.ipynb", "edits": [{"op": "delete", "cell": 0}]}
+    assert "Switch to mode `edit`" in (await box.call("notebook_edit", words, caller)).text
+    run = await box.call("notebook_run", {"path": "nb.ipynb"}, caller)
+    assert "Switch to mode `agent`" in run.text
+
+
+# --- The eight situations of a chat --------------------------------------------------------------
+
+READING = ["GetNotebookCells", "GetCellOutputs"]
+EVERYTHING = [tool.name for tool in PROFILES["positron"]]
+# number: notebooks attached, notebook in the active editor, the modes it speaks of, tools
+SCENARIOS: dict[int, tuple[list[str], str | None, tuple[Mode, ...], list[str]]] = {
+    1: (["a.ipynb"], "a.ipynb", ("ask",), READING),
+    2: (["a.ipynb"], "a.ipynb", ("edit",), READING),
+    3: (["a.ipynb"], "a.ipynb", ("agent",), EVERYTHING),
+    4: (["a.ipynb"], "b.ipynb", MODES, []),
+    5: ([], "a.ipynb", MODES, []),
+    6: (["a.ipynb", "b.ipynb"], "b.ipynb", ("ask", "edit"), READING),
+    7: (["a.ipynb", "b.ipynb"], "b.ipynb", ("agent",), EVERYTHING),
+    8: (["a.ipynb", "b.ipynb"], None, MODES, []),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("number", SCENARIOS)
+def test_the_scenarios_of_the_document_in_every_mode(number: int, mode: Mode) -> None:
+    attached, active, modes, tools = SCENARIOS[number]
+    is_on = active in attached
+    found = enabled(PROFILES["positron"], mode, has_active_notebook=is_on)
+    if mode not in modes:  # the same situation in another mode: what its sibling says
+        tools = (EVERYTHING if mode == "agent" else READING) if is_on else []
+    assert [tool.name for tool in found] == tools
+
+
+def test_the_scenarios_cover_eight_situations_and_all_modes() -> None:
+    assert list(SCENARIOS) == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert {mode for *_, modes, _ in SCENARIOS.values() for mode in modes} == set(MODES)
+
+
+def test_outside_the_chat_pane_only_the_reading_tools_are_there() -> None:
+    found = enabled(PROFILES["positron"], "agent", has_active_notebook=True, in_chat_pane=False)
+    assert [tool.name for tool in found] == READING
+
+
+def test_tools_that_need_no_notebook_are_there_without_one() -> None:
+    found = enabled(PROFILES["all"], "agent", has_active_notebook=False)
+    assert [tool.name for tool in found] == [
+        tool.name for tool in PROFILES["all"] if tool not in PROFILES["positron"]
+    ]
+
+
+# --- References ----------------------------------------------------------------------------------
+
+
+def refer(prompt: str, mode: Mode, *, is_on: bool = True) -> list[tuple[str, bool, str]]:
+    tools = PROFILES["positron"]
+    there = enabled(tools, mode, has_active_notebook=is_on)
+    found = find_references(prompt, tools, there, mode)
+    return [(each.name, each.tool is not None, each.note) for each in found]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", ["getNotebookCells", "getCellOutputs"])
+def test_reading_tools_can_be_referenced_in_every_mode(name: str, mode: Mode) -> None:
+    assert refer(f"#{name} show me all cells", mode) == [(name, True, "")]
+
+
+@pytest.mark.parametrize("name", ["runNotebookCells", "addNotebookCell", "updateNotebookCell"])
+def test_the_others_are_answered_with_the_switch_to_agent(name: str) -> None:
+    assert refer(f"#{name} execute cell 1", "agent") == [(name, True, "")]
+    for mode in ("ask", "edit"):
+        ((found, is_there, note),) = refer(f"please #{name} execute cell", mode)
+        assert (found, is_there) == (name, False)
+        assert f"Mode `{mode}` does not allow" in note
+        assert "Switch to mode `agent`" in note
+
+
+def test_a_reference_does_not_make_a_tool_available() -> None:
+    ((_, is_there, note),) = refer("#getNotebookCells", "ask", is_on=False)
+    assert not is_there
+    assert "attached" in note
+
+
+def test_a_word_with_a_hash_is_no_reference_unless_it_names_a_tool() -> None:
+    assert refer("issue #12, a #tag, C#getNotebookCells and ##getNotebookCells", "agent") == []
+    ((_, is_there, note),) = refer("#getNotebookCell", "agent")
+    assert not is_there
+    assert note == "Did you mean #getNotebookCells?"

@@ -1,0 +1,316 @@
+"""`notebook_run`, `kernel` and `eval`, in kernels without a process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cellwright.tools.profiles import PROFILES
+from cellwright.tools.toolbox import Toolbox
+from tests.unit.tools.support import book, outside, within
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cellwright.kernel.events import InputRequested
+    from cellwright.kernel.memory import MemoryKernel
+    from cellwright.tools.tool import Caller
+    from tests.unit.tools.conftest import Call
+
+
+def write(folder: Path, *sources: str) -> None:
+    (folder / "nb.ipynb").write_bytes(book(*sources))
+
+
+def cells(folder: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads((folder / "nb.ipynb").read_bytes())["cells"]
+    return found
+
+
+async def test_all_code_cells_are_run_and_their_outputs_are_in_the_file(
+    call: Call, folder: Path
+) -> None:
+    write(folder, "print one", "result two")
+    answer = await call("notebook_run", path="nb.ipynb")
+    lines = outside(answer.text)
+    assert lines[0] == "Ran 2 cells: 2 ok."
+    assert lines[1].startswith("cell 0 · id c0 · ok · [1] · 0.")
+    assert answer.data["done"]
+    assert [row["status"] for row in answer.data["executions"]] == ["ok", "ok"]
+    assert "one" in within(answer.text)
+    assert [cell["execution_count"] for cell in cells(folder)] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("words", "ran"),
+    [
+        ({"cells": ["c1"]}, ["c1"]),
+        ({"cells": [0, "2-3"]}, ["c0", "c2", "c3"]),
+        ({"which": "all"}, ["c0", "c1", "c2", "c3"]),
+        ({"which": "stale"}, ["c0", "c1", "c2", "c3"]),
+        ({"which": "above", "cell": "c2"}, ["c0", "c1"]),
+        ({"which": "below", "cell": 2}, ["c2", "c3"]),
+        ({"cells": []}, []),
+    ],
+)
+async def test_cells_are_chosen(
+    words: dict[str, Any], ran: list[str], call: Call, folder: Path
+) -> None:
+    write(folder, *(f"print {at}" for at in range(4)))
+    answer = await call("notebook_run", path="nb.ipynb", **words)
+    assert not answer.is_error, answer.text
+    assert [row["cell"] for row in answer.data["executions"]] == ran
+    assert answer.text.startswith("Ran" if ran else "Nothing to run.")
+
+
+async def test_a_cell_that_fails_is_the_first_thing_said(call: Call, folder: Path) -> None:
+    write(folder, "print one", "raise Oops too bad", "print two")
+    answer = await call("notebook_run", path="nb.ipynb")
+    assert answer.is_error
+    assert outside(answer.text)[0] == "FAILED at cell 1 (c1): 1 ok, 1 error, 1 pending."
+    assert "Oops" in "".join(outside(answer.text))
+    assert "too bad" not in "".join(outside(answer.text))  # that is the notebook's word
+    assert "too bad" in within(answer.text)
+    answer = await call("notebook_run", path="nb.ipynb", keep_going=True)
+    assert [row["status"] for row in answer.data["executions"]] == ["ok", "error", "ok"]
+
+
+async def test_a_run_that_takes_long_is_answered_by_the_deadline_and_can_be_followed(
+    call: Call, folder: Path
+) -> None:
+    write(folder, "print before", "input go on?", "print after")
+    gate = asyncio.Event()
+
+    async def ask(_: InputRequested) -> str:
+        await gate.wait()
+        return "yes"
+
+    caller = replace(call.caller, ask=ask)
+    box = Toolbox(PROFILES["native"])
+    answer = await box.call("notebook_run", {"path": "nb.ipynb", "wait": 0.3}, caller)
+    assert not answer.is_error
+    assert not answer.data["done"]
+    run = answer.data["run"]
+    assert f"It still runs, as {run}: notebook_run with run={run} waits on" in answer.text
+    more = await call("notebook_run", run=run, wait=0.1)
+    assert not more.data["done"]
+    gate.set()
+    last = await call("notebook_run", run=run, wait=20)
+    assert last.data["done"]
+    assert outside(last.text)[0] == "Ran 3 cells: 3 ok."
+    assert "after" in within(last.text)
+
+
+async def test_a_run_can_be_cancelled(call: Call, folder: Path) -> None:
+    write(folder, "print before", "sleep 600", "print after")
+    answer = await call("notebook_run", path="nb.ipynb", wait=0.3)
+    last = await call("notebook_run", run=answer.data["run"], cancel=True)
+    assert last.is_error
+    assert [row["status"] for row in last.data["executions"]] == ["ok", "cancelled", "pending"]
+
+
+async def test_a_cancelled_call_stops_its_run(call: Call, folder: Path) -> None:
+    write(folder, "sleep 600")
+    task = asyncio.ensure_future(call("notebook_run", path="nb.ipynb"))
+    while not (await call.caller.workspace.runs()):
+        await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    (run,) = await call.caller.workspace.runs()
+    assert run["ended"] is not None
+
+
+async def test_input_is_answered_from_a_list_or_by_asking(call: Call, folder: Path) -> None:
+    write(folder, "input name?\ninput more?")
+    answer = await call("notebook_run", path="nb.ipynb", answers=["Ada", "Bob"])
+    assert "Ada\nBob" in within(answer.text)
+    asked: list[str] = []
+
+    async def ask(request: InputRequested) -> str:
+        asked.append(request.prompt)
+        return "Eve"
+
+    caller = replace(call.caller, ask=ask)
+    words = {"path": "nb.ipynb", "answers": ["Ada"]}
+    answer = await Toolbox(PROFILES["native"]).call("notebook_run", words, caller)
+    assert "Ada\nEve" in within(answer.text)
+    assert asked == ["more?"]
+
+
+async def test_input_without_an_answer_does_not_hang(call: Call, folder: Path) -> None:
+    write(folder, "input name?")
+    async with asyncio.timeout(30):
+        answer = await call("notebook_run", path="nb.ipynb")
+    assert answer.data["done"]
+
+
+async def test_a_check_writes_nothing_and_says_what_differs(call: Call, folder: Path) -> None:
+    write(folder, "print one")
+    await call("notebook_run", path="nb.ipynb")
+    same = await call("notebook_run", path="nb.ipynb", check=True)
+    assert not same.is_error
+    assert "check: same" in same.text
+    await call(
+        "notebook_edit", path="nb.ipynb", edits=[{"op": "replace", "cell": 0, "source": "print 1"}]
+    )
+    before = (folder / "nb.ipynb").read_bytes()
+    other = await call("notebook_run", path="nb.ipynb", check=True)
+    assert other.is_error
+    assert outside(other.text)[0] == "Checked 1 cell: 1 with other outputs than the file has."
+    assert "-[stdout] one" in within(other.text)
+    assert "+[stdout] 1" in within(other.text)
+    assert other.data["executions"][0]["check"] == "differs"
+    assert (folder / "nb.ipynb").read_bytes() == before
+
+
+async def test_a_restart_gives_a_fresh_kernel(
+    call: Call, folder: Path, kernels: list[MemoryKernel]
+) -> None:
+    write(folder, "get x")
+    await call("eval", cells=[{"code": "set x 1"}])
+    await call("notebook_run", path="nb.ipynb")
+    starts = sum(kernel.starts for kernel in kernels)
+    await call("notebook_run", path="nb.ipynb", restart=True)
+    assert sum(kernel.starts for kernel in kernels) > starts
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        ({}, "give a path"),
+        ({"path": "nb.ipynb", "cells": [0], "which": "all"}, "not both"),
+        ({"path": "nb.ipynb", "which": "above"}, "needs `cell`"),
+        ({"path": "nb.ipynb", "cell": 0}, "`cell` goes with"),
+        ({"path": "nb.ipynb", "cancel": True}, "cancel needs `run`"),
+        ({"path": "nb.ipynb", "wait": -1}, "greater than or equal"),
+    ],
+)
+async def test_parameters_that_contradict_each_other(
+    words: dict[str, Any], part: str, call: Call
+) -> None:
+    answer = await call("notebook_run", **words)
+    assert answer.data["code"] == "INVALID_PARAMETERS"
+    assert part in answer.text
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ({"run": "r00000000"}, "RUN_NOT_FOUND"),
+        ({"path": "nb.ipynb", "cells": ["intro"]}, "INVALID_CELL"),
+        ({"path": "nb.ipynb", "cells": ["lod"]}, "CELL_NOT_FOUND"),
+        ({"path": "nob.ipynb"}, "NOTEBOOK_NOT_FOUND"),
+    ],
+)
+async def test_what_cannot_be_run(words: dict[str, Any], code: str, call: Call) -> None:
+    assert (await call("notebook_run", **words)).data["code"] == code
+
+
+async def test_progress_is_told_while_cells_run(caller: Caller, folder: Path) -> None:
+    write(folder, "print one")
+    told: list[dict[str, Any]] = []
+    watching = replace(caller, progress=told.append)
+    await Toolbox(PROFILES["native"]).call("notebook_run", {"path": "nb.ipynb"}, watching)
+    assert "run" in told[0]
+    assert any(event.get("status") == "running" for event in told)
+
+
+# --- kernel --------------------------------------------------------------------------------------
+
+
+async def test_kernels_are_listed_and_looked_after(call: Call, folder: Path) -> None:
+    write(folder, "print one")
+    assert (await call("kernel")).text == "No kernel runs; one starts when needed."
+    await call("notebook_run", path="nb.ipynb")
+    answer = await call("kernel")
+    assert answer.text.startswith("1 kernel running.\n")
+    assert "idle · memory · 1 execution · 0 waiting" in answer.text
+    interrupted = await call("kernel", action="interrupt", path="nb.ipynb")
+    assert interrupted.text.endswith("Nothing was running.")
+    restarted = await call("kernel", action="restart", path="nb.ipynb")
+    assert restarted.text.endswith("Restarted: all it had defined is gone.")
+    ended = await call("kernel", action="shutdown", path="nb.ipynb")
+    assert ended.text.endswith("Ended, with all it had defined.")
+
+
+async def test_kernels_to_choose_from(call: Call) -> None:
+    answer = await call("kernel", action="specs")
+    assert answer.text.startswith("Kernels that can be started:")
+    assert not answer.is_error
+
+
+async def test_a_kernel_that_is_not_there(call: Call) -> None:
+    answer = await call("kernel", action="restart", session="nobody")
+    assert answer.data["code"] == "SESSION_NOT_FOUND"
+
+
+# --- eval ----------------------------------------------------------------------------------------
+
+
+async def test_code_is_run_in_a_session_that_keeps_its_state(call: Call) -> None:
+    answer = await call("eval", cells=[{"code": "set x 5"}, {"code": "get x", "title": "look"}])
+    lines = outside(answer.text)
+    assert lines[0] == "Done."
+    assert lines[2].startswith("cell 1 (look) · ok · ")
+    assert "5" in within(answer.text)
+    again = await call("eval", cells=[{"code": "get x"}])
+    assert "5" in within(again.text)
+    other = await call("eval", cells=[{"code": "get x"}], session="other")
+    assert other.is_error
+    reset = await call("eval", cells=[{"code": "get x", "reset": True}])
+    assert outside(reset.text)[0] == "FAILED at cell 0: error. NameError."
+
+
+async def test_cells_after_a_failure_are_not_run(call: Call) -> None:
+    answer = await call("eval", cells=[{"code": "raise Oops x"}, {"code": "print y"}])
+    assert [row["status"] for row in answer.data["cells"]] == ["error", "pending"]
+
+
+async def test_eval_that_takes_long_can_be_followed_and_stopped(call: Call) -> None:
+    answer = await call("eval", cells=[{"code": "print a\nsleep 600", "timeout": 0}], wait=0.3)
+    assert not answer.data["done"]
+    assert outside(answer.text)[0] == "Not done yet."
+    run = answer.data["run"]
+    assert not (await call("notebook_run", run=run, wait=0.1)).data["done"]
+    last = await call("notebook_run", run=run, cancel=True)
+    assert last.data["done"]
+    assert last.data["cells"][0]["status"] == "cancelled"
+    assert "a" in within(last.text)
+
+
+async def test_long_output_of_eval_is_cut_with_its_artifact(call: Call) -> None:
+    answer = await call("eval", cells=[{"code": "flood 50000"}], max_tokens=1000)
+    last = outside(answer.text)[-1]
+    assert last.startswith("LEFT OUT: parts of 50,000 lines; notebook_outputs with artifact=")
+    part = await call("notebook_outputs", artifact=last.rpartition("artifact=")[2])
+    assert "0\n1\n2\n" in part.text
+
+
+async def test_pictures_and_json_of_eval(call: Call) -> None:
+    from base64 import b64encode
+
+    from tests.unit.tools.support import png
+
+    data = b64encode(png()).decode()
+    code = f"show image/png {data}"
+    answer = await call("eval", cells=[{"code": code}])
+    assert len(answer.images) == 1
+    assert data not in answer.text
+    assert "picture: image/png" in answer.text
+
+
+async def test_input_of_eval(call: Call) -> None:
+    answer = await call("eval", cells=[{"code": "input name?"}], answers=["Ada"])
+    assert "Ada" in within(answer.text)
+
+
+async def test_a_tool_that_is_not_there_is_answered_with_those_that_are(call: Call) -> None:
+    answer = await call("notebook_reed", path="nb.ipynb")
+    assert answer.is_error
+    assert "Did you mean notebook_read" in answer.text
+    assert "notebook_list" in answer.text.splitlines()[1]

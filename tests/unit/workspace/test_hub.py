@@ -1,0 +1,83 @@
+"""The hub: what is shared, when it is let go of, and who owns what meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cellwright.config.settings import Settings
+from cellwright.errors import ExecutionCancelled
+from cellwright.kernel.session import Key
+from cellwright.workspace.callers import Warnings, acting_for
+from cellwright.workspace.hub import Hub
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+REAL = "/somewhere/nb.ipynb"
+KEY = Key(REAL, "/somewhere")
+
+
+@pytest.fixture
+def hub() -> Iterator[Hub]:
+    hub = Hub(Settings())
+    try:
+        yield hub
+    finally:
+        hub.close()
+
+
+def ended(kind: str = "notebook") -> Any:
+    return SimpleNamespace(kind=kind, key=KEY)
+
+
+def test_a_notebook_whose_kernel_ended_is_free(hub: Hub) -> None:
+    hub.leases.own(REAL)
+    hub._session_ended(ended("eval"))
+    assert hub.leases.owns(REAL)
+    hub._session_ended(ended())
+    assert not hub.leases.owns(REAL)
+
+
+def test_a_kernel_that_ends_late_does_not_free_a_notebook_that_has_another(hub: Hub) -> None:
+    hub.leases.own(REAL)
+    hub._evaluator = SimpleNamespace(pool=[ended()])  # type: ignore[assignment]
+    hub._session_ended(ended())
+    assert hub.leases.owns(REAL)
+    hub._evaluator = None
+
+
+def test_what_comes_after_the_end_starts_no_kernel(hub: Hub) -> None:
+    hub.call(asyncio.sleep(0))
+    hub.call(hub.end_kernels())
+    with pytest.raises(ExecutionCancelled):
+        _ = hub.evaluator
+    with pytest.raises(ExecutionCancelled):
+        _ = hub.runs
+
+
+def test_warnings_are_each_callers_own_also_in_the_threads_it_starts() -> None:
+    warnings = Warnings()
+
+    async def work() -> None:
+        await asyncio.to_thread(warnings.append, "of ada")
+
+    with acting_for("ada"):
+        asyncio.run(work())
+        assert "of ada" in warnings
+    with acting_for("bob"):
+        assert (list(warnings), len(warnings)) == ([], 0)
+        assert "of ada" not in warnings
+        warnings.clear()
+    assert list(warnings) == []
+    with acting_for("ada"):
+        assert (list(warnings), len(warnings)) == (["of ada"], 1)
+        warnings.clear()
+        assert list(warnings) == []
+        warnings.append("again")
+    warnings.forget("ada")
+    with acting_for("ada"):
+        assert not list(warnings)
