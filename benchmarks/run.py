@@ -8,9 +8,15 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks import cold_start, kernels, replace_cell
+from benchmarks import cold_start, engine, kernels, mcp, replace_cell
 
-BENCHES = {"replace": replace_cell.run, "cold": cold_start.run, "kernels": kernels.run}
+BENCHES = {
+    "replace": replace_cell.run,
+    "cold": cold_start.run,
+    "kernels": kernels.run,
+    "engine": engine.run,
+    "mcp": mcp.run,
+}
 
 
 def main() -> int:

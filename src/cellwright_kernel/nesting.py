@@ -111,6 +111,7 @@ class Nesting:
         parent, ident = kernel.get_parent("shell"), kernel._parent_ident["shell"]  # noqa: SLF001
         kept = {name: getattr(kernel, name) for name in _KEPT if hasattr(kernel, name)}
         count = shell.execution_count
+        late: list[int] = []
         _flush()
         handler = signal.signal(signal.SIGINT, signal.default_int_handler)
         kernel.set_parent(idents, message, channel="shell")
@@ -118,9 +119,14 @@ class Nesting:
         shell.execution_count = self._highest = max(self._highest + 1, self._next_number())
         try:
             yield
+        except KeyboardInterrupt as interrupt:  # not in the cell, but in what is around it
+            self._reply_error(idents, message, interrupt)
+            raise
         except Exception as error:  # noqa: BLE001  # of the kernel's handler, not of the cell
             self._reply_error(idents, message, error)
         finally:
+            # An interrupt must not leave this half done; the cell around it gets it afterwards.
+            signal.signal(signal.SIGINT, lambda number, _: late.append(number))
             self._highest = max(self._highest, shell.execution_count - 1)
             shell.execution_count = count
             _flush()
@@ -129,11 +135,13 @@ class Nesting:
             if hasattr(replies, "flush"):
                 replies.flush(_POLLOUT)  # the loop that would send it is held up
             kernel.set_parent(ident, parent, channel="shell")
-            signal.signal(signal.SIGINT, handler)
             for name, value in kept.items():
                 setattr(kernel, name, value)
+            signal.signal(signal.SIGINT, handler)
+            if late:
+                signal.raise_signal(signal.SIGINT)
 
-    def _reply_error(self, idents: Any, message: Any, error: Exception) -> None:
+    def _reply_error(self, idents: Any, message: Any, error: BaseException) -> None:
         """Let nobody wait for a reply that the kernel's handler did not send."""
         content: dict[str, Any] = {"status": "error", "ename": type(error).__name__}
         content.update(evalue=str(error), traceback=[], execution_count=self._highest)

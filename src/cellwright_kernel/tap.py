@@ -8,6 +8,7 @@ the kernel's key first. These are private names: each is looked for before anyth
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from typing import TYPE_CHECKING, Any, Callable
 
@@ -80,6 +81,10 @@ class Tap:
         else:
             self._thread.io_loop.add_callback(put_in)
         return done.wait(_INSTALL_WITHIN)
+
+    def is_held_up(self) -> bool:
+        """Whether the loop that reads the channel stands still: another one runs in its thread."""
+        return asyncio.get_running_loop() is not self._kernel.io_loop.asyncio_loop
 
     def turn(self, within: float) -> None:
         """Read one message, if one comes in so many seconds; for the thread that has to."""

@@ -178,11 +178,8 @@ def test_after_a_death_nothing_is_run_again_and_the_way_back_is_told(
         assert outputs(tmp_path, "c3") == "1\n"
 
 
-def test_a_long_run_is_left_and_found_again(
-    say: Say, tmp_path: Path, *, keeps_kernels: bool
-) -> None:
-    if not keeps_kernels:
-        pytest.skip("a run ends with the process that has it")
+@pytest.mark.parametrize("say", ["engine"], indirect=True)  # alone, it ends with its process
+def test_a_long_run_is_left_and_found_again(say: Say, tmp_path: Path) -> None:
     write(tmp_path, "import time\nfor i in range(20):\n    print(i)\n    time.sleep(0.1)")
     code, answer = say("run", NAME, "--detach", "0.3")
     assert (code, answer["data"]["done"]) == (0, False)
@@ -191,3 +188,23 @@ def test_a_long_run_is_left_and_found_again(
     code, answer = say("attach", run)
     assert (code, answer["data"]["done"]) == (0, True)
     assert outputs(tmp_path, "c0").split()[-1] == "19"
+
+
+def test_code_in_a_kernel_calls_the_tools_of_its_session(say: Say, tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        "import json, os, urllib.request\n"
+        "def tool(name, **params):\n"
+        "    address = os.environ['CELLWRIGHT_TOOL_BRIDGE_URL'] + '/tools/' + name\n"
+        "    token = os.environ['PI_TOOL_BRIDGE_TOKEN']\n"
+        "    headers = {'Authorization': 'Bearer ' + token, 'Content-Type': 'application/json'}\n"
+        "    asked = urllib.request.Request(address, json.dumps(params).encode(), headers)\n"
+        "    return json.load(urllib.request.urlopen(asked))\n"
+        "print(tool('notebook_list')['data']['total'])\n"
+        "edit = {'op': 'insert', 'source': '# made by a kernel', 'type': 'markdown'}\n"
+        f"print(tool('notebook_edit', path={NAME!r}, edits=[edit])['ok'])",
+    )
+    code, answer = say("run", NAME)
+    assert code == 0, answer
+    assert outputs(tmp_path, "c0") == "1\nTrue\n"
+    assert cellwright.read(tmp_path / NAME).cells[1].source == "# made by a kernel"

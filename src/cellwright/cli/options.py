@@ -28,11 +28,16 @@ class Call:
         self._mode = mode
         self._no_engine = no_engine
 
-    def here(self) -> Workspace:
-        """A workspace in this process, whatever the engine does."""
+    def here(self, *, runs: bool = False) -> Workspace:
+        """A workspace in this process, whatever the engine does; kernels that it runs have tools."""
         from cellwright.workspace.workspace import Workspace
 
-        return Workspace(self._root, mode=self._mode, actor=f"cli:{_user()}")  # type: ignore[arg-type]
+        workspace = Workspace(self._root, mode=self._mode, actor=f"cli:{_user()}")  # type: ignore[arg-type]
+        if runs:
+            from cellwright.tools.bridge import start_bridge
+
+            workspace.hub.call(start_bridge(workspace.hub))
+        return workspace
 
     def workspace(self, *, start: bool = False) -> Workspace | EngineWorkspace:
         """The workspace of whoever sits at this terminal: the engine's, if there is one.
@@ -40,11 +45,11 @@ class Call:
         With `start` an engine is started, unless it must not be; for what needs a kernel.
         """
         if self._no_engine:
-            return self.here()
+            return self.here(runs=start)
         from cellwright.cli.engines import through_engine
 
         found = through_engine(self._root, self._mode, f"cli:{_user()}", start=start)
-        return found or self.here()
+        return found or self.here(runs=start)
 
 
 def _user() -> str:

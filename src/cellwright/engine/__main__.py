@@ -1,6 +1,7 @@
 """`python -m cellwright.engine [READY]`: be the engine, until told to stop or idle for long.
 
-READY is a descriptor that gets `ready`, or why not, and is then closed.
+READY is a descriptor that gets `ready`, or why not, and is then closed. Commands start it through
+`cellwright.cli.serving`, which adds what only the rooms above know.
 """
 
 from __future__ import annotations
@@ -24,7 +25,12 @@ from cellwright.engine.service import Service
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from cellwright.config.settings import Settings
+    from cellwright.workspace.hub import Hub
+
+    Extend = Callable[[Hub], Awaitable[object]]
 
 log = logging.getLogger("cellwright.engine")
 
@@ -32,8 +38,11 @@ _LOG_BYTES = 2**20
 _WAIT_FOR_ANOTHER = 20.0
 
 
-def main() -> int:
-    """Run the engine; returns the exit code."""
+def main(extend: Extend | None = None) -> int:
+    """Run the engine; returns the exit code.
+
+    `extend` adds something to the hub before it is used.
+    """
     ready = _Ready(int(sys.argv[1]) if len(sys.argv) > 1 else -1)
     if ready.is_awaited and os.fork():
         return 0  # whoever started us need not be there when we end
@@ -45,7 +54,7 @@ def main() -> int:
             from cellwright.config.loading import load
 
             # The user's settings, and no project's: it serves all of them.
-            asyncio.run(_serve(load("/"), lock, ready))
+            asyncio.run(_serve(load("/"), lock, ready, extend))
         ready.tell("ready")  # at the latest now: another was faster, and will be found
     except Exception as error:
         log.exception("the engine failed")
@@ -115,7 +124,9 @@ class _Ready:
                 os.close(descriptor)
 
 
-async def _serve(settings: Settings, lock: int, ready: _Ready) -> None:
+async def _serve(
+    settings: Settings, lock: int, ready: _Ready, extend: Extend | None = None
+) -> None:
     from cellwright.kernel.local import return_large_blocks
 
     return_large_blocks()
@@ -130,6 +141,8 @@ async def _serve(settings: Settings, lock: int, ready: _Ready) -> None:
         finally:
             os.umask(before)
     service = Service(settings, path)
+    if extend is not None:
+        await extend(service.hub)
     server = await asyncio.start_unix_server(
         lambda reader, writer: _client(service, reader, writer), sock=listener, limit=2**18
     )
@@ -145,7 +158,7 @@ async def _serve(settings: Settings, lock: int, ready: _Ready) -> None:
     finally:
         # Nobody finds us from now on, but whoever is connected hears how it ends.
         draining.cancel()
-        with contextlib.suppress(OSError):
+        if service.has_socket:
             os.unlink(service.socket)  # noqa: PTH108
         server.close()
         await service.close()
@@ -172,7 +185,7 @@ async def _make_room(service: Service, lock: int) -> None:
     """
     await service.is_draining.wait()
     aside = place.draining_path(os.getpid())
-    with contextlib.suppress(FileNotFoundError):  # somebody has removed it
+    if service.has_socket:  # else somebody has removed it, or it is another engine's
         os.rename(service.socket, aside)  # noqa: PTH104
     service.socket = aside
     os.close(lock)

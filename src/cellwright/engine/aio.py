@@ -7,7 +7,8 @@ import contextlib
 import itertools
 
 from cellwright.engine import verbs, wire
-from cellwright.engine.client import EngineClient, hello
+from cellwright.engine.client import EngineClient
+from cellwright.engine.greeting import hello
 from cellwright.engine.starting import greeted
 from cellwright.errors import EngineLost, EngineUnavailable
 from cellwright.workspace.asynchronous import AsyncWorkspace
@@ -110,10 +111,15 @@ class AsyncEngineClient:
         await self.connect()
         number = next(self._numbers)
         call = self._calls[number] = _Call(verb, progress, ask)
-        sent = to_json({**params, "can_ask": True} if ask is not None else params)
+        sent = to_json(params)
         looking = asyncio.ensure_future(self._look(number, until)) if until else None
         try:
-            await self._send(verb, wire.request(number, verb, sent))
+            if verbs.is_following(verb, params):
+                can_ask, listens = ask is not None, progress is not None
+                message = wire.call(number, verb, sent, can_ask=can_ask, listens=listens)
+            else:
+                message = wire.request(number, verb, sent)
+            await self._send(verb, message)
             return verbs.from_wire(verb, await asyncio.shield(call.answer))
         except asyncio.CancelledError:
             with contextlib.suppress(EngineLost):

@@ -113,9 +113,12 @@ class EngineClient:
         """
         self._number += 1
         number = self._number
-        sent = {**params, "can_ask": True} if ask is not None else params
         is_stopped = False
-        self._send(verb, wire.request(number, verb, sent))
+        request = wire.request(number, verb, params)
+        if verbs.is_following(verb, params):
+            can_ask, listens = ask is not None, progress is not None
+            request = wire.call(number, verb, params, can_ask=can_ask, listens=listens)
+        self._send(verb, request)
         while True:
             try:
                 message = self._receive(verb, None if is_stopped else until)
@@ -183,7 +186,7 @@ class EngineClient:
         while (line := self._frames.next()) is None:
             try:
                 self._socket.settimeout(None if until is None else _LOOK_EVERY)
-                chunk = self._socket.recv(2**18)
+                chunk = self._socket.recv(2**16)  # more would be mapped anew for every message
             except TimeoutError:
                 if until is not None and until():
                     return None
@@ -195,23 +198,3 @@ class EngineClient:
                 raise EngineLost(verb)
             self._frames.feed(chunk)
         return wire.decode(line)
-
-
-def hello(
-    *, cwd: str, root: str | None, mode: str, actor: str, environ: Mapping[str, str]
-) -> dict[str, Any]:
-    """What a client says first."""
-    try:
-        status = os.stat(cwd)  # noqa: PTH116
-        folder = [status.st_dev, status.st_ino]
-    except OSError:
-        folder = None
-    return {
-        "wire": wire.VERSION,
-        "cwd": cwd,
-        "folder": folder,
-        "root": root,
-        "mode": mode,
-        "actor": actor,
-        "environ": dict(environ),
-    }

@@ -218,10 +218,12 @@ class Connection:
                 await self._has_more.wait()
                 self._has_more.clear()
                 while self._waiting:
-                    line = self._waiting.popleft()
-                    self._writer.write(line)
+                    # All of it at once: a client that sleeps is woken once.
+                    lines, self._waiting = self._waiting, deque()
+                    chunk = lines[0] if len(lines) == 1 else b"".join(lines)
+                    self._writer.write(chunk)
                     await self._writer.drain()
-                    self._waiting_bytes -= len(line)
+                    self._waiting_bytes -= len(chunk)
                     if self._waiting_bytes <= _MOST_WAITING:
                         self._has_room.set()
         self._writer.close()  # it reads no more, so there is nothing left to say

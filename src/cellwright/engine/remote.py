@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 
 from cellwright.engine import verbs
-from cellwright.engine.client import EngineClient, hello
+from cellwright.engine.client import EngineClient
+from cellwright.engine.greeting import hello
 from cellwright.engine.starting import greeted
 from cellwright.errors import EngineError, EngineUnavailable
 from cellwright.workspace.book import Book

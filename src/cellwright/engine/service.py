@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import logging
 import os
@@ -12,8 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from cellwright import __version__
-from cellwright.engine import verbs, wire
-from cellwright.errors import EngineDraining, InvalidCall
+from cellwright.engine import greeting, verbs, wire
+from cellwright.engine.greeting import identity
+from cellwright.errors import EngineDraining, InvalidCall, RunNotFound
 from cellwright.workspace.callers import acting_for
 from cellwright.workspace.hub import Hub
 from cellwright.workspace.turns import Turns
@@ -31,15 +33,9 @@ if TYPE_CHECKING:
 log = logging.getLogger("cellwright.engine")
 
 _LAST_WORDS = 2.0
+_TOUCH_EVERY = 3600.0  # cleaners of temp folders take what is old
 _FILE_THREADS = 16
 _FOLLOWER_THREADS = 256
-_HELLO: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("cwd", "mode", "actor"), (str,)),
-    "root": (str, type(None)),
-    "environ": (dict,),
-    "folder": (list, type(None)),
-    "wire": (int,),
-}
 
 
 class Service:
@@ -52,6 +48,7 @@ class Service:
         self.is_draining = asyncio.Event()
         self.draining = ""
         self.socket = socket
+        self._place = identity(socket)
         self._began = time.time()
         self._busy = time.monotonic()
         self._connections: dict[Connection, asyncio.Task[None]] = {}
@@ -112,28 +109,20 @@ class Service:
         log.info("%s is gone", client.name)
 
     def _hello(self, client: Connection, params: dict[str, Any]) -> dict[str, Any]:
-        for name, kinds in _HELLO.items():
-            if not isinstance(params.get(name), kinds):
-                raise InvalidCall(f"`hello` needs `{name}`")
+        greeting.check_shape(params)
         if client in self._clients:
             raise InvalidCall("`hello` was said already")
         self._check_version(params["wire"])
         if self.draining:
             raise EngineDraining(self.draining)
-        environ, cwd = params["environ"], params["cwd"]
-        if not all(isinstance(word, str) for pair in environ.items() for word in pair):
-            raise InvalidCall("`environ` is names and values")
-        if not os.path.isabs(cwd):  # noqa: PTH117
-            raise InvalidCall("`cwd` is not an absolute path")
-        if params["folder"] != _identity(cwd):
-            raise EngineDraining("it sees other files than you, as from outside a container")
+        greeting.check_files(params)
         client.name = f"{params['actor']}#{next(self._numbers)}"
         self._clients[client] = Workspace(
             params["root"],
-            cwd=cwd,
+            cwd=params["cwd"],
             mode=params["mode"],
             actor=params["actor"],
-            environ=environ,
+            environ=params["environ"],
             hub=self.hub,
             owner=client.name,
         )
@@ -157,11 +146,15 @@ class Service:
         params: dict[str, Any],
     ) -> Any:
         can_ask = params.pop("can_ask", False) is True
+        listens = params.pop("silent", False) is not True
         verbs.check(verb, params)
         if verbs.is_running(verb, params) and self.draining and not self._has(workspace, params):
             raise EngineDraining(self.draining)
         loop = asyncio.get_running_loop()
-        callbacks = self._callbacks(client, number, can_ask=can_ask)
+        callbacks = self._callbacks(client, number, can_ask=can_ask, listens=listens)
+        if verb == "eval":  # it touches no file, so it needs no thread
+            with acting_for(client.name):
+                return await verbs.evaluate(workspace, params, callbacks)
 
         def is_over() -> bool:
             return client.is_stopped(number) or self.leaving.is_set()
@@ -185,7 +178,9 @@ class Service:
         pool = self.hub.evaluator.pool if self.hub.has_kernels else ()
         return any(session.key.session == name for session in pool)
 
-    def _callbacks(self, client: Connection, number: int | str, *, can_ask: bool) -> dict[str, Any]:
+    def _callbacks(
+        self, client: Connection, number: int | str, *, can_ask: bool, listens: bool
+    ) -> dict[str, Any]:
         """What a verb may call while it runs."""
         loop, here = asyncio.get_running_loop(), threading.get_ident()
 
@@ -195,7 +190,8 @@ class Service:
                 return
             if event.keys() == {"run"}:  # whoever stops the call means what it has started
                 client.on_stop(number, partial(self._cancel, event["run"]))
-            client.tell(number, event)
+            if listens:
+                client.tell(number, event)
 
         async def ask(request: InputRequested) -> str | None:
             question = {"prompt": request.prompt, "password": request.password}
@@ -205,7 +201,7 @@ class Service:
         return {"progress": progress, **({"ask": ask} if can_ask else {})}
 
     def _cancel(self, run: str) -> None:
-        if self.hub.has_runs:
+        with contextlib.suppress(RunNotFound):
             self.hub.runs.get(run).cancel()
 
     # -- the engine itself ------------------------------------------------------------------
@@ -219,7 +215,7 @@ class Service:
             "socket": self.socket,
             "version": __version__,
             "wire": wire.VERSION,
-            "seconds": round(time.time() - self._began, 1),
+            "seconds": round(time.time() - self._began, 3),
             "draining": self.draining or None,
             "clients": [client.name for client in self._clients],
             "sessions": [session.to_json() for session in pool],
@@ -240,12 +236,22 @@ class Service:
             return False
         return not self.hub.has_kernels or not len(self.hub.evaluator.pool)
 
+    @property
+    def has_socket(self) -> bool:
+        """Whether what is at the path of its socket is its socket, and not another engine's."""
+        return self._place is not None and identity(self.socket) == self._place
+
     async def watch(self) -> None:
         """Return when it is time to leave: told to, idle and empty for long, or not to be found."""
-        place = _identity(self.socket)
+        touched = time.monotonic()
         while not self.leaving.is_set():
-            if not self.draining and _identity(self.socket) != place:
+            if not self.draining and not self.has_socket:
                 self.drain("its socket is gone, so nobody can reach it")
+            if time.monotonic() - touched > _TOUCH_EVERY:
+                touched = time.monotonic()
+                self.hub.leases.touch()
+                with contextlib.suppress(OSError):
+                    os.utime(self.socket)
             idle = time.monotonic() - self._busy
             patience = 0.5 if self.draining else self.settings.engine_idle_timeout
             if self.is_empty and idle >= patience:
@@ -272,12 +278,3 @@ class Service:
 
 def _real(workspace: Workspace, path: str) -> str:
     return os.path.realpath(os.path.join(workspace.cwd, path))  # noqa: PTH118
-
-
-def _identity(path: str) -> list[int] | None:
-    """What tells a file or folder from another of the same name; None if there is none."""
-    try:
-        status = os.stat(path)  # noqa: PTH116
-    except (OSError, ValueError):
-        return None
-    return [status.st_dev, status.st_ino]

@@ -95,7 +95,7 @@ def _launch() -> str | None:
         try:
             # Nothing of ours goes along: who waits for the end of our pipes must not wait for it.
             process = subprocess.Popen(  # noqa: S603  # our own interpreter
-                [sys.executable, "-P", "-m", "cellwright.engine", str(writing)],
+                [sys.executable, "-P", "-m", "cellwright.cli.serving", str(writing)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=log,

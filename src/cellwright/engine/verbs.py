@@ -72,7 +72,7 @@ WORKSPACE: dict[str, dict[str, Kind]] = {
 """The verbs of a workspace, and the types of their parameters."""
 
 BOOK: dict[str, dict[str, Kind]] = {
-    "read": {"stale": FLAG},
+    "read": {"stale": FLAG, "text": FLAG},
     "select": {"selector": TEXT},
     "outputs": {"cells": LIST_OR_NONE, "max_tokens": WHOLE},
     "stale": {},
@@ -153,6 +153,16 @@ def check(verb: str, params: Mapping[str, Any]) -> None:
             raise InvalidCall(f"`{verb}`: no `{name}` has a zero byte")
     if verb in BOOK and "path" not in params:
         raise InvalidCall(f"`{verb}` needs a `path`")
+
+
+async def evaluate(
+    workspace: Workspace, params: Mapping[str, Any], callbacks: Mapping[str, Any]
+) -> Any:
+    """Carry out `eval` on the loop of the kernels; see `carry_out`."""
+    if "cells" not in params:
+        raise InvalidCall("`eval`: missing 1 required positional argument: 'cells'")
+    workspace.require("run", "run code")
+    return await workspace.kernels.evaluated(**params, **callbacks)
 
 
 def carry_out(

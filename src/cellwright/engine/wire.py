@@ -86,6 +86,12 @@ def request(number: int | str, method: str, params: Message) -> Message:
     return {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
 
 
+def call(number: int | str, verb: str, params: Message, *, can_ask: bool, listens: bool) -> Message:
+    """A call of a verb, with what the engine has to know about the caller besides."""
+    aside = {**({"can_ask": True} if can_ask else {}), **({} if listens else {"silent": True})}
+    return request(number, verb, {**params, **aside})
+
+
 def notification(method: str, params: Message) -> Message:
     """Something to know, with no answer."""
     return {"jsonrpc": "2.0", "method": method, "params": params}
@@ -121,8 +127,9 @@ def describe(error: CellwrightError) -> Message:
 def restore(shape: Message) -> CellwrightError:
     """The error that was described, as one to raise."""
     facts = shape.get("data") or {}
-    kinds = {kind.code: kind for kind in _tree(CellwrightError)}
-    kind = kinds.get(facts.get("code", ""), CellwrightError)
+    code = facts.get("code")
+    # The first that has the code: a class further down may share it.
+    kind = next((each for each in _tree(CellwrightError) if each.code == code), CellwrightError)
     state = {
         **facts.get("state", {}),
         "message": str(shape.get("message")),

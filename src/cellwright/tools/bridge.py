@@ -182,7 +182,7 @@ class Bridge:
 async def start_bridge(hub: Hub) -> Bridge:
     """Let the kernels of a hub call tools; to be awaited on the hub's loop, before it runs any.
 
-    Whoever starts it closes it, on the same loop and before the hub.
+    It ends with the hub's kernels.
     """
     from cellwright.workspace.asynchronous import AsyncWorkspace, InProcess
     from cellwright.workspace.workspace import Workspace
@@ -196,6 +196,7 @@ async def start_bridge(hub: Hub) -> Bridge:
     bridge = Bridge(workspace)
     await bridge.start()
     hub.evaluator.bridge = bridge
+    hub.at_end(bridge.close)
     return bridge
 
 

@@ -17,7 +17,7 @@ from cellwright.workspace.presence import Presence
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine
     from typing import Any, TypeVar
 
     from cellwright.config.settings import Settings
@@ -61,6 +61,7 @@ class Hub:
         self._portal: Portal | None = None
         self._evaluator: Evaluator | None = None
         self._runs: Runs | None = None
+        self._closers: list[Callable[[], Awaitable[object]]] = []
         self._making = threading.RLock()  # an engine's verbs come from several threads
 
     @property
@@ -153,8 +154,15 @@ class Hub:
         finally:
             self.let_go()
 
+    def at_end(self, close: Callable[[], Awaitable[object]]) -> None:
+        """Have something closed on the loop, right before the kernels are ended."""
+        self._closers.append(close)
+
     async def end_kernels(self) -> None:
         """Stop what runs and end all sessions, for good; on the loop."""
+        closers, self._closers = self._closers, []
+        for close in closers:
+            await close()
         if self._runs is not None:
             await self._runs.close()
         with self._making:

@@ -26,7 +26,9 @@ _TOKEN = re.compile(
 
 
 # What is different in every run, and has no other place to be told from.
-_MEASURED = frozenset({"seconds", "artifact", "began", "ended", "duration_ms"})
+_MEASURED = frozenset(
+    {"seconds", "artifact", "began", "ended", "duration_ms", "pid", "pids", "version"}
+)
 
 
 class Names:

@@ -9,6 +9,7 @@ import json
 import os
 import shlex
 import subprocess
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,6 +18,7 @@ from cellwright.cli.main import COMMANDS
 from tests.conftest import require_tool
 from tests.unit.cli import golden, samples
 from tests.unit.cli.calling import call, succeed
+from tests.unit.engine.engines import engine_of_its_own
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,6 +94,17 @@ STORIES: dict[str, list[Step]] = {
         "stale small.ipynb",
     ],
     "outputs": ["outputs nb.ipynb", "outputs nb.ipynb plot --max-tokens 100", "outputs nb.ipynb zz"],
+    "engine": [
+        "engine status",
+        "engine start",
+        "run small.ipynb good",
+        "runs",
+        "attach RUN",
+        "cancel RUN",
+        "cancel r0",
+        "engine stop",
+        "engine stop",
+    ],
     "sessions": ["sessions", "kernel status", "artifact", "artifact nothing"],
     "new": ["new made.ipynb", "new second.ipynb --kernel julia-1.11"],
     "log": [
@@ -262,9 +275,11 @@ def play(story: list[Step]) -> list[dict[str, Any]]:
             succeed(*words_of(step), stdin="" if isinstance(step, str) else step[1])
         story = story[start + 1 :]
     shown = []
+    run = ""
     for step in story:
         stdin = "" if isinstance(step, str) else step[1]
-        answer = call(*words_of(step), stdin=stdin)
+        answer = call(*(run if word == "RUN" else word for word in words_of(step)), stdin=stdin)
+        run = (answer.json["data"] or {}).get("run", run)
         assert answer.err == "", "with --json there is no talk"
         line = step if isinstance(step, str) else step[0]
         shown.append({"command": line, "exit": answer.code, "answer": answer.json})
@@ -279,10 +294,13 @@ def test_every_answer_in_json_is_as_it_is_written_down(
         git = require_tool("git")
         subprocess.run([git, "init", "--quiet", files], check=True)
         monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    engine = engine_of_its_own(monkeypatch, started=False) if name == "engine" else nullcontext()
     # Sources and ids of the sample are fixed, so that its hashes and revision are too.
     keep = frozenset(_hashes(call("read", "nb.ipynb", "--json").json)) if name == "read" else ()
     names = golden.Names(frozenset(keep), folder=os.path.realpath(files), places=str(places))
-    golden.check(name, names.of(play(STORIES[name])))
+    with engine:
+        steps = play(STORIES[name])
+    golden.check(name, names.of(steps))
 
 
 def _hashes(answer: dict[str, Any]) -> list[str]:

@@ -32,7 +32,7 @@ def test_every_setting_is_documented_with_its_default_and_meaning() -> None:
         if line.startswith("| `")
     ]
     found = {row[0].strip("`"): (row[1].replace(",", ""), row[4]) for row in rows}
-    said = {True: "true", "": "none", (): "none"}
+    said = {True: "true", False: "false", "": "none", (): "none"}
     assert found == {
         name: (
             str(said.get(spec.default, spec.default)) if not spec.is_number else str(spec.default),

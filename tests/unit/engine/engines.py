@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from cellwright.config.settings import Settings
 from cellwright.engine import place, wire
-from cellwright.engine.client import EngineClient, hello, try_connect
+from cellwright.engine.client import EngineClient, try_connect
 from cellwright.engine.connection import Connection
+from cellwright.engine.greeting import hello, identity
 from cellwright.engine.service import Service
 from cellwright.engine.starting import connect_or_start
 
@@ -77,6 +78,7 @@ async def serving(
         await service.serve(Connection(reader, writer, handle or service.handle, most=most))
 
     server = await asyncio.start_unix_server(client, path / "s", limit=2**18)
+    service._place = identity(str(path / "s"))
 
     async def connect() -> Line:
         reader, writer = await asyncio.open_unix_connection(path / "s", limit=2**26)

@@ -219,6 +219,20 @@ async def test_a_watcher_hears_of_anothers_edit_until_it_has_enough(places: Path
         assert (message["id"], message["result"]["events"] > 0) == (7, True)
 
 
+async def test_who_wants_no_events_gets_the_answer_alone(places: Path) -> None:
+    async with serving(places) as (service, connect):
+        silent, editor = await connect(), await connect()
+        await silent.greet(actor="test:silent")
+        await editor.greet(actor="test:editor")
+        await silent.send(wire.request(7, "watch", {"path": "nb.ipynb", "silent": True}))
+        while not service.hub.events._listeners:
+            await asyncio.sleep(0.01)
+        await editor.call("edit", path="nb.ipynb", edits=[REPLACE])
+        await silent.send(wire.notification("stop", {"call": 7}))
+        answer = await silent.receive()
+        assert (answer["id"], answer["result"]) == (7, {"events": 1})
+
+
 async def test_no_client_gets_anothers_warnings(places: Path) -> None:
     async with serving(places) as (service, connect):
         ada, bob = await connect(), await connect()

@@ -19,12 +19,14 @@ if TYPE_CHECKING:
 
 
 @click.command()
+@click.option("--mcp", is_flag=True, help="Start an MCP server, call it, and say what it answers.")
 @common
-def command(call: Call) -> int:
+def command(call: Call, *, mcp: bool) -> int:
     """Report versions, folders and the state of the journal; exit 1 if something is wrong.
 
     \b
     cellwright doctor --json
+    cellwright doctor --mcp
     """
     report = {
         "cellwright": _version("cellwright"),
@@ -39,6 +41,8 @@ def command(call: Call) -> int:
         "journal": _try(lambda: _journal(call)),
         "git": _try(_git),
     }
+    if mcp:
+        report["mcp"] = _try(lambda: _mcp(call))
     bad = [name for name, value in report.items() if str(value).startswith("PROBLEM")]
     rows = []
     for name, value in report.items():
@@ -109,6 +113,15 @@ def _settings() -> str:
 def _journal(call: Call) -> str:
     with call.here() as workspace:
         return workspace.journal.describe()
+
+
+def _mcp(call: Call) -> dict[str, Any]:
+    from cellwright.cli.commands.mcp import require_library
+    from cellwright.mcp.checking import look
+
+    require_library()
+    here = call.here()
+    return look(here.root or here.cwd)
 
 
 def _git() -> str:

@@ -49,7 +49,7 @@ def command(call: Call, profile: str, client: str | None, **options: Any) -> Non
     root = here.root or _this_folder(here.cwd)
     if not os.path.isdir(root):  # noqa: PTH112  # cold start: no pathlib
         raise click.UsageError(f"--root {root} is no folder")
-    _require_library()
+    require_library()
     from cellwright.mcp.running import run
 
     run(
@@ -72,7 +72,8 @@ def _this_folder(cwd: str) -> str:
     return cwd
 
 
-def _require_library() -> None:
+def require_library() -> None:
+    """Raise `ConfigError` unless the extra is installed."""
     from importlib.util import find_spec
 
     if find_spec("mcp") is None or find_spec("mcp_types") is None:

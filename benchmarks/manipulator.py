@@ -1,0 +1,142 @@
+"""What a call from a running cell to its notebook costs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from statistics import median
+from typing import TYPE_CHECKING
+
+from cellwright.document.notebook import Notebook
+from cellwright.kernel.events import CommMessage
+from cellwright.kernel.local import LocalKernel
+from cellwright.kernel.transport import Code, Launch
+from cellwright.outputs.events import StreamText
+from cellwright.protocol.bridge import CommBridge
+from cellwright.protocol.kernel_path import with_kernel_path
+from cellwright.protocol.memory import MemoryHost
+
+if TYPE_CHECKING:
+    from cellwright.protocol.wire import Answer
+
+GOAL = 3.0
+CALLS = 200
+SOURCE = f"""
+from statistics import mean, quantiles
+from time import perf_counter
+from cellwright_kernel import notebook
+notebook.cell_count()
+for name, ask in (("get_cell_count", notebook.cell_count),
+                  ("get_cell_range", lambda: notebook.cell_range(0, 20)),
+                  ("splice_cell_range", lambda: notebook.splice(0, 1, "x"))):
+    took = []
+    for _ in range({CALLS}):
+        began = perf_counter()
+        ask()
+        took.append((perf_counter() - began) * 1000)
+    print(name, mean(took), quantiles(took, n=20)[-1])
+"""
+
+
+FLOOD = """
+import threading, time
+from cellwright_kernel import notebook
+def flood():
+    for _ in range({requests}):
+        notebook.futures.cell_range(0, 20)
+flooding = threading.Thread(target=flood)
+flooding.start()
+while flooding.is_alive():
+    print("at", time.time(), flush=True)
+    time.sleep(0.02)
+"""
+FLOOD_GOAL = 100.0
+
+
+def run(*, quick: bool = False) -> list[str]:
+    """Print the tables; returns the goals that were missed."""
+    requests = 1_000 if quick else 5_000
+    with tempfile.TemporaryDirectory() as folder:
+        measured = asyncio.run(_measure(folder, requests))
+    print(f"\nA call from a running cell to its notebook, {CALLS} of each, in milliseconds")
+    print(f"{'':20} {'mean':>8} {'95 %':>8}")
+    missed = []
+    for name, mean, high in (line.split() for line in measured.calls.splitlines()):
+        print(f"{name:20} {float(mean):8.2f} {float(high):8.2f}")
+        if float(mean) > GOAL:
+            missed.append(f"{name} from a running cell in {GOAL:g} ms: {float(mean):.2f}")
+    # A kernel that floods us is busy with that itself; what we add is how long we look away.
+    print(f"\nOutput of a cell beside {requests:,} requests of its thread, in milliseconds")
+    print(f"{'':20} {'median':>8} {'most':>8} {'we looked away':>16}")
+    for name, late, away in measured.floods:
+        print(f"{name:20} {median(late) * 1000:8.1f} {max(late) * 1000:8.1f} {away * 1000:16.1f}")
+        if away * 1000 > FLOOD_GOAL:
+            missed.append(f"output beside a flood within {FLOOD_GOAL:g} ms: {away * 1000:.0f}")
+    return missed
+
+
+@dataclass
+class Measured:
+    """What was measured: the table of calls, and for each flood how late its lines came."""
+
+    calls: str = ""
+    floods: list[tuple[str, list[float], float]] = field(default_factory=list)
+
+
+async def _measure(folder: str, requests: int) -> Measured:
+    env = with_kernel_path({**os.environ, "IPYTHONDIR": folder})
+    kernel = LocalKernel(Launch(folder, env, python=sys.executable))
+    await kernel.start()
+    book = Notebook()
+    book.apply([{"op": "insert", "source": f"x = {number}"} for number in range(20)])
+    host = MemoryHost(book)
+
+    async def send(answer: Answer) -> None:
+        await kernel.send_comm(CommMessage("msg", answer.comm_id, data=answer.data))
+
+    bridge = CommBridge(lambda: host, send)
+    measured = Measured()
+    flood = FLOOD.format(requests=requests)
+    try:
+        async for event in kernel.execute(Code(SOURCE)):
+            if isinstance(event, CommMessage):
+                bridge.feed(event)
+            elif isinstance(event, StreamText):
+                measured.calls += event.text
+        for name, answers in (("not answered", False), ("answered", True)):
+            late: list[float] = []
+            watch = asyncio.create_task(_longest_absence())
+            async for event in kernel.execute(Code(flood)):
+                if isinstance(event, CommMessage) and answers:
+                    bridge.feed(event)
+                elif isinstance(event, StreamText):
+                    now = time.time()
+                    late += [now - float(at) for at in event.text.split()[1::2]]
+            await bridge.settle()
+            watch.cancel()
+            measured.floods.append((name, late, await watch))
+    finally:
+        await bridge.close()
+        await kernel.shutdown()
+    return measured
+
+
+async def _longest_absence() -> float:
+    """The longest time, until cancelled, in which the event loop did not come by."""
+    longest = 0.0
+    loop = asyncio.get_running_loop()
+    try:
+        while True:
+            before = loop.time()
+            await asyncio.sleep(0.005)
+            longest = max(longest, loop.time() - before - 0.005)
+    except asyncio.CancelledError:
+        return longest
+
+
+if __name__ == "__main__":
+    raise SystemExit(bool(run()))

@@ -1,0 +1,86 @@
+"""A client that stops reading while a cell floods it: nobody else suffers, and it hears of it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cellwright.engine import wire
+from cellwright.engine.client import EngineClient, try_connect
+from tests.unit.cli import samples
+from tests.unit.cli.calling import process
+from tests.unit.engine.engines import Engine, engine_of_its_own, greeting, wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.timeout(180)
+
+
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Engine]:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "nb.ipynb").write_bytes(samples.write(samples.code("a", "1 + 1")))
+    with engine_of_its_own(monkeypatch) as engine:
+        yield engine
+
+
+def memory(pid: int) -> int:
+    """Megabytes that a process has, and had at most."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) // 1024
+    raise AssertionError
+
+
+@pytest.mark.parametrize("lines", [100_000, pytest.param(1_000_000, marks=pytest.mark.all)])
+def test_who_does_not_read_is_told_what_was_missed_and_others_do_not_notice(
+    lines: int, engine: Engine
+) -> None:
+    flood = f"line = 'x' * 99\nfor i in range({lines}): print(line)\nprint('the end')"
+    assert process("eval", "-s", "flood", "1").code == 0
+    assert process("run", "nb.ipynb").code == 0
+    pid = engine.pid
+    before = memory(pid)
+    connected = try_connect()
+    assert connected is not None
+    deaf = EngineClient(connected, greeting)
+    params = {"cells": [flood], "session": "flood", "timeout": 0}
+    deaf._send("eval", wire.request(99, "eval", params))
+
+    def runs() -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = engine.status()["runs"]
+        return [run for run in found if run["kind"] == "eval"]
+
+    wait_for(lambda: runs()[0]["state"] == "running", "the flood")
+    slowest = 0.0
+    while runs()[0]["ended"] is None:  # others work meanwhile
+        began = time.monotonic()
+        answer = process("run", "nb.ipynb", "--json").data
+        assert answer["executions"][0]["status"] == "ok"
+        slowest = max(slowest, time.monotonic() - began)
+    assert slowest < 20
+    grown = memory(pid) - before
+    assert grown < 64, f"{grown} MB more, of {lines // 10_000} MB that nobody read"
+
+    told = missed = 0
+    while True:
+        message = deaf._receive("eval")
+        assert message is not None
+        if message.get("id") == 99:
+            break
+        facts = message["params"]
+        told += facts.get("text", "").count("\n")
+        missed += facts.get("missed", 0)
+    deaf.close()
+    assert missed > 0
+    assert told < lines
+    row = message["result"]["cells"][0]
+    assert (row["status"], row["total_lines"]) == ("ok", lines + 1)
+    assert row["text"].endswith("the end\n")
+    # Nothing is lost: the whole is an artifact.
+    part = process("artifact", row["artifact"], "--offset", str(lines * 100), "--limit", "99").text
+    assert part == "the end\n"
