@@ -134,7 +134,11 @@ def _styled(code: str, text: str) -> str:
     return f"\033[{code}m{text}\033[0m" if COLOR else text
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Play it in a folder that was given, or in one of its own."""
+    if len(sys.argv) > 1:
+        run(Path(sys.argv[1]), dict(os.environ))
+        return
     with tempfile.TemporaryDirectory() as name:
         (Path(name) / ".runtime").mkdir(mode=0o700)
         places = {
@@ -143,3 +147,7 @@ if __name__ == "__main__":
             "CELLWRIGHT_ENGINE": "never",
         }
         run(Path(name), {**os.environ, **places})
+
+
+if __name__ == "__main__":
+    main()

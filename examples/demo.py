@@ -110,7 +110,7 @@ def play(stage: Stage) -> None:
     stage.run("cellwright edit rain.ipynb replace total 'sum(rain.values())' --run changed")
     stage.run("cellwright show rain.ipynb --cells total --width 78 --no-pager")
     say("An edit upstream makes results stale; it is known which, and why")
-    stage.quiet("cellwright edit rain.ipynb replace data 'rain = {\"Bergen\": 2495, \"Lima\": 16}'")
+    stage.quiet('cellwright edit rain.ipynb replace data \'rain = {"Bergen": 2495, "Lima": 16}\'')
     stage.run("cellwright stale rain.ipynb")
     stage.run("cellwright run rain.ipynb data total")
     stage.run("cellwright sessions")
@@ -118,7 +118,8 @@ def play(stage: Stage) -> None:
     say("Code runs in sessions; what fails, or takes too long, is said as it is")
     stage.run("""cellwright eval 'rain = [2495, 16, 1054]' 'sum(rain) / len(rain)'""")
     stage.run(
-        """cellwright eval -s slow --kernel python3 'import time; time.sleep(60)' --timeout 1""", expect=124
+        """cellwright eval -s slow --kernel python3 'import time; time.sleep(60)' --timeout 1""",
+        expect=124,
     )
     answer = json.loads(stage.quiet("cellwright eval --json 'for day in range(9999): print(day)'"))[
         "data"
@@ -145,11 +146,13 @@ def report(stage: Stage) -> None:
 
 def let_an_agent_in(stage: Stage) -> None:
     """The task of an agent, over the same engine."""
-    sys.path.insert(0, str(SAMPLE.parent))
-    import agent
-
     say("An agent mends a notebook over MCP: four calls, no key")
-    agent.run(stage.folder, stage.environment)
+    sys.stdout.flush()
+    subprocess.run(
+        [sys.executable, str(SAMPLE.with_name("agent.py")), str(stage.folder)],
+        env=stage.environment,
+        check=True,
+    )
 
 
 if __name__ == "__main__":

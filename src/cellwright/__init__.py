@@ -98,5 +98,19 @@ if not TYPE_CHECKING:  # a type checker shall see the names above and no others
         return value
 
 
+def load_ipython_extension(shell: object) -> None:
+    """`%load_ext cellwright`: let cells read, edit and run their own notebook."""
+    from cellwright_kernel import load_ipython_extension as load
+
+    load(shell)
+
+
+def unload_ipython_extension(shell: object) -> None:
+    """`%unload_ext cellwright`."""
+    from cellwright_kernel import unload_ipython_extension as unload
+
+    unload(shell)
+
+
 def __dir__() -> list[str]:
     return __all__

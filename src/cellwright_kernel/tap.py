@@ -59,6 +59,7 @@ class Tap:
         self._stream = kernel.shell_stream
         self._handle: Callable[[Any], Any] = self._stream._recv_callback  # noqa: SLF001
         self._thread = getattr(kernel, "shell_channel_thread", None)
+        self._is_in = threading.Event()
 
     @property
     def reads_here(self) -> bool:
@@ -67,20 +68,20 @@ class Tap:
 
     def install(self) -> bool:
         """Put the tap in; false if the thread that reads the channel did not do so in time."""
-        done = threading.Event()
-
-        def put_in() -> None:
-            self._stream.on_recv(self._receive, copy=False)
-            done.set()
-
         if self.reads_here:
-            put_in()
+            self._put_in()
         elif self._thread is None:
-            self._kernel.io_loop.add_callback(put_in)
-            return True  # as soon as the main thread is free, and before that it reads nothing
+            # As soon as the main thread is free, or waits for something itself.
+            self._kernel.io_loop.add_callback(self._put_in)
+            return True
         else:
-            self._thread.io_loop.add_callback(put_in)
-        return done.wait(_INSTALL_WITHIN)
+            self._thread.io_loop.add_callback(self._put_in)
+        return self._is_in.wait(_INSTALL_WITHIN)
+
+    def _put_in(self) -> None:
+        if not self._is_in.is_set():
+            self._stream.on_recv(self._receive, copy=False)
+            self._is_in.set()
 
     def is_held_up(self) -> bool:
         """Whether the loop that reads the channel stands still: another one runs in its thread."""
@@ -88,6 +89,7 @@ class Tap:
 
     def turn(self, within: float) -> None:
         """Read one message, if one comes in so many seconds; for the thread that has to."""
+        self._put_in()
         poller = self._stream.poller
         poller.register(self._stream.socket, _POLLIN)
         if poller.poll(within * 1000):

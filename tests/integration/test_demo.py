@@ -20,7 +20,18 @@ def test_the_demo_plays_to_its_end() -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert "The file is what it was before, to the byte.\n" in done.stdout
-    commands = ("show", "read", "edit", "write", "run", "stale", "eval", "artifact", "log", "backup")
+    commands = (
+        "show",
+        "read",
+        "edit",
+        "write",
+        "run",
+        "stale",
+        "eval",
+        "artifact",
+        "log",
+        "backup",
+    )
     for command in commands:
         assert f"$ cellwright {command} " in done.stdout
     assert "markdown # The wettest day" in done.stdout.replace("## ", "# ")

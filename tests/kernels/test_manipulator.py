@@ -307,6 +307,24 @@ async def test_a_thread_may_ask_between_cells(book: Any) -> None:
     assert front.said("c3") == "True [4] True\n"
 
 
+async def test_threads_and_the_cell_may_ask_at_the_same_time(book: Any) -> None:
+    front = await book(
+        IMPORT + "import threading\nfound = []\n"
+        "def work():\n    found.extend(notebook.cell_count() for _ in range(50))\n"
+        "threads = [threading.Thread(target=work) for _ in range(4)]\n"
+        "for thread in threads: thread.start()\n"
+        "mine = 0\n"
+        "while any(thread.is_alive() for thread in threads):\n"
+        "    assert notebook.cell_count() == 2\n    mine += 1\n"
+        "print(found == [2] * 200, mine > 0)",
+        "'next'",
+    )
+    await run(front, "c0", "c1")
+    assert front.said("c0") == "True True\n"
+    asked = [m.data["request_id"] for m in front.messages if m.kind == "msg"]
+    assert len(asked) == len(set(asked)) > 200
+
+
 async def test_nobody_answering_raises_after_the_timeout_and_says_so(book: Any) -> None:
     front = await book(
         IMPORT + "notebook.timeout = 0.3\n"

@@ -26,7 +26,7 @@ class Call:
         self.output = output
         self._root = root
         self._mode = mode
-        self._no_engine = no_engine
+        self.uses_engine = not no_engine
 
     def here(self, *, runs: bool = False) -> Workspace:
         """A workspace in this process, whatever the engine does; kernels that it runs have tools."""
@@ -44,7 +44,7 @@ class Call:
 
         With `start` an engine is started, unless it must not be; for what needs a kernel.
         """
-        if self._no_engine:
+        if not self.uses_engine:
             return self.here(runs=start)
         from cellwright.cli.engines import through_engine
 

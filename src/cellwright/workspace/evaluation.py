@@ -250,7 +250,8 @@ class Evaluator:
         path = os.path.join(self._folder, _file_name(session.key))  # noqa: PTH118
         facts = {"session": session.key.session, "notebook": notebook, "root": root, "mode": mode}
         if self._session_files.get(path) != facts:  # once, and not before every cell
-            write_session_file(path, facts)
+            with contextlib.suppress(OSError):  # a courtesy: code runs as well without it
+                write_session_file(path, facts)
             self._session_files[path] = facts
         artifacts = None if self._store is None else str(self._store.directory)
         bridge: dict[str, str] = {}

@@ -107,8 +107,12 @@ class RunRecord:
             content = self._book.raw()
         except CellwrightError:
             return
-        if file.holds(content) and notary.has_signed(self._start):
+        if not file.holds(content):
+            return
+        if notary.has_signed(self._start):
             notary.sign(content)
+        else:
+            notary.leave_unsigned(content)
 
     def _save(
         self, going: Going, said: Sequence[Said], outputs: list[dict[str, Any]]

@@ -10,13 +10,21 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from contextlib import closing
+from collections import OrderedDict
+from contextlib import closing, suppress
+from hashlib import blake2b
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 _SELECT = "SELECT 1 FROM nbsignatures WHERE algorithm = ? AND signature = ? LIMIT 1"
+
+
+# What is known not to be signed, as long as the database is the same. To work out a signature
+# takes as long as to parse the notebook; an unsigned one would pay for it with every run.
+_unsigned: OrderedDict[tuple[bytes, tuple[int, int]], None] = OrderedDict()
+_MOST_UNSIGNED = 256
 
 
 class Notary:
@@ -42,6 +50,8 @@ class Notary:
     def has_signed(self, content: bytes) -> bool:
         """Whether a notebook with exactly this content is trusted; also False in doubt."""
         try:
+            if self._mark(content) in _unsigned:
+                return False
             key = self._key(content)
             # Read-only, since Jupyter's own way to open it replaces one that is damaged.
             address = f"{_file_uri(self._database)}?mode=ro"
@@ -49,6 +59,18 @@ class Notary:
                 return database.execute(_SELECT, key).fetchone() is not None
         except Exception:  # noqa: BLE001  # trust is a courtesy, and no run may fail for it
             return False
+
+    def leave_unsigned(self, content: bytes) -> None:
+        """What came of an unsigned notebook is not signed either, and need not be looked up."""
+        with suppress(OSError):
+            _unsigned[self._mark(content)] = None
+        while len(_unsigned) > _MOST_UNSIGNED:
+            _unsigned.popitem(last=False)
+
+    def _mark(self, content: bytes) -> tuple[bytes, tuple[int, int]]:
+        status = os.stat(self._database)  # noqa: PTH116
+        digest = blake2b(content, digest_size=16).digest()
+        return digest, (status.st_mtime_ns, status.st_size)
 
     def sign(self, content: bytes) -> bool:
         """Trust a notebook with this content; returns whether it is trusted now."""

@@ -168,3 +168,14 @@ def test_ours_agrees_with_jupyter_on_what_is_signed(book: Book, notary: Notebook
     Path(book.path).write_bytes(changed)
     assert is_trusted(notary, book)
     assert not ours.sign(b"no notebook")
+
+
+def test_what_was_found_unsigned_is_looked_up_again_once_somebody_signs(
+    book: Book, notary: NotebookNotary, data_dir: Path
+) -> None:
+    ours, content = Notary(str(data_dir)), book.raw()
+    notary.sign(nbformat.reads('{"cells":[],"metadata":{},"nbformat":4,"nbformat_minor":5}', 4))
+    ours.leave_unsigned(content)
+    assert not ours.has_signed(content)
+    notary.sign(nbformat.reads(content.decode(), 4))
+    assert ours.has_signed(content)

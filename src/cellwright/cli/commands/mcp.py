@@ -56,7 +56,7 @@ def command(call: Call, profile: str, client: str | None, **options: Any) -> Non
         root,
         profile=profile,
         mode=here.mode,
-        engine=not call._no_engine,  # noqa: SLF001  # it has no name of its own yet
+        engine=call.uses_engine,
         structured=options["structured"],
         listening=_listening(options),
         new_token=options["new_token"],

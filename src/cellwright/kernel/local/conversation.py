@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _FIRST_NUDGE = 0.02
 _IDLE_PATIENCE = 1.0
 _SETTLING = 0.05
+_FAIR = 32  # messages in a row
 _CELLS_REMEMBERED = 64
 _ABOUT_THE_KERNEL = frozenset({"status", "iopub_welcome", "shutdown_reply"})
 
@@ -65,6 +66,7 @@ class Conversation:
         self._runs: dict[str, Run] = {}
         self._cells: OrderedDict[str, str | None] = OrderedDict()
         self._probes: set[asyncio.Future[None]] = set()
+        self._handed_out = 0
         self._nudges: dict[str, Run] = {}
         self._input_request: Mapping[str, Any] | None = None
         self._channels = Channels(
@@ -144,6 +146,9 @@ class Conversation:
             message = run.take()
             if message is not None:
                 self._pace.has_gone(run.backlog)
+                self._handed_out += 1
+                if self._handed_out % _FAIR == 0:
+                    await asyncio.sleep(0)  # a flood is no reason to keep others waiting
                 return message
             if run.is_complete:
                 return None

@@ -1,0 +1,1 @@
+"""Serve over HTTP, to whoever holds the token and to nobody else."""

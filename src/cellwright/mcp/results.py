@@ -1,0 +1,90 @@
+"""Tools and their answers, as the protocol has them."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import TYPE_CHECKING, Any
+
+import mcp_types as types
+
+if TYPE_CHECKING:
+    from cellwright.tools.tool import Answer, Tool
+    from cellwright.tools.toolbox import Toolbox
+    from cellwright.workspace.workspace import Effect
+
+FACTS = "cellwright/facts"
+"""The key of `_meta` that holds an answer's facts for programs."""
+
+# Clients for models, as far as is known, show the model `structuredContent` *instead of* the
+# text when there is any. Facts alone would hide from it what the cells said, so only clients
+# that are known to be programs get them there; everybody has them in `_meta`.
+_PROGRAMS = ("cellwright", "inspector", "mcp-inspector", "conformance")
+
+
+def is_program(client: str) -> bool:
+    """Whether a client reads facts rather than shows them to a model."""
+    name = client.lower()
+    return name in _PROGRAMS or name.startswith(("cellwright-", "inspector-", "mcp-conformance"))
+
+
+def listing(toolbox: Toolbox) -> list[types.Tool]:
+    """The tools of which something is allowed, with what may be known before they are called."""
+    rows = {row["name"]: row for row in toolbox.table()}
+    return [_described(tool, rows[tool.name], toolbox.allowed) for tool in toolbox.listed()]
+
+
+def _described(tool: Tool, row: dict[str, Any], allowed: frozenset[Effect]) -> types.Tool:
+    effects = {tool.effects} if isinstance(tool.effects, str) else set(tool.effects.values())
+    effects.update(*(choices.values() for choices in tool.options.values()))
+    effects &= allowed
+    reads = effects <= {"read"}
+    return types.Tool(
+        name=tool.name,
+        title=row["title"],
+        description=row["description"],
+        input_schema=row["inputSchema"],
+        annotations=types.ToolAnnotations(
+            title=row["title"],
+            read_only_hint=reads,
+            destructive_hint=not reads and ("destructive" in tool.tags or "run" in effects),
+            idempotent_hint=reads,
+            # Code reaches whatever the user reaches; our own verbs stay in the root.
+            open_world_hint="run" in effects,
+        ),
+    )
+
+
+def to_result(answer: Answer, *, structured: bool) -> types.CallToolResult:
+    """An answer as text and images; its facts aside."""
+    content: list[Any] = [types.TextContent(text=clean(answer.text))]
+    content += [
+        types.ImageContent(data=b64encode(image.data).decode("ascii"), mime_type=image.mime)
+        for image in answer.images
+    ]
+    facts = clean_data(answer.data)
+    return types.CallToolResult(
+        content=content,
+        structured_content=facts if structured and facts else None,
+        is_error=answer.is_error,
+        _meta={FACTS: facts} if facts else None,
+    )
+
+
+def clean(text: str) -> str:
+    """Text that UTF-8 can carry: lone halves of surrogate pairs would end the connection."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text
+
+
+def clean_data(value: Any) -> Any:
+    """Data whose texts UTF-8 can carry."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, dict):
+        return {clean(str(key)): clean_data(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [clean_data(item) for item in value]
+    return value

@@ -1,0 +1,251 @@
+"""The server: what each request of the protocol means here."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import mcp_types as types
+from mcp.server.caching import CacheHint
+from mcp.server.lowlevel import Server
+
+import cellwright
+from cellwright.mcp import completion, prompts, resources
+from cellwright.mcp.calls import Calls
+from cellwright.mcp.results import is_program, listing, to_result
+from cellwright.mcp.subscriptions import Subscriptions
+from cellwright.mcp.workspaces import Workspaces, actor_named
+from cellwright.tools.fence import HOW
+from cellwright.tools.tool import Answer, Caller
+from cellwright.tools.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Sequence
+
+    from mcp.server.context import ServerRequestContext
+
+    from cellwright.kernel.running import Ask
+    from cellwright.tools.tool import Tool
+    from cellwright.workspace.asynchronous import AsyncWorkspace
+    from cellwright.workspace.workspace import Mode
+
+    Context = ServerRequestContext[Any, Any]
+
+INSTRUCTIONS = f"""\
+Cellwright reads, edits and runs Jupyter notebooks; a cell keeps its id, and every change can be
+undone. Read before you edit and pass the revision as `base`. Send all edits of one thought as one
+list, with run=stale to see what follows from them. To find what fails, read with only=errors.
+A run that takes long answers with its id: follow it with notebook_run. {HOW}
+"""
+_log = logging.getLogger(__name__)
+_FOREVER = CacheHint(ttl_ms=3_600_000)  # what does not change while a server runs
+_LOST = {"ENGINE_LOST", "ENGINE_DRAINING"}
+
+
+class Door:
+    """One server for the notebooks below a root.
+
+    Args:
+        root: no path may lead out of it.
+        tools: what clients may call.
+        mode: what is allowed.
+        engine: whether kernels live in the background engine.
+        edit_mode_edits: whether mode `edit` may change notebooks.
+        place: tells apart clients of one name; a session's id does where there is one.
+        structured: give every client the facts as `structuredContent`, not only programs.
+        say: gets a sentence for whoever reads our log.
+    """
+
+    def __init__(
+        self,
+        root: str,
+        *,
+        tools: Sequence[Tool],
+        mode: Mode = "agent",
+        engine: bool = True,
+        edit_mode_edits: bool = False,
+        place: str = "",
+        structured: bool = False,
+        say: Callable[[str], object] | None = None,
+    ) -> None:
+        self.toolbox = Toolbox(tools, mode, edit_mode_edits=edit_mode_edits)
+        self.workspaces = Workspaces(root, mode, engine=engine, say=say or _to_stderr)
+        self._place = place
+        self._structured = structured
+        self._calls = Calls()
+        self._subscriptions = Subscriptions(self._workspace, self.workspaces.again)
+        self._listed = listing(self.toolbox)
+        self.server = self._made()
+
+    def _made(self) -> Server[None]:
+        schemas = {tool.name: tool.input_schema for tool in self._listed}
+        return Server(
+            "cellwright",
+            version=cellwright.__version__,
+            title="Cellwright",
+            instructions=INSTRUCTIONS,
+            cache_hints={
+                "tools/list": _FOREVER,
+                "prompts/list": _FOREVER,
+                "resources/templates/list": _FOREVER,
+            },
+            lifespan=self._life,
+            get_tool_input_schema=schemas.get,
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
+            on_list_resources=self._list_resources,
+            on_list_resource_templates=self._list_templates,
+            on_read_resource=self._read_resource,
+            on_subscribe_resource=self._subscribe,
+            on_unsubscribe_resource=self._unsubscribe,
+            on_subscriptions_listen=self._subscriptions.listen,
+            on_list_prompts=self._list_prompts,
+            on_get_prompt=self._get_prompt,
+            on_completion=self._complete,
+        )
+
+    @contextlib.asynccontextmanager
+    async def _life(self, _: Server[None]) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            await self.close()
+
+    async def close(self) -> None:
+        """Let go of everything; runs in the engine go on."""
+        await self._subscriptions.close()
+        # Hang up before the calls are let go: then nobody stops their runs.
+        await self.workspaces.close()
+        await self._calls.close()
+
+    # -- who asks ---------------------------------------------------------------------------
+
+    async def _workspace(self, ctx: Context) -> AsyncWorkspace:
+        place = self._place
+        if ctx.request is not None:
+            place = str(ctx.request.headers.get("mcp-session-id", ""))[:8]
+        return await self.workspaces.get(actor_named(_client(ctx), place))
+
+    # -- tools ------------------------------------------------------------------------------
+
+    async def _list_tools(
+        self, _ctx: Context, _params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=self._listed)
+
+    async def _call_tool(
+        self, ctx: Context, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        workspace = await self._workspace(ctx)
+
+        async def work(progress: Callable[[dict[str, Any]], object], ask: Ask | None) -> Answer:
+            caller = Caller(workspace=workspace, progress=progress, ask=ask)
+            try:
+                answer = await self.toolbox.call(params.name, params.arguments, caller)
+            except Exception as error:  # noqa: BLE001  # a bug costs one call, not the connection
+                _log.exception("%s failed", params.name)
+                return _unexpected(params.name, error)
+            if answer.data.get("code") in _LOST:
+                await self.workspaces.renew(workspace)
+            return answer
+
+        answer = await self._calls.perform(ctx, params, work)
+        if isinstance(answer, types.InputRequiredResult):
+            return answer
+        return to_result(answer, structured=self._structured or is_program(_client(ctx)))
+
+    # -- resources --------------------------------------------------------------------------
+
+    async def _list_resources(
+        self, ctx: Context, _params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        workspace = await self._workspace(ctx)
+        return types.ListResourcesResult(resources=await resources.listed(workspace))
+
+    async def _list_templates(
+        self, _ctx: Context, _params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        return types.ListResourceTemplatesResult(resource_templates=resources.TEMPLATES)
+
+    async def _read_resource(
+        self, ctx: Context, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        workspace = await self._workspace(ctx)
+        found = await resources.read(workspace, str(params.uri), ctx.protocol_version)
+        return types.ReadResourceResult(contents=found)
+
+    async def _subscribe(
+        self, ctx: Context, params: types.SubscribeRequestParams
+    ) -> types.EmptyResult:
+        await self._subscriptions.subscribe(ctx, str(params.uri))
+        return types.EmptyResult()
+
+    async def _unsubscribe(
+        self, ctx: Context, params: types.UnsubscribeRequestParams
+    ) -> types.EmptyResult:
+        self._subscriptions.unsubscribe(ctx, str(params.uri))
+        return types.EmptyResult()
+
+    # -- prompts and completion -------------------------------------------------------------
+
+    async def _list_prompts(
+        self, _ctx: Context, _params: types.PaginatedRequestParams | None
+    ) -> types.ListPromptsResult:
+        return types.ListPromptsResult(prompts=prompts.listed())
+
+    async def _get_prompt(
+        self, ctx: Context, params: types.GetPromptRequestParams
+    ) -> types.GetPromptResult:
+        return await prompts.made(await self._workspace(ctx), params.name, params.arguments)
+
+    async def _complete(
+        self, ctx: Context, params: types.CompleteRequestParams
+    ) -> types.CompleteResult:
+        found = await completion.completed(await self._workspace(ctx), params)
+        return types.CompleteResult(completion=found)
+
+
+def _unexpected(tool: str, error: Exception) -> Answer:
+    """A bug of ours, told without our insides."""
+    said = f"error: INTERNAL_ERROR: {tool} met an unexpected {type(error).__name__}"
+    hint = "hint: Read the notebook to see what holds now; the server's log has the details"
+    return Answer(f"{said}\n{hint}", {"code": "INTERNAL_ERROR"}, is_error=True)
+
+
+def _client(ctx: Context) -> str:
+    params = ctx.session.client_params
+    return params.client_info.name if params is not None else "client"
+
+
+def tools_of(profile: str) -> tuple[Tool, ...]:
+    """The tools of a profile.
+
+    Raises:
+        KeyError: there is no such profile.
+    """
+    return profiles()[profile]
+
+
+def profiles() -> dict[str, tuple[Tool, ...]]:
+    """All profiles by name."""
+    try:
+        from cellwright.tools.profiles import PROFILES
+    except ImportError:
+        from cellwright.tools.native import NATIVE
+
+        return {"native": NATIVE}
+    return PROFILES
+
+
+def _to_stderr(text: str) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.write(f"cellwright: {text}\n")
+        sys.stderr.flush()
+
+
+def stdio_place() -> str:
+    """What tells apart two clients of one name: the process that started us."""
+    return str(os.getppid())

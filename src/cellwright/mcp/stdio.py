@@ -1,0 +1,167 @@
+"""Serve over stdin and stdout, which belong to the protocol alone.
+
+At the start the two descriptors are moved away: what anybody prints goes to stderr, and what
+anybody reads is at its end. A line that is no message gets an error, not silence.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import json
+import os
+import threading
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mcp.server.lowlevel import Server
+
+MAX_LINE = 64 * 2**20
+_CHUNK = 2**16
+_PARSE_ERROR, _INVALID_REQUEST = -32700, -32600
+
+
+class Wire:
+    """The two ends of the protocol; made before anything else can write to stdout."""
+
+    def __init__(self) -> None:
+        self._reading = fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, 3)
+        self._writing = fcntl.fcntl(1, fcntl.F_DUPFD_CLOEXEC, 3)
+        nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        os.dup2(nowhere, 0)
+        try:
+            os.dup2(2, 1)
+        except OSError:  # there is no stderr
+            os.dup2(nowhere, 1)
+        os.close(nowhere)
+
+    def lines(self) -> Iterator[bytes | None]:
+        """Lines of the client, which may block; None for one that is too long to be kept."""
+        waiting = bytearray()
+        is_skipping = False
+        while chunk := self._read():
+            *whole, rest = chunk.split(b"\n")
+            for part in whole:
+                line = bytes(waiting) + part
+                waiting.clear()
+                if is_skipping:
+                    is_skipping = False
+                elif len(line) > MAX_LINE:
+                    yield None
+                else:
+                    yield line
+            if not is_skipping:
+                waiting += rest
+                if len(waiting) > MAX_LINE:
+                    waiting.clear()
+                    is_skipping = True
+                    yield None
+        if waiting:
+            yield bytes(waiting)
+
+    def _read(self) -> bytes:
+        try:
+            return os.read(self._reading, _CHUNK)
+        except OSError:  # a terminal that was closed
+            return b""
+
+    def write(self, data: bytes) -> None:
+        """Write all of it, however long that takes."""
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self._writing, view) :]
+
+
+async def serve(server: Server[Any], wire: Wire) -> None:
+    """Serve one client until it closes our stdin, or reads no more."""
+    import anyio
+    import mcp_types as types
+    from mcp.shared.message import SessionMessage
+
+    to_server, from_client = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    to_client, from_server = anyio.create_memory_object_stream[SessionMessage](0)
+    loop = asyncio.get_running_loop()
+    turn = asyncio.Lock()
+
+    async def write(data: bytes) -> None:
+        async with turn:
+            await asyncio.to_thread(wire.write, data)
+
+    async def take(line: bytes | None) -> None:
+        if line is not None and not line.strip():
+            return
+        try:
+            if line is None:
+                raise ValueError("too long")  # noqa: TRY301
+            message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+        except ValueError:
+            refusal = refused(line)
+            if refusal is not None:
+                await write(refusal)
+            return
+        await to_server.send(SessionMessage(message))
+
+    async def finish() -> None:
+        await to_server.aclose()
+
+    def read() -> None:
+        with contextlib.suppress(Exception):  # the loop is gone, and so are we
+            for line in wire.lines():
+                asyncio.run_coroutine_threadsafe(take(line), loop).result()
+            asyncio.run_coroutine_threadsafe(finish(), loop).result()
+
+    async def answer() -> None:
+        async with from_server:
+            async for message in from_server:
+                await write(encoded(message.message))
+
+    async def run() -> None:
+        options = server.create_initialization_options()
+        await server.run(from_client, to_client, options)
+
+    threading.Thread(target=read, name="stdin", daemon=True).start()
+    serving, answering = asyncio.ensure_future(run()), asyncio.ensure_future(answer())
+    try:
+        await asyncio.wait({serving, answering}, return_when=asyncio.FIRST_COMPLETED)
+        if serving.done():
+            await answering
+    finally:
+        for task in (serving, answering):
+            task.cancel()
+        found = await asyncio.gather(serving, answering, return_exceptions=True)
+    gone = (OSError, asyncio.CancelledError, anyio.BrokenResourceError, anyio.ClosedResourceError)
+    for error in found:
+        if isinstance(error, BaseException) and not isinstance(error, gone):
+            raise error
+
+
+def encoded(message: Any) -> bytes:
+    """A message as one line."""
+    try:
+        text: str = message.model_dump_json(by_alias=True, exclude_unset=True)
+        return text.encode() + b"\n"
+    except ValueError:  # text that UTF-8 cannot carry; JSON can escape it
+        plain = message.model_dump(mode="python", by_alias=True, exclude_unset=True)
+        return json.dumps(plain, default=str).encode() + b"\n"
+
+
+def refused(line: bytes | None) -> bytes | None:
+    """What to answer to a line that is no message; nothing to what itself is an answer."""
+    number, code, said = None, _PARSE_ERROR, "Parse error"
+    try:
+        found = json.loads(line) if line is not None else None
+    except (ValueError, RecursionError):
+        found = None
+    if found is not None:
+        code, said = _INVALID_REQUEST, "Invalid request"
+    if isinstance(found, dict):
+        if "method" not in found and ("result" in found or "error" in found):
+            return None
+        number = found.get("id")
+        if isinstance(number, bool) or not isinstance(number, (int, str)):
+            number = None
+    error = {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": said}}
+    return json.dumps(error).encode() + b"\n"

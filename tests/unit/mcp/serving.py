@@ -1,0 +1,80 @@
+"""A server and clients of both kinds, in one process."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import TYPE_CHECKING, Any
+
+import mcp_types as types
+from mcp import Client
+from pydantic import BaseModel
+
+from cellwright.mcp.server import Door
+from cellwright.tools.native import NATIVE
+from cellwright.tools.tool import Tool
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+    from pathlib import Path
+
+    from cellwright.tools.tool import Answer, Caller
+
+ERAS = ("legacy", "2026-07-28")
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+
+class Anything(BaseModel):
+    """Parameters of a tool of a test."""
+
+    text: str = ""
+
+
+def tool(name: str, call: Callable[[Caller, Any], Awaitable[Answer]], **options: Any) -> Tool:
+    """A tool that does what a test wants."""
+    settings: dict[str, Any] = {"effects": "read", "description": "For a test.", **options}
+    return Tool(name=name, model=Anything, call=call, **settings)
+
+
+def door(root: Path, *, tools: tuple[Tool, ...] = NATIVE, **options: Any) -> Door:
+    """A server whose kernels live in this process."""
+    return Door(str(root), tools=tools, engine=False, say=lambda _: None, **options)
+
+
+@contextlib.asynccontextmanager
+async def serving(made: Door, era: str = "2026-07-28", **options: Any) -> AsyncIterator[Client]:
+    """A client that is connected to a server."""
+    # In process a client of today gets no lifespan, which hangs up at the end.
+    try:
+        async with Client(made.server, mode=era, **options) as client:
+            yield client
+    finally:
+        await made.close()
+
+
+def named(name: str) -> types.Implementation:
+    """Who a client says it is."""
+    return types.Implementation(name=name, version="1")
+
+
+def text_of(result: types.CallToolResult) -> str:
+    """All text of a result."""
+    return "\n".join(part.text for part in result.content if isinstance(part, types.TextContent))
+
+
+def notebook(path: Path, *cells: tuple[str, str], outputs: dict[str, Any] | None = None) -> Path:
+    """Write a notebook of code cells, given as id and source."""
+    made = [
+        {
+            "cell_type": "code",
+            "execution_count": None,
+            "id": name,
+            "metadata": {},
+            "outputs": (outputs or {}).get(name, []),
+            "source": source.splitlines(keepends=True),
+        }
+        for name, source in cells
+    ]
+    whole = {"cells": made, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    path.write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
+    return path

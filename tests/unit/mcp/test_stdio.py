@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import mcp_types as types
+import pytest
+
+from cellwright.mcp import stdio
+from cellwright.mcp.stdio import Wire, encoded, refused
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "number"),
+    [
+        (b"{", -32700, None),
+        (b"\xff\xfe", -32700, None),
+        (b"[" * 100_000, -32700, None),
+        (b"[]", -32600, None),
+        (b"1", -32600, None),
+        (b'{"jsonrpc": "1.0", "id": 7, "method": "ping"}', -32600, 7),
+        (b'{"jsonrpc": "2.0", "id": "a", "method": 1}', -32600, "a"),
+        (b'{"jsonrpc": "2.0", "id": true, "method": "ping"}', -32600, None),
+        (b'{"jsonrpc": "2.0", "id": {}, "method": "ping"}', -32600, None),
+        (b"{}", -32600, None),
+        (None, -32700, None),
+    ],
+)
+def test_a_line_that_is_no_message_gets_an_error(
+    line: bytes | None, code: int, number: object
+) -> None:
+    answer = refused(line)
+
+    assert answer is not None
+    assert answer.count(b"\n") == 1
+    told = json.loads(answer)
+    assert (told["error"]["code"], told["id"]) == (code, number)
+
+
+@pytest.mark.parametrize(
+    "line", [b'{"jsonrpc": "2.0", "id": 1, "result": 3}', b'{"id": 1, "error": "x"}']
+)
+def test_an_answer_is_never_answered(line: bytes) -> None:
+    assert refused(line) is None
+
+
+def test_every_message_is_one_line_of_utf8() -> None:
+    message = types.JSONRPCResponse(jsonrpc="2.0", id=1, result={"a": "é\n\u2028", "b": "\ud800"})
+
+    line = encoded(message)
+
+    assert line.count(b"\n") == 1
+    assert json.loads(line)["result"] == {"a": "é\n\u2028", "b": "\ud800"}
+
+
+def test_lines_are_put_together_and_cut_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stdio, "MAX_LINE", 10)
+    chunks = iter([b"ab", b"c\nd\n", b"x" * 8, b"x" * 8, b"x\nafter\n", b"y" * 12 + b"\n", b"end"])
+    monkeypatch.setattr(Wire, "_read", lambda _: next(chunks, b""))
+
+    found = list(Wire.lines(object.__new__(Wire)))
+
+    assert found == [b"abc", b"d", None, b"after", None, b"end"]
+
+
+def test_the_wire_moves_away_before_anybody_can_write_to_it() -> None:
+    program = """
+import os, sys
+from cellwright.mcp.stdio import Wire
+print("waiting in the buffer")
+wire = Wire()
+print("stray")
+sys.stdout.flush()
+os.system("echo child; cat")
+wire.write(b"protocol\\n")
+assert next(wire.lines()) == b"from the client"
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        input=b"from the client\n",
+        capture_output=True,
+        check=True,
+        env=dict(os.environ),
+    )
+
+    assert done.stdout == b"protocol\n"
+    assert done.stderr.split(b"\n")[:3] == [b"waiting in the buffer", b"stray", b"child"]

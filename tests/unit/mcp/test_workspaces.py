@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cellwright.engine import aio
+from cellwright.errors import EngineUnavailable
+from cellwright.mcp.server import profiles, tools_of
+from cellwright.mcp.workspaces import Workspaces, actor_named, wants_engine
+from tests.unit.mcp.serving import ERAS, door, notebook, serving, text_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+async def test_without_an_engine_it_works_in_process_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(*_: object, **__: object) -> None:
+        raise EngineUnavailable("this test has none")
+
+    said: list[str] = []
+    monkeypatch.setattr(aio, "connect", refuse)
+    notebook(tmp_path / "a.ipynb", ("one", "1"))
+    workspaces = Workspaces(str(tmp_path), "agent", engine=True, say=said.append)
+    first, second = await workspaces.get("mcp:a"), await workspaces.get("mcp:b")
+    try:
+        edit = {"op": "replace", "cell": "one", "source": "2"}
+        await first.open("a.ipynb").edit([edit])
+        found = await second.open("a.ipynb").read()
+        assert [other["actor"] for other in found["others"]] == ["mcp:a"]
+        done = await second.open("a.ipynb").run([0])
+        assert [row.status for row in done] == ["ok"], "and they share kernels"
+        assert await first.sessions() == await second.sessions() != []
+    finally:
+        await workspaces.close()
+
+    assert len(said) == 1
+    assert "in this process alone" in said[0]
+
+
+async def test_a_client_has_one_workspace_and_too_many_share_one(tmp_path: Path) -> None:
+    workspaces = Workspaces(str(tmp_path), "agent", engine=False, say=lambda _: None)
+
+    assert await workspaces.get("mcp:a") is await workspaces.get("mcp:a")
+    found = [await workspaces.get(f"mcp:{number}") for number in range(80)]
+    await workspaces.close()
+
+    assert len({id(workspace) for workspace in found}) <= 65
+    assert found[-1].actor == "mcp:others"
+
+
+@pytest.mark.parametrize(
+    ("client", "place", "actor"),
+    [
+        ("claude-code", "12", "mcp:claude-code-12"),
+        ("Visual Studio Code", "", "mcp:Visual-Studio-Code"),
+        ("../../etc", "1", "mcp:..-..-etc-1"),
+        ("", "", "mcp:client"),
+        ("\n\x1b[31m", "7", "mcp:31m-7"),
+        ("x" * 500, "", "mcp:" + "x" * 40),
+    ],
+)
+def test_clients_have_names_that_fit_into_a_line(client: str, place: str, actor: str) -> None:
+    assert actor_named(client, place) == actor
+
+
+@pytest.mark.parametrize(
+    ("setting", "ci", "wanted"),
+    [("auto", "", True), ("auto", "true", False), ("always", "true", True), ("never", "", False)],
+)
+def test_the_engine_is_used_where_the_settings_say_so(
+    setting: str, ci: str, wanted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CELLWRIGHT_ENGINE", setting)
+    monkeypatch.setenv("CI", ci)
+
+    assert wants_engine() is wanted
+
+
+@pytest.mark.parametrize("profile", sorted(profiles()))
+async def test_every_profile_is_served_to_clients_of_both_kinds(
+    profile: str, tmp_path: Path
+) -> None:
+    tools = tools_of(profile)
+    for era in ERAS:
+        async with serving(door(tmp_path, tools=tools), era) as client:
+            listed = (await client.list_tools()).tools
+            unknown = await client.call_tool("no_such_tool", {})
+        assert [one.name for one in listed] == [one.name for one in tools]
+        assert unknown.is_error
+        assert listed[0].name in text_of(unknown)
