@@ -1,0 +1,164 @@
+"""What has to be put to the person first, in which words, and what they have allowed for good."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import tempfile
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from cellwright.tools.words import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from cellwright.document.notebook import Notebook
+    from cellwright.tools.tool import Tool
+    from cellwright.workspace.workspace import Effect
+
+Kind: TypeAlias = Literal["run", "delete"]
+Decision: TypeAlias = Literal["no", "once", "chat", "notebook"]
+"""No; this once; for the rest of this chat; for this notebook from now on."""
+
+_log = logging.getLogger("cellwright.assistant")
+_PREVIEW = 500
+_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """Something that a model wants to do, in words; `preview` shows what it is about."""
+
+    kind: Kind
+    notebook: str
+    tool: str
+    words: str
+    preview: str = ""
+
+
+Confirm: TypeAlias = Callable[[Operation], Awaitable[Decision]]
+"""Puts an operation to the person."""
+
+
+class Permissions:
+    """What is allowed without asking, by notebook.
+
+    Args:
+        path: a file that remembers it; without one it is forgotten with this object.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
+        self._granted = self._read()
+
+    def allows(self, kind: Kind, real: str) -> bool:
+        """Whether an operation on the notebook at that path was allowed for good."""
+        return kind in self._granted.get(real, ())
+
+    def grant(self, kind: Kind, real: str) -> None:
+        """Allow it from now on."""
+        self._granted = self._read() | self._granted  # others may have written meanwhile
+        self._granted[real] = sorted({*self._granted.get(real, ()), kind})
+        self._write()
+
+    def revoke(self, real: str) -> None:
+        """Ask again about that notebook."""
+        if self._granted.pop(real, None) is not None:
+            self._write()
+
+    def _read(self) -> dict[str, list[str]]:
+        if self._path is None or not self._path.exists():
+            return {}
+        try:
+            found = json.loads(self._path.read_text(encoding="utf-8"))
+            return {str(real): [str(kind) for kind in kinds] for real, kinds in found.items()}
+        except (OSError, ValueError, AttributeError, TypeError) as error:
+            _log.warning("%s cannot be read, so that nothing is allowed: %s", self._path, error)
+            return {}
+
+    def _write(self) -> None:
+        if self._path is None:
+            return
+        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", dir=self._path.parent, delete=False
+        ) as file:
+            json.dump(self._granted, file, indent=1)
+        os.replace(file.name, self._path)  # noqa: PTH105
+
+
+def kind_of(tool: Tool, arguments: Mapping[str, Any]) -> Kind | None:
+    """What there is to be confirmed in a call; None if it needs no word of the person."""
+    if effect_of(tool, arguments) == "run":
+        return "run"
+    return "delete" if _deleted(arguments) is not None else None
+
+
+def effect_of(tool: Tool, arguments: Mapping[str, Any]) -> Effect:
+    """What a call does, with what it leaves out filled in; one that will be refused only reads."""
+    from pydantic import ValidationError
+
+    try:
+        return tool.effect(tool.model.model_validate(dict(arguments)).model_dump())
+    except ValidationError:
+        return "read"
+
+
+def describe_operation(
+    tool: Tool, arguments: Mapping[str, Any], kind: Kind, path: str, notebook: Notebook | None
+) -> Operation:
+    """A call in words, with cells counted from 1."""
+    refs = arguments.get("cellIds") or arguments.get("cells") if kind == "run" else None
+    if kind == "delete":
+        refs = _deleted(arguments)
+    numbers, preview = _cells(refs, notebook)
+    verb = "Run" if kind == "run" else "Delete"
+    of = f" of {one_line(path, 100)}" if path else ""
+    if len(numbers) == 1:
+        words = f"{verb} cell {numbers[0]}{of}?"
+    elif numbers:
+        named = ", ".join(map(str, numbers[:_NAMED]))
+        more = f" and {len(numbers) - _NAMED} more" if len(numbers) > _NAMED else ""
+        words = f"{verb} {len(numbers)} cells ({named}{more}){of}?"
+    else:
+        words = f"{tool.title or tool.name}{of}?"
+        preview = json.dumps(dict(arguments), ensure_ascii=False, default=str)
+    if len(preview) > _PREVIEW:
+        preview = f"{preview[: _PREVIEW - 1]}…"
+    return Operation(kind=kind, notebook=path, tool=tool.name, words=words, preview=preview)
+
+
+def _deleted(arguments: Mapping[str, Any]) -> list[Any] | None:
+    """The cells that a call deletes, by whichever name; None if it deletes none."""
+    edits = arguments.get("edits")
+    if isinstance(edits, list):
+        found = [
+            edit.get("cell")
+            for edit in edits
+            if isinstance(edit, dict) and edit.get("op") == "delete"
+        ]
+        if found:
+            return found
+    if arguments.get("action") == "delete" or arguments.get("edit_mode") == "delete":
+        return [arguments.get("cell_index", arguments.get("cell_id"))]
+    count, start = arguments.get("delete_count"), arguments.get("start")
+    if isinstance(count, int) and count > 0 and isinstance(start, int):
+        return list(range(start, start + count))
+    return None
+
+
+def _cells(refs: Sequence[Any] | None, notebook: Notebook | None) -> tuple[list[int], str]:
+    """The numbers of cells as people count them, and the source of the first."""
+    if not isinstance(refs, (list, tuple)) or notebook is None:
+        return [], ""
+    found = []
+    for ref in refs:
+        try:
+            found.append(notebook.cell(ref))
+        except (LookupError, TypeError):
+            return [], ""
+    return [cell.index + 1 for cell in found], found[0].source if found else ""

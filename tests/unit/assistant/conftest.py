@@ -1,0 +1,68 @@
+"""A folder with notebooks, workspaces in every mode over it, and kernels without a process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cellwright import AsyncWorkspace
+from cellwright.kernel.memory import MemoryKernel
+from cellwright.kernel.supply import Supply
+from cellwright.kernel.transport import Launch
+from tests.unit.assistant import notebooks
+from tests.unit.assistant.chatting import Conversation
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
+
+    from cellwright.kernel.supply import Order
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder we are in, with the notebooks `sales.ipynb` and `other.ipynb`."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sales.ipynb").write_bytes(notebooks.SALES)
+    (tmp_path / "other.ipynb").write_bytes(notebooks.many(30))
+    return tmp_path
+
+
+@pytest.fixture
+def kernels(monkeypatch: pytest.MonkeyPatch) -> list[MemoryKernel]:
+    """Every kernel that is started is one in memory, and is put down here."""
+    started: list[MemoryKernel] = []
+
+    async def start(_: Supply, order: Order) -> MemoryKernel:
+        kernel = MemoryKernel(Launch(order.cwd, order.env))
+        started.append(kernel)
+        await kernel.start()
+        return kernel
+
+    monkeypatch.setattr(Supply, "start", start)
+    return started
+
+
+@pytest.fixture
+async def workspace(folder: Path, kernels: list[MemoryKernel]) -> AsyncIterator[AsyncWorkspace]:
+    del kernels
+    async with AsyncWorkspace(folder, cwd=str(folder), actor="test:ada") as workspace:
+        yield workspace
+
+
+@pytest.fixture
+async def conversation(
+    folder: Path, kernels: list[MemoryKernel]
+) -> AsyncIterator[Callable[..., Conversation]]:
+    """Makes chats in the folder."""
+    del kernels
+    made: list[Conversation] = []
+
+    def make(*args: Any, **options: Any) -> Conversation:
+        made.append(Conversation(folder, *args, **options))
+        return made[-1]
+
+    yield make
+    for each in made:
+        await each.workspaces.close()

@@ -1,0 +1,67 @@
+"""Tools for plain files beside those of the notebook, which they keep away from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cellwright.assistant.file_tools import FILE_TOOLS
+from cellwright.assistant.scripted import ScriptedModel
+from cellwright.tools.profiles.positron import POSITRON
+from tests.unit.assistant.chatting import NOTEBOOK, call
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.unit.assistant.chatting import Conversation
+
+    Make = Callable[..., Conversation]
+
+TOOLS = (*POSITRON, *FILE_TOOLS)
+
+
+async def test_without_a_notebook_they_are_all_there_is(conversation: Make, folder: Path) -> None:
+    (folder / "a.py").write_text("x = 1\n", encoding="utf-8")
+    edits = [{"old_text": "1", "new_text": "2"}]
+    steps = [call("read", path="a.py"), call("edit", path="a.py", edits=edits)]
+    steps += [call("write", path="b.py", content="y = 3\n")]
+    chat = conversation(ScriptedModel(steps, "ok"), tools=TOOLS)
+    turn = await chat("go", attached=())
+    assert turn.begun.tools == ["read", "edit", "write"]
+    assert not any(answer.is_error for answer in turn.answers)
+    assert "x = 1" in turn.answers[0].text
+    assert (folder / "a.py").read_text(encoding="utf-8") == "x = 2\n"
+    assert (folder / "b.py").read_text(encoding="utf-8") == "y = 3\n"
+
+
+async def test_in_ask_mode_they_read(conversation: Make, folder: Path) -> None:
+    steps = [call("read", path="a.py"), call("write", path="a.py", content="")]
+    (folder / "a.py").write_text("x = 1\n", encoding="utf-8")
+    chat = conversation(ScriptedModel(steps, "ok"), tools=TOOLS)
+    turn = await chat("go", "ask", attached=())
+    assert turn.begun.tools == ["read"]
+    assert turn.answers[1].data["code"] == "MODE_FORBIDS"
+    assert (folder / "a.py").read_text(encoding="utf-8") == "x = 1\n"
+
+
+@pytest.mark.parametrize("path", [NOTEBOOK, "SALES.IPYNB", "link", f"./{NOTEBOOK}:1-3"])
+async def test_they_keep_away_from_notebooks(path: str, conversation: Make, folder: Path) -> None:
+    (folder / "link").symlink_to(NOTEBOOK)
+    before = (folder / NOTEBOOK).read_bytes()
+    steps = [
+        call("read", path=path),
+        call("write", path=path, content="{}"),
+        call("edit", path=path, edits=[{"old_text": "Sales", "new_text": "x"}]),
+    ]
+    turn = await conversation(ScriptedModel(steps, "ok"), tools=TOOLS)("go", attached=())
+    assert {answer.data["code"] for answer in turn.answers} == {"INVALID_EDIT"}
+    assert (folder / NOTEBOOK).read_bytes() == before
+
+
+async def test_they_stay_inside_the_root(conversation: Make, folder: Path) -> None:
+    steps = [call("read", path="../x"), call("write", path="/tmp/../../x", content="")]  # noqa: S108
+    turn = await conversation(ScriptedModel(steps, "ok"), tools=TOOLS)("go", attached=())
+    assert [answer.data["code"] for answer in turn.answers] == ["OUTSIDE_ROOT"] * 2
+    assert not (folder.parent / "x").exists()
