@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     FindHost = Callable[[], "NotebookHost | None"]
     Send = Callable[[Answer], Awaitable[object]]
 
-_FLOOD = 32
 _log = logging.getLogger("cellwright.protocol")
 
 
@@ -90,14 +89,10 @@ class CommBridge:
         return task
 
     async def _work(self) -> None:
-        loop = asyncio.get_running_loop()
         try:
             while self._queue:
-                began = loop.time()
                 await self._take(self._queue.popleft())
-                # A flood of requests must not hold up a cell's output.
-                is_flood = len(self._queue) > _FLOOD
-                await asyncio.sleep(loop.time() - began if is_flood else 0)
+                await asyncio.sleep(0)  # a flood of requests must not hold up a cell's output
         finally:
             self._worker = None
 
