@@ -40,7 +40,8 @@ class Nesting:
         """Run a cell now; returns whether it was interrupted."""
         idents, message = self._read(frames)
         interrupts: list[int] = []
-        with self._inside(idents, message):
+        before = getattr(self._kernel.shell, "last_execution_result", None)
+        with self._inside(idents, message, interrupts):
             work = self._execute(self._replies(), idents, message)
             if not inspect.iscoroutine(work):
                 pass
@@ -50,8 +51,12 @@ class Nesting:
             else:
                 run_through(work)
         last = getattr(self._kernel.shell, "last_execution_result", None)
-        error = getattr(last, "error_in_exec", None)
-        return bool(interrupts) or isinstance(error, KeyboardInterrupt)
+        if isinstance(getattr(last, "error_in_exec", None), KeyboardInterrupt):
+            return True
+        # A second interrupt may hit the kernel while it tells of the first: then there is no
+        # result. A cell that took an interrupt and ended well was not ended by it.
+        ended_well = last is not before and bool(getattr(last, "success", False))
+        return bool(interrupts) and not ended_well
 
     async def run_async(self, frames: Any) -> None:
         """The same for a cell that awaits the others."""
@@ -105,15 +110,23 @@ class Nesting:
         return thread.manager.get_subshell_to_shell_channel_socket(None)
 
     @contextmanager
-    def _inside(self, idents: Any, message: Any) -> Iterator[None]:
-        """Be the kernel of another request for a while."""
+    def _inside(
+        self, idents: Any, message: Any, interrupts: list[int] | None = None
+    ) -> Iterator[None]:
+        """Be the kernel of another request for a while; interrupts meanwhile are put down."""
         kernel, shell = self._kernel, self._kernel.shell
         parent, ident = kernel.get_parent("shell"), kernel._parent_ident["shell"]  # noqa: SLF001
         kept = {name: getattr(kernel, name) for name in _KEPT if hasattr(kernel, name)}
         count = shell.execution_count
         late: list[int] = []
         _flush()
-        handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+
+        def note(number: int, frame: Any) -> None:
+            if interrupts is not None:
+                interrupts.append(number)
+            signal.default_int_handler(number, frame)
+
+        handler = signal.signal(signal.SIGINT, note)
         kernel.set_parent(idents, message, channel="shell")
         kernel._publish_status("busy", "shell")  # noqa: SLF001
         shell.execution_count = self._highest = max(self._highest + 1, self._next_number())

@@ -85,8 +85,13 @@ class Recorder:
             self._opened.close()
 
     def announce(self, key: bytes, change: Change, facts: Facts) -> Written:
-        """Write down a change that is about to be made, so that a power cut leaves it there."""
-        return self._write(key, lambda writer: writer.announce(change, facts), durable=True)
+        """Write down a change that is about to be made, so that a power cut leaves it there.
+
+        That of a run it may take: outputs can be had again, and every cell would wait for the
+        disk once more.
+        """
+        durable = facts.kind != "run"
+        return self._write(key, lambda writer: writer.announce(change, facts), durable=durable)
 
     def confirm(
         self, key: bytes, change: Change, facts: Facts, announced: Written, signature: str | None

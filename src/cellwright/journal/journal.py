@@ -79,7 +79,8 @@ class Journal:
     ) -> Recording:
         """Write down a change before the file is replaced; `finish` or `abandon` it after that.
 
-        When this returns, what the file holds now survives a power cut. If the process dies
+        When this returns, what the file holds now survives a power cut, unless it is only the
+        outputs of a run that will replace it. If the process dies
         before it says how the save went, the next `catch_up` finds out from the file. Call it
         with the notebook's lock held.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 
-from cellwright.document import files
 from cellwright.document.change import Change
 from cellwright.errors import NothingToUndo
 from cellwright.workspace.paths import resolve
@@ -19,7 +18,7 @@ def find_state(book: Book, name: str) -> State:
     """A state by name: `now`, `first`, a change id (after it), or a change id and `^` (before)."""
     journal = book.workspace.journal
     if name == "now":
-        return files.read(book.path).state
+        return book.file.read().state
     if name == "first":
         return journal.first(book.real)
     if name.endswith("^"):

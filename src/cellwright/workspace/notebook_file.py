@@ -45,7 +45,7 @@ class NotebookFile:
         self.workspace.require("read", "read a notebook")
         most = self.workspace.settings.max_file_bytes
         try:
-            with self._reached() as reached:
+            with self.reached() as reached:
                 return files.read(self.path, max_bytes=most, reached=reached)
         except NotebookNotFound:
             raise NotebookNotFound(self.name) from None
@@ -56,7 +56,7 @@ class NotebookFile:
 
         self.workspace.require("read", "read a file")
         most = self.workspace.settings.max_file_bytes
-        with self._reached() as reached:
+        with self.reached() as reached:
             return files.read_bytes(self.path, max_bytes=most, reached=reached)
 
     def base(self, notebook: Notebook, revision: str | None) -> Snapshot | None:
@@ -133,7 +133,7 @@ class NotebookFile:
                 change = make_and_announce(self._read_or_new(create=create))
             else:
                 leases = self.workspace.hub.leases
-                with leases.writing(self.real), self._reached() as reached:
+                with leases.writing(self.real), self.reached() as reached:
                     _, change = files.update(
                         self.path,
                         make_and_announce,
@@ -187,7 +187,7 @@ class NotebookFile:
         if before is not None and before == signature(self.real):
             self.workspace.journal.catch_up(self.real, notebook.state, before)
 
-    def _reached(self) -> AbstractContextManager[Reached | None]:
+    def reached(self) -> AbstractContextManager[Reached | None]:
         """The file itself, whatever somebody makes of its path meanwhile."""
         return reached(self.path, self.workspace.root, self.name)
 

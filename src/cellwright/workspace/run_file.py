@@ -104,14 +104,16 @@ class RunFile:
                 again = journal.begin(real, change, actor=workspace.actor, label=before, kind="run")
                 self._announced = (again, change, before)
 
-        files.update(
-            self._book.path,
-            make_and_announce,
-            saved=saved,
-            failed=failed,
-            max_bytes=settings.max_file_bytes,
-            lock_timeout=settings.lock_timeout if is_last else _SHORT_WAIT,
-        )
+        with self._book.file.reached() as reached:
+            files.update(
+                self._book.path,
+                make_and_announce,
+                saved=saved,
+                failed=failed,
+                max_bytes=settings.max_file_bytes,
+                lock_timeout=settings.lock_timeout if is_last else _SHORT_WAIT,
+                reached=reached,
+            )
 
     def _watch(self, notebook: Notebook) -> None:
         """Take note if the file is not as we know it."""

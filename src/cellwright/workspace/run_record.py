@@ -40,6 +40,11 @@ class RunRecord:
         self._file = RunFile(book, self._start)
         self._told: set[int] = set()
 
+    @property
+    def may_sign(self) -> bool:
+        """Whether there is anything to see to when the run is over."""
+        return self._notary is not None
+
     def save_so_far(self, going: Going, said: Sequence[Said]) -> None:
         """Put what a cell has said until now into the file; no entry of the history."""
         if going.cell.index not in self._told:  # if we die now, somebody will want to know

@@ -123,7 +123,8 @@ class NotebookRun:
                     if execution.status == "pending" or self._ends(execution, cell):
                         break
             finally:
-                await to_the_end(asyncio.to_thread(record.end))
+                if record.may_sign:
+                    await to_the_end(asyncio.to_thread(record.end))
         answer = [
             *(self._renewed(execution, runner.earlier) for execution in done),
             *map(runner.unreached, cells[len(done) :]),
