@@ -78,9 +78,9 @@ ROWS = (
     row("D-156", "§8", "A forbidden tool is not listed, and calling it is MODE_FORBIDS with the mode to switch to", Done("tests/unit/tools/test_modes.py::test_a_tool_of_which_nothing_is_allowed_is_not_listed")),
 
     # The protocol
-    row("D-157", "§3", "execute_cell_range from a running cell is nested, or queued behind its caller; a range with the caller is refused", NotYet("manipulator protocol")),
-    row("D-158", "§3", "A repeated request id gets the first answer again, and nothing is applied twice", NotYet("manipulator protocol")),
-    row("D-159", "§3", "Blocking calls work inside a running Python cell", NotYet("manipulator protocol")),
+    row("D-157", "§3", "execute_cell_range from a running cell is nested, or queued behind its caller; a range with the caller is refused", Done("tests/unit/protocol/test_methods.py::test_cells_are_run_nested_if_the_kernel_offers_it", also=("tests/kernels/test_manipulator_workspace.py::test_cells_that_a_thread_asks_for_are_run_when_the_kernel_is_free", "tests/unit/protocol/test_bridge.py::test_a_nested_cell_cannot_run_the_one_that_waits_for_it"))),
+    row("D-158", "§3", "A repeated request id gets the first answer again, and nothing is applied twice", Done("tests/unit/protocol/test_bridge.py::test_a_request_that_comes_again_gets_the_first_answer_and_is_not_done_again")),
+    row("D-159", "§3", "Blocking calls work inside a running Python cell", Done("tests/kernels/test_manipulator_workspace.py::test_what_a_kernel_changes_is_on_disk_when_it_is_told_so_and_can_be_undone", also=("tests/kernels/test_manipulator_conformance.py::test_every_statement_about_the_kernels_side_holds",))),
 
     # The assistant
     row("D-160", "§3", "The notebook context is a message of its own after the system prompt; a setting puts it inside", NotYet("assistant")),
@@ -95,5 +95,14 @@ ROWS = (
     # Many notebooks
     row("D-166", "§1", "Many notebooks run with parameters, in parallel, resumable, on Dask too", NotYet("batch")),
     row("D-167", "§9", "run -p sets parameters without inserting a cell; batch inserts one, in copies", NotYet("batch")),
+
+    # Held by what is measured against others
+    row("D-168", "§6", "Pillow is an extra: without it a picture is kept, and said not to be scaled", Done("tests/unit/outputs/test_without_pillow.py::test_a_larger_one_is_kept_and_said_not_to_be_scaled")),
+    row("D-169", "§9", "`show` asks the terminal nothing, and what was typed ahead stays", Done("tests/unit/cli/test_show.py::test_the_terminal_is_asked_nothing_and_what_is_typed_ahead_stays")),
+    row("D-170", "§4", "Real notebooks give the outputs that nbclient gives, and no other byte of them changes", Done("tests/kernels/test_corpus_runs.py::test_outputs_are_those_of_nbclient_and_nothing_else_changes")),
+    row("D-171", "§8", "Over MCP an agent mends a notebook in five calls at most, with clients of both eras", Done("tests/integration/test_mcp_agent.py::test_an_agent_mends_a_notebook_in_four_calls")),
+    row("D-172", "§8", "The HTTP door refuses whoever has no token, comes from elsewhere, or asks for too much", Done("tests/integration/test_mcp_http.py::test_who_has_no_business_here_is_refused", also=("tests/integration/test_mcp_http.py::test_it_does_not_listen_beyond_this_machine_in_the_clear",))),
+    row("D-173", "§7", "An engine that has worked for long holds no more descriptors, threads and memory than before", Done("tests/integration/test_engine_soak.py::test_an_engine_that_has_worked_has_no_more_than_before")),
+    row("D-174", "§7", "Many clients at once lose no edit, and every output is where it belongs, though the engine be killed", Done("tests/integration/test_engine_crowd.py::test_no_edit_is_lost_and_every_output_is_where_it_belongs")),
 )
 # fmt: on

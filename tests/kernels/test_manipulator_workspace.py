@@ -216,3 +216,27 @@ def test_an_interrupt_ends_the_nested_cell_and_the_one_around_it(
     assert [ran.status for ran in found] == ["cancelled"]
     (after,) = book.run(["c2"])
     assert after.status == "ok"
+
+
+def test_whoever_watches_hears_what_a_kernel_changes(
+    folder: Path, workspace: cellwright.Workspace
+) -> None:
+    write(folder / "nb.ipynb", IMPORT + "notebook.insert_markdown('# new')")
+    told: list[dict[str, Any]] = []
+    enough = threading.Event()
+    watching = threading.Thread(
+        target=workspace.watch,
+        args=("nb.ipynb",),
+        kwargs={"progress": told.append, "until": enough.is_set},
+    )
+    watching.start()
+    try:
+        wait_for(lambda: bool(workspace.hub.events._listeners), "the watcher")
+        workspace.open("nb.ipynb").run(["c0"])
+        wait_for(lambda: any(event.get("event") == "changed" for event in told), "the change")
+    finally:
+        enough.set()
+        watching.join()
+    changed = next(event for event in told if event["event"] == "changed")
+    assert changed["notebook"] == str(folder.resolve() / "nb.ipynb")
+    assert cellwright.read(folder / "nb.ipynb").cells[1].handle in changed["cells"]

@@ -80,11 +80,13 @@ def write(
     *,
     lock_timeout: float = LOCK_TIMEOUT,
     break_hard_links: bool = False,
+    reached: Reached | None = None,
 ) -> Saved:
     """Write a notebook, atomically and durably, and read it back.
 
     To the file it was read from, `path` may be left out; if that file has been changed by
     somebody else meanwhile, nothing is written. Another file is replaced whatever it holds.
+    `reached` is as for `read`.
 
     Raises:
         Conflict: somebody else changed the file since it was read.
@@ -101,7 +103,7 @@ def write(
         raise NotSaved("the notebook", "write", "it has no path yet", hint="Give a path")
     real = _real(name)
     with FileLock(real, lock_timeout):
-        return _write(notebook, name, real, break_hard_links=break_hard_links)
+        return _write(notebook, name, real, reached, break_hard_links=break_hard_links)
 
 
 def edit(

@@ -207,4 +207,5 @@ class NotebookFile:
 
         copy = Notebook()
         copy.become(state)
-        return write_backup(self.path, copy)
+        with self.reached() as reached:
+            return write_backup(self.path, copy, reached)
