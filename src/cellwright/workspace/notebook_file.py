@@ -207,5 +207,4 @@ class NotebookFile:
 
         copy = Notebook()
         copy.become(state)
-        with self.reached() as reached:
-            return write_backup(self.path, copy, reached)
+        return write_backup(self.path, copy, self.workspace.root)

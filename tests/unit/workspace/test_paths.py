@@ -192,3 +192,13 @@ def test_what_is_no_path_is_refused_by_name(root: Path, path: str, *, is_confine
         with pytest.raises(CellwrightError) as caught:
             workspace.open(path).read()
         assert caught.value.code == "UNREADABLE_FILE"
+
+
+@pytest.mark.parametrize("name", ["nb.ipynb", "in.ipynb", "sub/nb.ipynb"])
+def test_a_backup_lies_beside_what_was_named(root: Path, name: str) -> None:
+    with Workspace(root, cwd=str(root)) as workspace:
+        before = (root / name).read_bytes()
+        answer = workspace.open(name).edit([{"op": "insert", "source": "new"}], backup=True)
+    beside = root / name.replace(".ipynb", ".backup.ipynb")
+    assert answer["backup"] == str(beside)
+    assert beside.read_bytes() == before
