@@ -92,7 +92,7 @@ KINDS = (
         python=_environment("kernels"),
         obeys=False,
         segv=(1, None),
-        lines=1_000,
+        lines=500,
     ),
 )
 every_kind = pytest.mark.parametrize(

@@ -66,6 +66,9 @@ class Cells:
                 self._tell(error, cell)
             self._interrupts.disarm()
         except BaseException as error:  # noqa: BLE001 (interrupted while it ended)
+            # By an assignment, in which no handler runs: a call could be torn apart by the next
+            # interrupt, and then nobody would be told that the cell is over.
+            self._interrupts.is_armed = False
             self._interrupts.disarm()
             if problem is None:
                 self._tell(error, cell)
