@@ -179,8 +179,8 @@ class Book:
             label: a few words for the log.
             kind: what the log calls it.
             run: the cells to run after it: those that were changed, or all that are stale then.
-                The answer has their `executions` and what is `stale` after that; the edit
-                stands however they end.
+                The answer has their `executions`, their `outputs` as text within a budget, and
+                what is `stale` after that; the edit stands however they end.
             how: options of `run`, such as `timeout`.
         """
         if run not in (None, "changed", "stale"):
@@ -200,8 +200,11 @@ class Book:
                 for cell in answer["cells"]
                 if cell["type"] == "code" and cell["kind"] in ("edited", "inserted")
             ]
+            from cellwright.workspace.outputs import describe_executions
+
             done = self.run(stale=True, **how) if run == "stale" else self.run(changed, **how)
             answer |= done.to_json()
+            answer["outputs"] = describe_executions(done)
             answer["stale"] = [
                 {"cell": cell["cell"], "index": cell["index"], "reason": cell["stale_reason"]}
                 for cell in self.stale()["cells"]

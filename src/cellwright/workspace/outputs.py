@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from cellwright.document.notebook import Notebook
     from cellwright.document.refs import CellRef
+    from cellwright.workspace.execution import Execution
 
 _LEAST_TOKENS = 50
 
@@ -51,3 +52,17 @@ def describe_outputs(
         "cells": rows,
         "cells_left_out": [cell.handle for cell in chosen[len(rows) :]],
     }
+
+
+def describe_executions(done: Sequence[Execution], max_tokens: int = 8000) -> list[dict[str, Any]]:
+    """What the cells of a run said, as text within one budget, and what is left out of it."""
+    said = [execution for execution in done if execution.outputs]
+    rows: list[dict[str, Any]] = []
+    left = max_tokens
+    for place, execution in enumerate(said):
+        share = max(_LEAST_TOKENS, left // (len(said) - place))
+        found = describe(execution.outputs, share, images=0)
+        left -= len(found.text) // 4
+        out = [str(item) for item in found.left_out]
+        rows.append({"cell": execution.cell, "text": found.text, "left_out": out})
+    return rows

@@ -341,3 +341,20 @@ def test_parameters_are_set_also_where_the_cell_is_empty(
     done = book.run(parameters={"x": 5})
     assert [execution.status for execution in done] == ["ok", "ok"]
     assert done[1].outputs[0]["text"] == "5\n"
+
+
+def test_the_outputs_of_an_edit_and_its_run_come_as_text_within_a_budget(
+    workspace: Workspace, folder: Path
+) -> None:
+    write(folder, "1", "2")
+    book = workspace.open("run.ipynb")
+    edits = [
+        {"op": "replace", "cell": "c0", "source": "for i in range(100_000): print(i)"},
+        {"op": "replace", "cell": "c1", "source": "'short'"},
+    ]
+    answer = book.edit(edits, run="changed")
+    assert [row["cell"] for row in answer["outputs"]] == ["c0", "c1"]
+    assert sum(len(row["text"]) for row in answer["outputs"]) < 4 * 8000 + 2 * 400
+    assert answer["outputs"][0]["left_out"]
+    assert "'short'" in answer["outputs"][1]["text"]
+    assert answer["outputs"][1]["left_out"] == []
