@@ -43,7 +43,9 @@ class Names:
     def of(self, value: Any) -> Any:
         if isinstance(value, dict):
             return {
-                self.of(key): f"<{key}>" if key in _MEASURED and item else self.of(item)
+                self.of(key): f"<{key}>"
+                if key in _MEASURED and item not in (None, [])
+                else self.of(item)
                 for key, item in value.items()
             }
         if isinstance(value, list):
