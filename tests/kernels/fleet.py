@@ -92,7 +92,7 @@ KINDS = (
         python=_environment("kernels"),
         obeys=False,
         segv=(1, None),
-        lines=500,  # it drops what waits beyond some messages, however it is read
+        lines=1_000,
     ),
 )
 every_kind = pytest.mark.parametrize(
