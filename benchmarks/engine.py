@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.raw_client import RawClient
+from benchmarks.tables import compare
 from cellwright.engine import EngineWorkspace, connect
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ def _cells(folder: Path, workspace: EngineWorkspace, rounds: int) -> list[str]:
         "run, saved": (RAW, 2.0),
     }
     title = f"One cell `{CELL}` through the engine's socket · {rounds} rounds"
-    return _table(title, rows, RAW, goals)
+    return compare(title, rows, RAW, goals)
 
 
 def _have_notary(folder: Path) -> None:
@@ -155,7 +156,7 @@ def _first(folder: Path, workspace: EngineWorkspace, rounds: int) -> list[str]:
             rows["a warm cell"].append(_timed(partial(book.run, ["a"])))
         workspace.kernel("shutdown", str(path))
     goals = {"first cell, spare": ("a warm cell", 5.0)}
-    return _table(f"The first cell of a notebook · {rounds} rounds", rows, "a warm cell", goals)
+    return compare(f"The first cell of a notebook · {rounds} rounds", rows, "a warm cell", goals)
 
 
 def _processes(folder: Path, workspace: EngineWorkspace, rounds: int) -> list[str]:
@@ -174,7 +175,7 @@ def _processes(folder: Path, workspace: EngineWorkspace, rounds: int) -> list[st
             if turn:
                 rows[name].append(milliseconds)
     goals = dict.fromkeys(list(commands)[1:], (NOTHING, 10.0))
-    return _table(f"A command, warm engine · CPU time · {rounds} rounds", rows, NOTHING, goals)
+    return compare(f"A command, warm engine · CPU time · {rounds} rounds", rows, NOTHING, goals)
 
 
 def _cpu(words: list[str]) -> float:
@@ -213,22 +214,3 @@ def _large(folder: Path, workspace: EngineWorkspace, rounds: int) -> list[str]:
     if median > MOST_SECONDS:
         return [f"{size:.0f} MB: edit and run takes {median:.2f} s, more than {MOST_SECONDS}"]
     return []
-
-
-def _table(
-    title: str, rows: dict[str, list[float]], base: str, goals: dict[str, tuple[str, float]]
-) -> list[str]:
-    medians = {name: statistics.median(values) for name, values in rows.items()}
-    print(f"\n{title}")
-    missed = []
-    for name, median in medians.items():
-        line = f"{name:28} {median:9.2f} ms  (min {min(rows[name]):.2f})"
-        line += f"  {median / medians[base]:7.2f} × {base}"
-        if name in goals:
-            other, most = goals[name]
-            ratio = median / medians[other]
-            line += f"   goal {ratio:.2f} ≤ {most} × {other}"
-            if ratio > most:
-                missed.append(f"{title}: {name} is {ratio:.2f} × {other}, more than {most}")
-        print(line)
-    return missed

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -13,6 +12,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.raw_client import RawClient
+from benchmarks.tables import compare
 from cellwright.config.settings import Settings
 from cellwright.kernel.local import LocalKernel
 from cellwright.kernel.runner import Runner
@@ -95,7 +95,7 @@ async def _cells(folder: str, rounds: int, starts: int) -> list[str]:
         "session, ipykernel": ("raw jupyter_client", 1.2),
         "first cell, spare": ("session, ipykernel", 5.0),
     }
-    return _table(f"One cell `{CELL}` · {rounds} rounds", rows, "raw jupyter_client", goals)
+    return compare(f"One cell `{CELL}` · {rounds} rounds", rows, "raw jupyter_client", goals)
 
 
 _kernels: list[Transport] = []
@@ -130,7 +130,7 @@ def _cold(folder: str, rounds: int) -> list[str]:
         began = time.perf_counter()
         asyncio.run(runner())
     goals = {"runner, start to result": ("bare python", 2.0)}
-    return _table(f"A cold start · {rounds} rounds", rows, "bare python", goals)
+    return compare(f"A cold start · {rounds} rounds", rows, "bare python", goals)
 
 
 def _floods(folder: str, rounds: int) -> list[str]:
@@ -148,7 +148,7 @@ def _floods(folder: str, rounds: int) -> list[str]:
                 memory.setdefault(who, []).append(found["megabytes"])
                 lost = lost or found.get("complete") is False
         goals = {"session, ipykernel": ("raw jupyter_client", 1.1)}
-        missed += _table(f"{name} of output · {rounds} rounds", times, "raw jupyter_client", goals)
+        missed += compare(f"{name} of output · {rounds} rounds", times, "raw jupyter_client", goals)
         for who, values in memory.items():
             most = max(values)
             print(f"{who:28} +{most:.1f} MB of memory")
@@ -156,23 +156,4 @@ def _floods(folder: str, rounds: int) -> list[str]:
                 missed.append(f"{name}, {who}: +{most:.1f} MB of memory, not less than 8")
         if lost:
             missed.append(f"{name}: something is missing from the artifact")
-    return missed
-
-
-def _table(
-    title: str, rows: dict[str, list[float]], base: str, goals: dict[str, tuple[str, float]]
-) -> list[str]:
-    medians = {name: statistics.median(values) for name, values in rows.items()}
-    print(f"\n{title}")
-    missed = []
-    for name, median in medians.items():
-        line = f"{name:28} {median:9.2f} ms  (min {min(rows[name]):.2f})"
-        line += f"  {median / medians[base]:7.2f} × {base}"
-        if name in goals:
-            other, most = goals[name]
-            ratio = median / medians[other]
-            line += f"   goal {ratio:.2f} ≤ {most} × {other}"
-            if ratio > most:
-                missed.append(f"{title}: {name} is {ratio:.2f} × {other}, more than {most}")
-        print(line)
     return missed
