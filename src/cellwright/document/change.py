@@ -82,6 +82,14 @@ class State:
         slots = [Slot.of(raw) for raw in pieces.cells]
         return cls(Layout(pieces.skeleton, slots, pieces.gaps))
 
+    def to_bytes(self) -> bytes:
+        """The whole file."""
+        return self.old if self.old is not None else self.layout.to_bytes()
+
+    def holds_the_same(self, other: State) -> bool:
+        """Whether both are the same bytes."""
+        return self is other or self.to_bytes() == other.to_bytes()
+
     def pieces(self) -> Pieces:
         """Everything there is to keep of this state, in pieces that other states share."""
         layout = self.layout

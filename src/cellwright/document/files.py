@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from cellwright.document.change import Change
     from cellwright.document.edits import Edit
     from cellwright.document.reached import Reached
+    from cellwright.document.recent import Recent
     from cellwright.document.revision import Snapshot
 
     PathLike = str | os.PathLike[str]
@@ -55,16 +56,21 @@ class Saved:
 
 
 def read(
-    path: PathLike, *, max_bytes: int = MAX_FILE_BYTES, reached: Reached | None = None
+    path: PathLike,
+    *,
+    max_bytes: int = MAX_FILE_BYTES,
+    reached: Reached | None = None,
+    recent: Recent | None = None,
 ) -> Notebook:
     """Read a notebook of any version from 2 to 4; raises a `DocumentError` that says why not.
 
-    `reached` is where the system shall look for it, for callers who must not be led astray.
+    `reached` is where the system shall look for it, for callers who must not be led astray;
+    `recent` remembers it, for those who will read it again.
     """
     name = os.fspath(path)
     real = _real(name)
     clean(os.path.dirname(reached or real))
-    return _read(name, real, max_bytes, reached)
+    return _read(name, real, max_bytes, reached, recent)
 
 
 def read_bytes(
@@ -136,6 +142,7 @@ def update(
     lock_timeout: float = LOCK_TIMEOUT,
     break_hard_links: bool = False,
     reached: Reached | None = None,
+    recent: Recent | None = None,
 ) -> tuple[Notebook, Change]:
     """Read a file, let `make` change the notebook, and save it, under one lock.
 
@@ -147,7 +154,7 @@ def update(
     with FileLock(real, lock_timeout):
         for attempt in range(_ATTEMPTS):
             try:
-                notebook = _read(name, real, max_bytes, reached)
+                notebook = _read(name, real, max_bytes, reached, recent)
             except NotebookNotFound:
                 if not create:
                     raise
@@ -163,6 +170,8 @@ def update(
                 if isinstance(error, Conflict) and attempt < _ATTEMPTS - 1:
                     continue
                 raise
+            if recent is not None:
+                recent.keep(real, notebook.state)
             saved()
             return notebook, change
     raise AssertionError  # pragma: no cover  # the loop returns or raises
@@ -183,9 +192,17 @@ def _real(name: str) -> str:
         raise UnreadableFile(name, error.strerror or str(error)) from None
 
 
-def _read(name: str, real: str, max_bytes: int, reached: Reached | None = None) -> Notebook:
+def _read(
+    name: str, real: str, max_bytes: int, reached: Reached | None, recent: Recent | None
+) -> Notebook:
     data = load(reached or name, max_bytes)
-    notebook = Notebook(data, path=name)
+    state = recent.find(real, data) if recent is not None else None
+    if state is not None:
+        notebook = Notebook.holding(state, path=name)
+    else:
+        notebook = Notebook(data, path=name)
+        if recent is not None:
+            recent.keep(real, notebook.state)
     layout = _raw(data) if notebook.needs_upgrade else notebook.state.layout
     notebook.origin = Origin(os.path.abspath(name), real, layout)
     return notebook

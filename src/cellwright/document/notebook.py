@@ -57,6 +57,13 @@ class Notebook:
         else:
             self.state = State(layout)
 
+    @classmethod
+    def holding(cls, state: State, *, path: str | None = None) -> Notebook:
+        """A notebook that holds what another one does; they can be changed apart."""
+        notebook = cls.__new__(cls)
+        notebook.origin, notebook.path, notebook.state = None, path, state
+        return notebook
+
     @property
     def cells(self) -> Cells:
         """All cells in order; each is decoded when it is looked at."""
@@ -122,7 +129,7 @@ class Notebook:
 
     def become(self, state: State) -> Change:
         """Hold what another state holds, to the byte, and return the change."""
-        if self.to_bytes() == (state.old if state.old is not None else state.layout.to_bytes()):
+        if self.state.holds_the_same(state):
             return Change(self.state, self.state, range(len(self.state.layout.slots)))
         change = Change.between(self.state, state)
         self.state = state
@@ -130,7 +137,7 @@ class Notebook:
 
     def to_bytes(self) -> bytes:
         """Exactly what would be written."""
-        return self.state.old if self.state.old is not None else self.state.layout.to_bytes()
+        return self.state.to_bytes()
 
     def parts(self) -> Iterator[bytes | memoryview]:
         """The bytes of `to_bytes`, in pieces that need no copy."""

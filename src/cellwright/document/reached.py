@@ -31,3 +31,9 @@ class Reached(str):
 
     def __format__(self, spec: str) -> str:
         return format(self.name, spec)
+
+
+class RealPath(str):
+    """A path without links, as whoever made it one has found out."""
+
+    __slots__ = ()

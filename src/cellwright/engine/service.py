@@ -10,6 +10,7 @@ import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from functools import partial
 
 from cellwright import __version__
@@ -155,6 +156,16 @@ class Service:
         if verb == "eval":  # it touches no file, so it needs no thread
             with acting_for(client.name):
                 return await verbs.evaluate(workspace, params, callbacks)
+
+        if verb == "run":
+            with acting_for(client.name):
+                here = copy_context()
+                return await verbs.run(
+                    workspace,
+                    params,
+                    callbacks,
+                    lambda choose: loop.run_in_executor(self._files, here.run, choose),
+                )
 
         def is_over() -> bool:
             return client.is_stopped(number) or self.leaving.is_set()

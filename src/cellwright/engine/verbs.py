@@ -10,7 +10,7 @@ from cellwright.errors import InvalidCall
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
     from typing import Any
 
     from cellwright.workspace.workspace import Workspace
@@ -117,6 +117,7 @@ BOOK: dict[str, dict[str, Kind]] = {
 }
 """The verbs of one notebook, which all have its `path` besides."""
 
+_WHICH_CELLS = frozenset({"cells", "above", "below", "replay", "stale"})
 WRITING = frozenset({"edit", "write", "upgrade", "undo", "redo", "restore", "create"})
 """Verbs that change a notebook: those of one notebook take turns."""
 
@@ -163,6 +164,26 @@ async def evaluate(
         raise InvalidCall("`eval`: missing 1 required positional argument: 'cells'")
     workspace.require("run", "run code")
     return await workspace.kernels.evaluated(**params, **callbacks)
+
+
+async def run(
+    workspace: Workspace,
+    params: Mapping[str, Any],
+    callbacks: Mapping[str, Any],
+    in_thread: Callable[[Callable[[], Any]], Awaitable[Any]],
+) -> Any:
+    """Carry out `run` on the loop of the kernels, but for its reading; see `carry_out`."""
+    from cellwright.workspace.choosing import choose_in
+
+    which = {name: value for name, value in params.items() if name in _WHICH_CELLS}
+    how = {name: value for name, value in params.items() if name in BOOK["run"].keys() - which}
+
+    def choose() -> Any:
+        book = workspace.open(params["path"])
+        return book, *choose_in(book, **which)
+
+    book, notebook, cells = await in_thread(choose)
+    return to_wire(await workspace.kernels.ran(book, notebook, cells, **how, **callbacks))
 
 
 def carry_out(

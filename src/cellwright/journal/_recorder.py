@@ -8,6 +8,7 @@ import os
 import threading
 from typing import NamedTuple
 
+from cellwright.document.reached import RealPath
 from cellwright.errors import CellwrightError, JournalUnavailable
 from cellwright.journal import _changes, _ledger, _snapshots, place, pruning
 from cellwright.journal._database import Database
@@ -48,7 +49,8 @@ def key_of(path: Path) -> bytes:
     """What a notebook is known by: its real path, in the bytes of the file system."""
     name = os.fspath(path)
     try:
-        name = os.path.realpath(name)
+        if not isinstance(name, RealPath):
+            name = os.path.realpath(name)
         return os.fsencode(name)
     except (OSError, ValueError):
         return name.encode("utf-8", "surrogatepass")  # no such file can be; nothing to find

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+@cache  # it is asked for at every run
 def kernel_path() -> str | None:
     """The folder that has `cellwright_kernel`, and `cellwright` for `%load_ext`, and no more.
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from cellwright.document.change import Change
     from cellwright.document.edits import Edit
     from cellwright.document.notebook import Notebook
+    from cellwright.document.reached import RealPath
     from cellwright.document.refs import CellRef
     from cellwright.journal import Entry
     from cellwright.journal.executions import Executed
@@ -29,11 +30,11 @@ _ALL = 2**31
 class Book:
     """A notebook of a workspace, named by its path; it holds nothing but that."""
 
-    def __init__(self, workspace: Workspace, path: str, name: str) -> None:
+    def __init__(self, workspace: Workspace, path: str, name: str, real: RealPath) -> None:
         self.workspace = workspace
         self.name = name
-        self.file = NotebookFile(workspace, path, name)
-        self.path, self.real = path, self.file.real
+        self.file = NotebookFile(workspace, path, name, real)
+        self.path, self.real = path, real
 
     # -- reading ----------------------------------------------------------------------------
 
@@ -113,22 +114,12 @@ class Book:
                 `ask` for `input()`, `progress`, and `detach`: seconds after which the answer
                 comes although the run, whose id it has, goes on.
         """
-        from cellwright.workspace.choosing import choose
+        from cellwright.workspace.choosing import choose_in
 
-        self.workspace.require("run", "run cells")
-        notebook = self.file.read()
-        journal, kernels = self.workspace.journal, self.workspace.kernels
-        chosen = choose(
-            notebook,
-            cells,
-            above=above,
-            below=below,
-            stale=stale,
-            replay=replay,
-            executions=lambda: journal.executions(self.real),
-            life=lambda: kernels.life(self.real),
+        notebook, chosen = choose_in(
+            self, cells, above=above, below=below, stale=stale, replay=replay
         )
-        return kernels.run(self, notebook, chosen, **options)
+        return self.workspace.kernels.run(self, notebook, chosen, **options)
 
     def stale(self) -> dict[str, Any]:
         """Which cells are fresh, stale or never run, and why, by their runs that are on record.

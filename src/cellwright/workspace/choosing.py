@@ -9,11 +9,13 @@ from cellwright.errors import AmbiguousCell, CellNotFound, InvalidCell, InvalidE
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
 
     from cellwright.document.cells import Cell
     from cellwright.document.notebook import Notebook
     from cellwright.document.refs import CellRef
     from cellwright.journal.executions import Executed
+    from cellwright.workspace.book import Book
 
 _numbers = re.compile(r"\d+-\d*", re.ASCII).fullmatch
 
@@ -69,6 +71,23 @@ def choose(
     elif below is not None:
         every = notebook.cells[notebook.cell(below).index :]
     return [cell for cell in every if cell.type == "code"]
+
+
+def choose_in(
+    book: Book, cells: Sequence[CellRef] | None = None, **which: Any
+) -> tuple[Notebook, list[Cell]]:
+    """A notebook as it is now, and the cells of it that are meant; see `Book.run`."""
+    workspace = book.workspace
+    workspace.require("run", "run cells")
+    notebook = book.file.read()
+    chosen = choose(
+        notebook,
+        cells,
+        **which,
+        executions=lambda: workspace.journal.executions(book.real),
+        life=lambda: workspace.kernels.life(book.real),
+    )
+    return notebook, chosen
 
 
 def choose_any(notebook: Notebook, refs: Sequence[CellRef]) -> list[Cell]:

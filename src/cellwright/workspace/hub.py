@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from cellwright.config.settings import Settings
+    from cellwright.document.recent import Recent
     from cellwright.journal import Journal
     from cellwright.kernel.session import Session
     from cellwright.outputs.artifacts import ArtifactStore
@@ -57,6 +58,7 @@ class Hub:
         self._journal = journal
         self._loop = loop
         self._is_closed = False
+        self._recent: Recent | None = None
         self._store: ArtifactStore | None = None
         self._portal: Portal | None = None
         self._evaluator: Evaluator | None = None
@@ -73,6 +75,16 @@ class Hub:
 
                 self._journal = Journal(warnings=self.warnings)
             return self._journal
+
+    @property
+    def recent(self) -> Recent:
+        """Notebooks that were lately read, for whoever reads one again."""
+        with self._making:
+            if self._recent is None:
+                from cellwright.document.recent import Recent
+
+                self._recent = Recent()
+            return self._recent
 
     @property
     def artifacts(self) -> ArtifactStore:

@@ -86,6 +86,12 @@ class Kernels:
         return {"session": call.session, "cells": cells_now, "run": run.id, "done": run.is_over}
 
     def run(
+        self, book: Book, notebook: Notebook, cells: Sequence[Cell], **options: Any
+    ) -> Executions:
+        """Run cells of a notebook; see `Book.run`."""
+        return self._hub.call(self.ran(book, notebook, cells, **options))
+
+    async def ran(
         self,
         book: Book,
         notebook: Notebook,
@@ -96,12 +102,12 @@ class Kernels:
         detach: float | None = None,
         **options: Any,
     ) -> Executions:
-        """Run cells of a notebook; see `Book.run`."""
+        """The same, for callers that are on the loop of the kernels themselves."""
         so_far = Executions.pending(cells)
         work = self.work(book, notebook, cells, so_far, ask=ask, **options)
         handles = [cell.handle for cell in cells]
-        run = self._hub.call(
-            self._follow("run", book.real, work, progress=progress, detach=detach, cells=handles)
+        run = await self._follow(
+            "run", book.real, work, progress=progress, detach=detach, cells=handles
         )
         return so_far.as_of(run)
 

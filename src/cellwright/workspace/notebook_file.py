@@ -10,7 +10,7 @@ import os
 
 from cellwright.errors import AlreadyExists, CellwrightError, NotebookNotFound, UnknownRevision
 from cellwright.workspace.answers import describe_change
-from cellwright.workspace.paths import reached, real_path
+from cellwright.workspace.paths import reached
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from cellwright.document.change import Change, State
     from cellwright.document.notebook import Notebook
-    from cellwright.document.reached import Reached
+    from cellwright.document.reached import Reached, RealPath
     from cellwright.document.revision import Snapshot
     from cellwright.journal import Entry, Recording
     from cellwright.workspace.workspace import Effect, Workspace
@@ -32,11 +32,11 @@ class NotebookFile:
     `path` is where it is, `name` what the caller calls it, `real` what its history is kept under.
     """
 
-    def __init__(self, workspace: Workspace, path: str, name: str) -> None:
+    def __init__(self, workspace: Workspace, path: str, name: str, real: RealPath) -> None:
         self.workspace = workspace
         self.path = path
         self.name = name
-        self.real = real_path(path)
+        self.real = real
 
     def read(self) -> Notebook:
         """The notebook as it is now."""
@@ -46,7 +46,9 @@ class NotebookFile:
         most = self.workspace.settings.max_file_bytes
         try:
             with self.reached() as reached:
-                return files.read(self.path, max_bytes=most, reached=reached)
+                return files.read(
+                    self.path, max_bytes=most, reached=reached, recent=self.workspace.hub.recent
+                )
         except NotebookNotFound:
             raise NotebookNotFound(self.name) from None
 
@@ -143,6 +145,7 @@ class NotebookFile:
                         max_bytes=settings.max_file_bytes,
                         lock_timeout=settings.lock_timeout,
                         reached=reached,
+                        recent=self.workspace.hub.recent,
                     )
         except NotebookNotFound:
             raise NotebookNotFound(self.name) from None

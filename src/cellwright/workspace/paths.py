@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 
-from cellwright.document.reached import Reached
+from cellwright.document.reached import Reached, RealPath
 from cellwright.errors import OutsideRoot, UnreadableFile
 
 TYPE_CHECKING = False
@@ -39,6 +39,8 @@ def resolve(path: str, cwd: str) -> str:
     """
     whole = os.path.join(cwd, path)  # noqa: PTH118  # hot path: no pathlib
     short = os.path.normpath(whole)
+    if short == whole:
+        return whole
     return short if real_path(short) == real_path(whole) else whole
 
 
@@ -47,10 +49,12 @@ def leads_inside(path: str, root: str | None) -> bool:
     return root is None or _is_inside(real_path(path), real_path(root))
 
 
-def confine(path: str, root: str | None) -> None:
-    """Raise `OutsideRoot` unless the real path lies in the root; no root confines nothing."""
-    if root is not None and not leads_inside(path, root):
+def confine(path: str, root: str | None) -> RealPath:
+    """The real path; raises `OutsideRoot` unless it lies in the root. No root confines nothing."""
+    real = RealPath(real_path(path))
+    if root is not None and not _is_inside(real, real_path(root)):
         raise OutsideRoot(path, root)
+    return real
 
 
 @contextlib.contextmanager

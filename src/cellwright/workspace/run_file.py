@@ -28,23 +28,19 @@ _SHORT_WAIT = 1.0
 class RunFile:
     """Saves the outputs of one run; to be used by one thread at a time.
 
-    `start` is what the notebook held when the run began, if anybody wants to know whether all
-    that has changed since then is ours.
+    `start` is what the notebook held when the run began; `is_only_ours` tells whether all that
+    has changed since then is ours.
     """
 
-    def __init__(self, book: Book, start: bytes | None = None) -> None:
+    def __init__(self, book: Book, start: State) -> None:
         self._book = book
         self._start = start
-        self.is_only_ours = start is not None
-        self._left: str | None = None  # the signature of the file as we left it
-        self._written: State | None = None  # and what we had written
+        self.is_only_ours = True
+        self.left: str | None = None  # the signature of the file as we left it
+        self.written: State | None = None  # and what we had written
         self._before: State | None = None  # what it held before saves that are not confirmed
         self._newest: str | None = None  # the newest entry of its history then
         self._announced: tuple[Recording, Change, str] | None = None
-
-    def holds(self, content: bytes) -> bool:
-        """Whether this is exactly what the last save has written."""
-        return self._written is not None and self._written.layout.to_bytes() == content
 
     def save(self, make: Callable[[Notebook], Change], *, label: str, is_last: bool = True) -> None:
         """Let `make` put outputs into the notebook, and save it; `is_last` puts it on record.
@@ -83,12 +79,12 @@ class RunFile:
             return change
 
         def saved() -> None:
-            self._left, self._written = signature(real), made[0].after
+            self.left, self.written = signature(real), made[0].after
             self._before = self._announced = None
             if is_last:
                 workspace.hub.presence.note(real, workspace.actor, "run")
                 for recording in recordings:
-                    recording.finish(self._left)
+                    recording.finish(self.left)
             elif recordings:
                 self._announced = (recordings[-1], made[0], label)
                 self._before, self._newest = befores[0], newest[0]
@@ -98,7 +94,7 @@ class RunFile:
             for recording in recordings:
                 recording.abandon()
             recordings.clear()
-            if self._announced is not None and signature(real) == self._left:
+            if self._announced is not None and signature(real) == self.left:
                 # The file holds the last save still, which the new one was to replace.
                 _, change, before = self._announced
                 again = journal.begin(real, change, actor=workspace.actor, label=before, kind="run")
@@ -113,24 +109,23 @@ class RunFile:
                 max_bytes=settings.max_file_bytes,
                 lock_timeout=settings.lock_timeout if is_last else _SHORT_WAIT,
                 reached=reached,
+                recent=workspace.hub.recent,
             )
 
     def _watch(self, notebook: Notebook) -> None:
         """Take note if the file is not as we know it."""
         if self.is_only_ours:
-            content = notebook.to_bytes()
-            self.is_only_ours = (
-                content == self._start if self._written is None else self.holds(content)
-            )
+            self.is_only_ours = (self.written or self._start).holds_the_same(notebook.state)
 
     def _is_as_left(self, notebook: Notebook, now: str | None) -> bool:
         """Whether nobody has changed the file or its history since a save of this very cell."""
         return (
             self._before is not None
             and now is not None
-            and now == self._left  # quick to tell, but somebody may have written right after us
+            and now == self.left  # quick to tell, but somebody may have written right after us
             and self._newest_entry() == self._newest
-            and self.holds(notebook.to_bytes())
+            and self.written is not None
+            and self.written.holds_the_same(notebook.state)
         )
 
     def _newest_entry(self) -> str | None:

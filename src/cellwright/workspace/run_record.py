@@ -10,6 +10,7 @@ from cellwright.journal.executions import Executed
 from cellwright.kernel.environment import about_withheld
 from cellwright.workspace.execution import Execution, failing_line, plain_traceback
 from cellwright.workspace.run_file import RunFile
+from cellwright.workspace.run_trust import RunTrust
 from cellwright.workspace.staleness import PARAMETERS, language_of
 from cellwright.workspace.statuses import on_record
 
@@ -30,26 +31,24 @@ class RunRecord:
     """Keeps what the cells of one run say; a check keeps nothing."""
 
     def __init__(self, book: Book, notebook: Notebook, *, is_check: bool = False) -> None:
-        from cellwright.workspace.trust import Notary
-
         self._book = book
         self._notebook = notebook
         self._is_check = is_check
-        self._notary = None if is_check else Notary.find()
-        self._start = notebook.to_bytes() if self._notary is not None else None
-        self._file = RunFile(book, self._start)
+        self._file = RunFile(book, notebook.state)
+        self._trust = RunTrust(self._file, notebook.state)
         self._told: set[int] = set()
 
     @property
     def may_sign(self) -> bool:
         """Whether there is anything to see to when the run is over."""
-        return self._notary is not None
+        return self._trust.may_sign
 
     def save_so_far(self, going: Going, said: Sequence[Said]) -> None:
         """Put what a cell has said until now into the file; no entry of the history."""
         if going.cell.index not in self._told:  # if we die now, somebody will want to know
             self._told.add(going.cell.index)
             self._executed(going, "running", kernel=going.life, seconds=time.time() - going.began)
+        self._trust.look(self._book.real)
         self._file.save(_maker(going, said, []), label=_label(going), is_last=False)
 
     def finish(self, going: Going, ran: Ran, said: Sequence[Said]) -> Execution:
@@ -104,28 +103,18 @@ class RunRecord:
         self._book.record_execution(run)
 
     def end(self) -> None:
-        """The run is over: if the user trusted what was there, and the rest is ours, so be it."""
-        file, notary = self._file, self._notary
-        if notary is None or self._start is None or not file.is_only_ours:
-            return
-        try:
-            content = self._book.raw()
-        except CellwrightError:
-            return
-        if not file.holds(content):
-            return
-        if notary.has_signed(self._start):
-            notary.sign(content)
-        else:
-            notary.leave_unsigned(content)
+        """The run is over."""
+        self._trust.end()
 
     def _save(
         self, going: Going, said: Sequence[Said], outputs: list[dict[str, Any]]
     ) -> tuple[bool, bool, list[str]]:
         """Whether the outputs are in the file, and are of another source; and what to tell."""
         stale: list[bool] = []
+        self._trust.look(self._book.real)
         try:
             self._file.save(_maker(going, said, stale), label=_label(going))
+            self._trust.saved()
         except DurabilityUnconfirmed as failure:
             return True, stale == [True], [failure.message]
         except CellwrightError as failure:  # the cell ran all the same, and is not to be lost

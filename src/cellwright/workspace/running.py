@@ -96,7 +96,7 @@ class NotebookRun:
     async def run(self, notebook: Notebook, cells: Sequence[Cell]) -> list[Execution]:
         """Run them, and stop at the first that does not end well, unless told to go on."""
         parameters = Parameters(self._values, cells)
-        record = await asyncio.to_thread(RunRecord, self._book, notebook, is_check=self._check)
+        record = RunRecord(self._book, notebook, is_check=self._check)
         done: list[Execution] = []
         async with self._halting.watch(), self._session(notebook) as (session, withheld):
             runner = CellRunner(

@@ -11,8 +11,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections import OrderedDict
-from contextlib import closing, suppress
-from hashlib import blake2b
+from contextlib import closing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,9 +20,9 @@ if TYPE_CHECKING:
 _SELECT = "SELECT 1 FROM nbsignatures WHERE algorithm = ? AND signature = ? LIMIT 1"
 
 
-# What is known not to be signed, as long as the database is the same. To work out a signature
-# takes as long as to parse the notebook; an unsigned one would pay for it with every run.
-_unsigned: OrderedDict[tuple[bytes, tuple[int, int]], None] = OrderedDict()
+# Files known not to be signed, as they were, as long as the database is the same. To work out a
+# signature takes as long as to parse the notebook; an unsigned one would pay for it with every run.
+_unsigned: OrderedDict[tuple[str, tuple[int, int]], None] = OrderedDict()
 _MOST_UNSIGNED = 256
 
 
@@ -50,8 +49,6 @@ class Notary:
     def has_signed(self, content: bytes) -> bool:
         """Whether a notebook with exactly this content is trusted; also False in doubt."""
         try:
-            if self._mark(content) in _unsigned:
-                return False
             key = self._key(content)
             # Read-only, since Jupyter's own way to open it replaces one that is damaged.
             address = f"{_file_uri(self._database)}?mode=ro"
@@ -60,17 +57,29 @@ class Notary:
         except Exception:  # noqa: BLE001  # trust is a courtesy, and no run may fail for it
             return False
 
-    def leave_unsigned(self, content: bytes) -> None:
-        """What came of an unsigned notebook is not signed either, and need not be looked up."""
-        with suppress(OSError):
-            _unsigned[self._mark(content)] = None
+    def leave_unsigned(self, file: str | None) -> None:
+        """What came of an unsigned notebook is not signed either, and need not be looked up.
+
+        `file` is the signature of the file that holds it now.
+        """
+        mark = self._mark(file)
+        if mark is not None:
+            _unsigned[mark] = None
         while len(_unsigned) > _MOST_UNSIGNED:
             _unsigned.popitem(last=False)
 
-    def _mark(self, content: bytes) -> tuple[bytes, tuple[int, int]]:
-        status = os.stat(self._database)  # noqa: PTH116
-        digest = blake2b(content, digest_size=16).digest()
-        return digest, (status.st_mtime_ns, status.st_size)
+    def is_left_unsigned(self, file: str | None) -> bool:
+        """Whether a file is known to hold what is not signed."""
+        return self._mark(file) in _unsigned
+
+    def _mark(self, file: str | None) -> tuple[str, tuple[int, int]] | None:
+        if file is None:
+            return None
+        try:
+            status = os.stat(self._database)  # noqa: PTH116
+        except OSError:
+            return None
+        return file, (status.st_mtime_ns, status.st_size)
 
     def sign(self, content: bytes) -> bool:
         """Trust a notebook with this content; returns whether it is trusted now."""

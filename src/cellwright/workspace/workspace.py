@@ -138,8 +138,7 @@ class Workspace:
     def open(self, path: str | os.PathLike[str]) -> Book:
         """A notebook by path; it need not exist yet, since an edit may create it."""
         place = resolve(os.fspath(path), self.cwd)
-        confine(place, self.root)
-        return Book(self, place, os.fspath(path))
+        return Book(self, place, os.fspath(path), confine(place, self.root))
 
     def create(self, path: str | os.PathLike[str], *, kernel: str | None = None) -> dict[str, Any]:
         """Make a notebook with no cells; refuses to touch a file that is there."""

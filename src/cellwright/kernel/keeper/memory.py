@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+_MOST = 2**16
+
 
 class MemoryKills:
     """Notices whether the system killed for memory since the last `note`."""
@@ -51,11 +53,13 @@ def _of_control_group() -> list[Path]:
 
 
 def _read(file: Path) -> int:
+    """Its count; this is done before every execution, so without the comforts of `pathlib`."""
     try:
-        for line in file.read_text().splitlines():
-            name, _, value = line.partition(" ")
-            if name == "oom_kill":
-                return int(value)
+        with open(file, "rb", buffering=0) as opened:  # noqa: PTH123
+            text = opened.read(_MOST)
+        for line in text.splitlines():
+            if line.startswith(b"oom_kill "):
+                return int(line[9:])
     except (OSError, ValueError):
         pass
     return 0
