@@ -21,7 +21,7 @@ from cellwright.mcp.asking import answered, can_ask, question
 from cellwright.mcp.progress import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from mcp.server.context import ServerRequestContext
 
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from cellwright.tools.tool import Answer
 
     Context = ServerRequestContext[Any, Any]
-    Work = Callable[[Callable[[dict[str, Any]], object], Ask | None], Awaitable[Answer]]
+    Listener = Callable[[dict[str, Any]], object]
+    Work = Callable[[Listener | None, Ask | None], Awaitable[Answer]]
 
 _ANSWER_WITHIN = 600.0
 _INPUT = "input"
@@ -39,8 +40,9 @@ _INPUT = "input"
 class Going:
     """One call, from its beginning to its answer."""
 
-    def __init__(self, what: object) -> None:
+    def __init__(self, what: object, *, can_ask: bool) -> None:
         self.what = what
+        self.can_ask = can_ask
         self.listener: Progress | None = None
         self.asked: InputRequested | None = None
         self.news = asyncio.Event()
@@ -80,23 +82,19 @@ class Calls:
         """Do the work, or go on with a call that had asked for something."""
         going = self._resumed(params) if params.request_state is not None else None
         if going is None:
-            going = Going((params.name, params.arguments))
-            ask = going.ask if can_ask(ctx) else None
-            going.task = asyncio.ensure_future(work(going.progress, ask))
+            going = Going((params.name, params.arguments), can_ask=can_ask(ctx))
+            ask = going.ask if going.can_ask else None
+            progress = going.progress if _wants_progress(ctx) else None
+            going.task = asyncio.ensure_future(work(progress, ask))
             self._tasks.add(going.task)
             going.task.add_done_callback(self._ended)
-        # It says nothing to who did not ask for it.
-        going.listener = Progress(ctx.session, _cells_of(params.arguments))
-        reporting = asyncio.ensure_future(going.listener.report())
         try:
-            return await self._settled(ctx, going)
+            async with _reported(ctx, going, params):
+                return await self._settled(ctx, going)
         except asyncio.CancelledError:
             if _is_cancelled(ctx):
                 going.task.cancel()
             raise
-        finally:
-            going.listener = None
-            reporting.cancel()
 
     async def close(self) -> None:
         """Wait for no call any more."""
@@ -106,6 +104,9 @@ class Calls:
             await asyncio.wait(self._tasks, timeout=5)
 
     async def _settled(self, ctx: Context, going: Going) -> Answer | types.InputRequiredResult:
+        if not going.can_ask:  # nothing else can happen
+            await asyncio.wait({going.task})
+            return going.task.result()
         while True:
             news = asyncio.ensure_future(going.news.wait())
             try:
@@ -164,6 +165,30 @@ class Calls:
         self._tasks.discard(task)
         if not task.cancelled():
             task.exception()  # it has been told, or nobody is left to be told
+
+
+@contextlib.asynccontextmanager
+async def _reported(
+    ctx: Context, going: Going, params: types.CallToolRequestParams
+) -> AsyncIterator[None]:
+    """Tell the client how far a call is, if it asked for that."""
+    if not _wants_progress(ctx):
+        yield
+        return
+    going.listener = Progress(ctx.session, _cells_of(params.arguments))
+    reporting = asyncio.ensure_future(going.listener.report())
+    try:
+        yield
+    finally:
+        going.listener = None
+        reporting.cancel()
+
+
+def _wants_progress(ctx: Context) -> bool:
+    if (ctx.meta or {}).get("progress_token") is not None:
+        return True
+    channel = ctx.session._request_outbound  # noqa: SLF001  # in one process there is no token
+    return bool(channel.transport.kind == "direct")
 
 
 def _cells_of(arguments: dict[str, Any] | None) -> int:

@@ -141,7 +141,9 @@ class Door:
     ) -> types.CallToolResult | types.InputRequiredResult:
         workspace = await self._workspace(ctx)
 
-        async def work(progress: Callable[[dict[str, Any]], object], ask: Ask | None) -> Answer:
+        async def work(
+            progress: Callable[[dict[str, Any]], object] | None, ask: Ask | None
+        ) -> Answer:
             caller = Caller(workspace=workspace, progress=progress, ask=ask)
             try:
                 answer = await self.toolbox.call(params.name, params.arguments, caller)

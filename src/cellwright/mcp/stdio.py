@@ -7,15 +7,14 @@ anybody reads is at its end. A line that is no message gets an error, not silenc
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import fcntl
 import json
 import os
-import threading
+import select
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator
 
     from mcp.server.lowlevel import Server
 
@@ -38,11 +37,11 @@ class Wire:
             os.dup2(nowhere, 1)
         os.close(nowhere)
 
-    def lines(self) -> Iterator[bytes | None]:
-        """Lines of the client, which may block; None for one that is too long to be kept."""
+    async def lines(self) -> AsyncIterator[bytes | None]:
+        """Lines of the client; None for one that is too long to be kept."""
         waiting = bytearray()
         is_skipping = False
-        while chunk := self._read():
+        while chunk := await self._read():
             *whole, rest = chunk.split(b"\n")
             for part in whole:
                 line = bytes(waiting) + part
@@ -62,14 +61,37 @@ class Wire:
         if waiting:
             yield bytes(waiting)
 
-    def _read(self) -> bytes:
+    async def _read(self) -> bytes:
+        """What is there, or b"" at the end."""
+        loop = asyncio.get_running_loop()
+        there = loop.create_future()
+        try:
+            # Never made non-blocking: the client may have the other half of this very file.
+            loop.add_reader(self._reading, there.set_result, None)
+        except PermissionError:  # a plain file, which is always ready
+            pass
+        else:
+            there.add_done_callback(lambda _: loop.remove_reader(self._reading))
+            await there
         try:
             return os.read(self._reading, _CHUNK)
         except OSError:  # a terminal that was closed
             return b""
 
-    def write(self, data: bytes) -> None:
+    async def write(self, data: bytes) -> None:
         """Write all of it, however long that takes."""
+        if len(data) <= select.PIPE_BUF and self._has_room():
+            os.write(self._writing, data)
+        else:
+            await asyncio.to_thread(self._write, data)
+
+    def _has_room(self) -> bool:
+        """Whether as much as a pipe takes in one piece can be written without waiting."""
+        ready = select.poll()
+        ready.register(self._writing, select.POLLOUT)
+        return ready.poll(0) == [(self._writing, select.POLLOUT)]
+
+    def _write(self, data: bytes) -> None:
         view = memoryview(data)
         while view:
             view = view[os.write(self._writing, view) :]
@@ -83,12 +105,11 @@ async def serve(server: Server[Any], wire: Wire) -> None:
 
     to_server, from_client = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     to_client, from_server = anyio.create_memory_object_stream[SessionMessage](0)
-    loop = asyncio.get_running_loop()
     turn = asyncio.Lock()
 
     async def write(data: bytes) -> None:
         async with turn:
-            await asyncio.to_thread(wire.write, data)
+            await wire.write(data)
 
     async def take(line: bytes | None) -> None:
         if line is not None and not line.strip():
@@ -104,14 +125,10 @@ async def serve(server: Server[Any], wire: Wire) -> None:
             return
         await to_server.send(SessionMessage(message))
 
-    async def finish() -> None:
+    async def read() -> None:
+        async for line in wire.lines():
+            await take(line)
         await to_server.aclose()
-
-    def read() -> None:
-        with contextlib.suppress(Exception):  # the loop is gone, and so are we
-            for line in wire.lines():
-                asyncio.run_coroutine_threadsafe(take(line), loop).result()
-            asyncio.run_coroutine_threadsafe(finish(), loop).result()
 
     async def answer() -> None:
         async with from_server:
@@ -122,16 +139,16 @@ async def serve(server: Server[Any], wire: Wire) -> None:
         options = server.create_initialization_options()
         await server.run(from_client, to_client, options)
 
-    threading.Thread(target=read, name="stdin", daemon=True).start()
+    reading = asyncio.ensure_future(read())
     serving, answering = asyncio.ensure_future(run()), asyncio.ensure_future(answer())
     try:
         await asyncio.wait({serving, answering}, return_when=asyncio.FIRST_COMPLETED)
         if serving.done():
             await answering
     finally:
-        for task in (serving, answering):
+        for task in (reading, serving, answering):
             task.cancel()
-        found = await asyncio.gather(serving, answering, return_exceptions=True)
+        found = await asyncio.gather(reading, serving, answering, return_exceptions=True)
     gone = (OSError, asyncio.CancelledError, anyio.BrokenResourceError, anyio.ClosedResourceError)
     for error in found:
         if isinstance(error, BaseException) and not isinstance(error, gone):
