@@ -39,6 +39,7 @@ async def rival(folder: str) -> AsyncIterator[Any]:
     words = ("--no-browser", "--allow-root", f"--port={port}", f"--ServerApp.root_dir={folder}")
     lab = subprocess.Popen(
         [PYTHON, "-m", "jupyterlab", *words, f"--IdentityProvider.token={token}"],
+        cwd=folder,
         env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

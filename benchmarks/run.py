@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks import cold_start, engine, kernels, mcp, replace_cell
+from benchmarks import cold_start, engine, kernels, manipulator, mcp, replace_cell
 
 BENCHES = {
     "replace": replace_cell.run,
@@ -16,6 +16,7 @@ BENCHES = {
     "kernels": kernels.run,
     "engine": engine.run,
     "mcp": mcp.run,
+    "manipulator": manipulator.run,
 }
 
 
