@@ -62,13 +62,17 @@ def run(*, quick: bool = False) -> list[str]:
     requests = 1_000 if quick else 5_000
     with tempfile.TemporaryDirectory() as folder:
         measured = asyncio.run(_measure(folder, requests))
+        saved = _on_disk(folder)
     print(f"\nA call from a running cell to its notebook, {CALLS} of each, in milliseconds")
     print(f"{'':20} {'mean':>8} {'95 %':>8}")
     missed = []
-    for name, mean, high in (line.split() for line in measured.calls.splitlines()):
-        print(f"{name:20} {float(mean):8.2f} {float(high):8.2f}")
-        if float(mean) > GOAL:
-            missed.append(f"{name} from a running cell in {GOAL:g} ms: {float(mean):.2f}")
+    for place, calls in (("in memory", measured.calls), ("in a file", saved)):
+        print(place)
+        for name, mean, high in (line.split() for line in calls.splitlines()):
+            print(f"  {name:18} {float(mean):8.2f} {float(high):8.2f}")
+            # What changes a file waits for the disk, and is in the history.
+            if float(mean) > GOAL and not (place == "in a file" and "splice" in name):
+                missed.append(f"{name} {place} in {GOAL:g} ms: {float(mean):.2f}")
     # A kernel that floods us is busy with that itself; what we add is how long we look away.
     print(f"\nOutput of a cell beside {requests:,} requests of its thread, in milliseconds")
     print(f"{'':20} {'median':>8} {'most':>8} {'we looked away':>16}")
@@ -77,6 +81,21 @@ def run(*, quick: bool = False) -> list[str]:
         if away * 1000 > FLOOD_GOAL:
             missed.append(f"output beside a flood within {FLOOD_GOAL:g} ms: {away * 1000:.0f}")
     return missed
+
+
+def _on_disk(folder: str) -> str:
+    """The same calls of a cell that is run in its file."""
+    from cellwright import Workspace, write
+
+    book = Notebook()
+    book.apply([{"op": "insert", "source": f"x = {number}"} for number in range(20)])
+    book.apply({"op": "insert", "source": SOURCE})
+    write(book, f"{folder}/calls.ipynb")
+    with Workspace(folder, cwd=folder) as workspace:
+        done = workspace.open("calls.ipynb").run([20])
+        if done[0].status != "ok":
+            raise AssertionError(done[0].to_json())
+        return "".join("".join(each.get("text", "")) for each in done[0].outputs)
 
 
 @dataclass

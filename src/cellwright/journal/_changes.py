@@ -141,7 +141,8 @@ def confirm(connection: sqlite3.Connection, row: Row, signature: str | None) -> 
         (row.notebook, row.id),
     )
     if row.concerns and row.kind in ("undo", "redo"):
-        _mark(connection, row.notebook, row.concerns, row.handle if row.kind == "undo" else None)
+        for handle in row.concerns.split():
+            _mark(connection, row.notebook, handle, row.handle if row.kind == "undo" else None)
     return select(connection, "id = ?", row.id)[0]
 
 
@@ -156,11 +157,11 @@ def _mark(connection: sqlite3.Connection, notebook: int, handle: str, by: str | 
     row = connection.execute(
         "SELECT kind, concerns FROM change WHERE notebook = ? AND handle = ?", (notebook, handle)
     ).fetchone()
+    if row is None or row[0] not in ("undo", "redo"):
+        return
     # Every step leads to an older change, so this ends.
-    if row is not None and row[1] and row[0] == "undo":
-        _mark(connection, notebook, row[1], None if by else handle)
-    elif row is not None and row[1] and row[0] == "redo":
-        _mark(connection, notebook, row[1], by)
+    for concerned in (row[1] or "").split():
+        _mark(connection, notebook, concerned, by if row[0] == "redo" else None if by else handle)
 
 
 def encode_origins(origins: Iterable[int | None]) -> str:

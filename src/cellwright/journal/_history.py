@@ -30,7 +30,7 @@ _REDO = (
     " WHERE done.notebook = ?1 AND (?2 IS NULL OR undo.actor = ?2) AND undo.number >"
     " (SELECT coalesce(max(number), 0) FROM change WHERE notebook = ?1"
     " AND kind NOT IN ('undo', 'redo', 'outside', 'run') AND (?2 IS NULL OR actor = ?2))"
-    " ORDER BY undo.number DESC LIMIT 1)"
+    " ORDER BY undo.number DESC, done.number LIMIT 1)"
 )
 
 FIRST = "first"

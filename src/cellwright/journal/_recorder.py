@@ -96,12 +96,29 @@ class Recorder:
         return self._write(key, lambda writer: writer.announce(change, facts), durable=durable)
 
     def confirm(
-        self, key: bytes, change: Change, facts: Facts, announced: Written, signature: str | None
+        self,
+        key: bytes,
+        change: Change,
+        facts: Facts,
+        announced: Written,
+        signature: str | None,
+        *,
+        run: Executed | None = None,
     ) -> Entry | None:
-        """Write down that a change was made, all of it if it was not announced."""
+        """Write down that a change was made, all of it if it was not announced.
+
+        `run` is the run whose outputs it brought, if there was one.
+        """
+        is_untidy = False
 
         def work(writer: Writer) -> Row | None:
+            nonlocal is_untidy
             connection = writer.connection
+            if run is not None:
+                from cellwright.journal import executions
+
+                executions.add(connection, _ledger.find_or_add(connection, key).id, run)
+            is_untidy = pruning.needs_work(connection, self.limits)
             told = announced.row
             rows = _changes.select(connection, "id = ?", told.id) if told is not None else []
             row = rows[0] if rows else writer.announce(change, facts)
@@ -111,7 +128,7 @@ class Recorder:
             return _changes.confirm(connection, row, signature)
 
         row, brought = self._write(key, work)
-        if row is not None:
+        if row is not None and is_untidy:
             self._tidy(row.notebook, announced.brought + brought)
         return row and row.entry()
 
@@ -170,7 +187,9 @@ class Recorder:
             return book.id, store.brought
 
         if self._attempt(look, write=False) is False:
-            self._tidy(*(self._attempt(work) or (0, 0)))
+            book, brought = self._attempt(work) or (0, 0)
+            if book and self._attempt(lambda c: pruning.needs_work(c, self.limits), write=False):
+                self._tidy(book, brought)
 
     def executed(self, path: Path, run: Executed) -> None:
         """Write down that a cell was run."""
@@ -236,8 +255,7 @@ class Recorder:
                 del self._known[next(iter(self._known))]
 
     def _tidy(self, book: int, brought: int) -> None:
-        """Keep the file within its limits, a little after every change."""
+        """Bring the file back to its limits, a little after every change."""
         limits = self.limits
-        if book and self._attempt(lambda c: pruning.needs_work(c, limits), write=False):
-            harm = "it may grow beyond its limit"
-            self._attempt(lambda c: pruning.work(c, limits, book, brought), otherwise=harm)
+        harm = "it may grow beyond its limit"
+        self._attempt(lambda c: pruning.work(c, limits, book, brought), otherwise=harm)

@@ -18,8 +18,9 @@ class Entry:
     `number` counts the changes of this notebook from 1, and is their order: `when` (ISO 8601,
     UTC) is what the clock said. `kind` is `edit`, `create`, `undo`, `redo`, `restore`, `outside`
     or `run`. `before` and `after` are revisions. `concerns` is the change that was undone, redone
-    or restored, and `undone_by` the undo that holds for this one. `edits` are the JSON shapes of
-    the edits, if it was made of edits and they are not large.
+    or restored (of several that were undone as one, their ids with spaces between), and
+    `undone_by` the undo that holds for this one. `edits` are the JSON shapes of the edits, if it
+    was made of edits and they are not large.
     """
 
     id: str

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _KEPT = 2000
+_FORGET_EVERY = 50
 _LONGEST_SOURCE = 100_000
 _COLUMNS = "cell, cell_index, hash, source, kernel, status, count, began, seconds, actor"
 
@@ -43,7 +44,7 @@ class Executed:
 
 def add(connection: sqlite3.Connection, notebook: int, run: Executed) -> None:
     """Write a run down; of a notebook only so many are kept."""
-    connection.execute(
+    added = connection.execute(
         f"INSERT INTO execution (notebook, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
         (
             notebook,
@@ -51,6 +52,8 @@ def add(connection: sqlite3.Connection, notebook: int, run: Executed) -> None:
             *(int(run.began * 1000), run.seconds, run.actor),
         ),
     )
+    if (added.lastrowid or 0) % _FORGET_EVERY:  # it has to count the rows, which takes a while
+        return
     connection.execute(
         "DELETE FROM execution WHERE notebook = ?1 AND id <= (SELECT id FROM execution"
         " WHERE notebook = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)",

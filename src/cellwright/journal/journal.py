@@ -90,7 +90,8 @@ class Journal:
             actor: who, as `door:name`.
             label: why, in a few words of the caller.
             kind: `edit`, `create`, `undo`, `redo`, `restore` or `run`.
-            concerns: the id of the change that is undone, redone or restored.
+            concerns: the id of the change that is undone, redone or restored; of several that are
+                undone as one, their ids with spaces between.
         """
         facts = Facts(kind, actor, label, concerns)
         return Recording(self._recorder, key_of(path), change, facts)
@@ -256,9 +257,12 @@ class Recording:
         self._about = (key, change, facts)
         self._announced = recorder.announce(*self._about)
 
-    def finish(self, signature: str | None = None) -> Entry | None:
-        """Say that it was saved, with the signature of the file now; None as for `record`."""
-        return self._recorder.confirm(*self._about, self._announced, signature)
+    def finish(self, signature: str | None = None, run: Executed | None = None) -> Entry | None:
+        """Say that it was saved, with the signature of the file now; None as for `record`.
+
+        `run` is the run whose outputs it brought; see `Journal.executed`.
+        """
+        return self._recorder.confirm(*self._about, self._announced, signature, run=run)
 
     def abandon(self) -> None:
         """Say that it was not saved, and the file is as it was."""

@@ -9,7 +9,7 @@ from cellwright.workspace.statuses import on_record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any, Literal
 
     from cellwright.document.change import Change
@@ -232,13 +232,23 @@ class Book:
 
     # -- history ----------------------------------------------------------------------------
 
-    def undo(self, change: str | None = None, *, dry_run: bool = False) -> dict[str, Any]:
-        """Take back the caller's newest change, or the one named; outputs come back with it."""
-        return self._step("undo", change, dry_run=dry_run)
+    def undo(
+        self, change: str | Sequence[str] | None = None, *, dry_run: bool = False
+    ) -> dict[str, Any]:
+        """Take back the caller's newest change, or the one named; outputs come back with it.
+
+        Several that are named are taken back as one, or none of them is; whichever of them had
+        been taken back before is passed over.
+        """
+        from cellwright.workspace.history import take_back
+
+        return self._step("undo", lambda book: take_back(self, book, change), dry_run=dry_run)
 
     def redo(self, change: str | None = None, *, dry_run: bool = False) -> dict[str, Any]:
         """Make a change again that was undone."""
-        return self._step("redo", change, dry_run=dry_run)
+        from cellwright.workspace.history import make_again
+
+        return self._step("redo", lambda book: make_again(self, book, change), dry_run=dry_run)
 
     def restore(self, change: str, *, dry_run: bool = False) -> dict[str, Any]:
         """Bring back a state to the byte: after a change, or `first` for before our first one."""
@@ -286,19 +296,17 @@ class Book:
 
     # -- inside -----------------------------------------------------------------------------
 
-    def _step(self, kind: str, name: str | None, *, dry_run: bool) -> dict[str, Any]:
-        journal, actor = self.workspace.journal, self.workspace.actor
+    def _step(
+        self, kind: str, take: Callable[[Notebook], tuple[Change, list[Entry]]], *, dry_run: bool
+    ) -> dict[str, Any]:
         found: list[Entry] = []
 
         def make(notebook: Notebook) -> Change:
-            target = journal.undo_target if kind == "undo" else journal.redo_target
-            entry = target(self.real, actor=actor, change_id=name)
-            found[:] = [entry]
-            change = journal.change(entry)
-            return notebook.apply(change.inverse() if kind == "undo" else change)
+            change, found[:] = take(notebook)
+            return change
 
         answer = self.file.change(make, dry_run=dry_run, kind=kind, concerns=found)
-        return {**answer, "concerns": found[0].id}
+        return {**answer, "concerns": " ".join(entry.id for entry in found)}
 
     def warnings(self) -> list[str]:
         """What the journal could not do since it was last asked."""

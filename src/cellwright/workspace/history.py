@@ -1,16 +1,20 @@
-"""States of a notebook by name, and what changed between two of them."""
+"""States of a notebook by name, what changed between two of them, and changes taken back."""
 
 from __future__ import annotations
 
 import os
 
 from cellwright.document.change import Change
-from cellwright.errors import NothingToUndo
+from cellwright.errors import ChangeNotFound, NothingToUndo
 from cellwright.workspace.paths import resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cellwright.document.change import State
+    from cellwright.document.notebook import Notebook
+    from cellwright.journal import Entry
     from cellwright.workspace.book import Book
 
 
@@ -43,6 +47,55 @@ def compare(book: Book, before: str | None, after: str | None) -> Change:
 def is_file(book: Book, name: str) -> bool:
     """Whether a name means another notebook rather than a state of this one."""
     return name.endswith(".ipynb") and os.path.exists(resolve(name, book.workspace.cwd))  # noqa: PTH110
+
+
+def take_back(
+    book: Book, notebook: Notebook, names: str | Sequence[str] | None
+) -> tuple[Change, list[Entry]]:
+    """Take back one change, or several as one, the newest first.
+
+    Raises:
+        NothingToUndo: there is none, or none that had not been taken back before.
+        ChangeNotFound: a name is that of no change.
+        Conflict: somebody has changed one of the cells since.
+    """
+    journal, actor = book.workspace.journal, book.workspace.actor
+    if names is None or isinstance(names, str):
+        found = [journal.undo_target(book.real, actor=actor, change_id=names)]
+    else:
+        found = _standing(book, names)
+    done: Change | None = None
+    for entry in found:
+        step = notebook.apply(journal.change(entry).inverse())
+        done = step if done is None else done.then(step)
+    if done is None:
+        raise NothingToUndo("undo: all of these are undone already")
+    return done, found
+
+
+def make_again(book: Book, notebook: Notebook, name: str | None) -> tuple[Change, list[Entry]]:
+    """Make a change again that was taken back.
+
+    Raises:
+        NothingToUndo: there is none.
+        Conflict: somebody has changed one of the cells since.
+    """
+    journal = book.workspace.journal
+    entry = journal.redo_target(book.real, actor=book.workspace.actor, change_id=name)
+    return notebook.apply(journal.change(entry)), [entry]
+
+
+def _standing(book: Book, names: Sequence[str]) -> list[Entry]:
+    """Those of the named changes that have not been taken back, the newest first."""
+    journal = book.workspace.journal
+    found: dict[str, Entry] = {}
+    for name in names:
+        if not isinstance(name, str):
+            raise ChangeNotFound(str(name))
+        if journal.get(book.real, name).undone_by is None:
+            entry = journal.undo_target(book.real, change_id=name)  # a run cannot be taken back
+            found[entry.id] = entry
+    return sorted(found.values(), key=lambda entry: entry.number, reverse=True)
 
 
 def _state_or_file(book: Book, name: str) -> State:

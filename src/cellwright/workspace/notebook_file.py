@@ -113,7 +113,7 @@ class NotebookFile:
                         actor=actor,
                         label=label,
                         kind="create" if is_new else kind,
-                        concerns=concerns[0].id if concerns else None,
+                        concerns=" ".join(entry.id for entry in concerns) or None,
                     )
                 )
             return change

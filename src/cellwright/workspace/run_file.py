@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from cellwright.document.change import Change, State
     from cellwright.document.notebook import Notebook
     from cellwright.journal import Recording
+    from cellwright.journal.executions import Executed
     from cellwright.workspace.book import Book
 
 # A save that others follow does not stand in line behind another writer.
@@ -42,8 +43,17 @@ class RunFile:
         self._newest: str | None = None  # the newest entry of its history then
         self._announced: tuple[Recording, Change, str] | None = None
 
-    def save(self, make: Callable[[Notebook], Change], *, label: str, is_last: bool = True) -> None:
+    def save(
+        self,
+        make: Callable[[Notebook], Change],
+        *,
+        label: str,
+        is_last: bool = True,
+        run: Executed | None = None,
+    ) -> None:
         """Let `make` put outputs into the notebook, and save it; `is_last` puts it on record.
+
+        With the change, `run` is put on record, which gave the outputs; without one, alone.
 
         Raises:
             CellwrightError: it could not be saved; the file is as it was, unless the error says
@@ -84,7 +94,9 @@ class RunFile:
             if is_last:
                 workspace.hub.presence.note(real, workspace.actor, "run")
                 for recording in recordings:
-                    recording.finish(self.left)
+                    recording.finish(self.left, run)
+                if not recordings and run is not None:
+                    journal.executed(real, run)
             elif recordings:
                 self._announced = (recordings[-1], made[0], label)
                 self._before, self._newest = befores[0], newest[0]

@@ -47,7 +47,8 @@ class RunRecord:
         """Put what a cell has said until now into the file; no entry of the history."""
         if going.cell.index not in self._told:  # if we die now, somebody will want to know
             self._told.add(going.cell.index)
-            self._executed(going, "running", kernel=going.life, seconds=time.time() - going.began)
+            seconds = time.time() - going.began
+            self._record(self._executed(going, "running", kernel=going.life, seconds=seconds))
         self._trust.look(self._book.real)
         self._file.save(_maker(going, said, []), label=_label(going), is_last=False)
 
@@ -58,9 +59,9 @@ class RunRecord:
         notes = [*going.notes, *_notes(going, ran)]
         saved = is_stale = False
         if not self._is_check:
-            saved, is_stale, more = self._save(going, said, outputs)
+            run = self._executed(going, outcome.status, kernel=ran.kernel, seconds=outcome.seconds)
+            saved, is_stale, more = self._save(going, said, outputs, run)
             notes += more
-            self._executed(going, outcome.status, kernel=ran.kernel, seconds=outcome.seconds)
             if going.injected is not None:
                 self.parameters(*going.injected)
         lost, replay, more = self._lost(going, ran)
@@ -107,17 +108,22 @@ class RunRecord:
         self._trust.end()
 
     def _save(
-        self, going: Going, said: Sequence[Said], outputs: list[dict[str, Any]]
+        self,
+        going: Going,
+        said: Sequence[Said],
+        outputs: list[dict[str, Any]],
+        run: Executed | None,
     ) -> tuple[bool, bool, list[str]]:
         """Whether the outputs are in the file, and are of another source; and what to tell."""
         stale: list[bool] = []
         self._trust.look(self._book.real)
         try:
-            self._file.save(_maker(going, said, stale), label=_label(going))
+            self._file.save(_maker(going, said, stale), label=_label(going), run=run)
             self._trust.saved()
         except DurabilityUnconfirmed as failure:
             return True, stale == [True], [failure.message]
         except CellwrightError as failure:  # the cell ran all the same, and is not to be lost
+            self._record(run)
             for each in said:
                 each.going.renewed = each.going is not going
             return False, False, [f"The outputs are {self._aside(outputs)}: {failure.message}"]
@@ -142,24 +148,29 @@ class RunRecord:
                 return f"only in this answer and in artifact://{artifact.id}"
         return "only in this answer"
 
-    def _executed(self, going: Going, status: str, *, kernel: str, seconds: float) -> None:
+    def _executed(
+        self, going: Going, status: str, *, kernel: str, seconds: float
+    ) -> Executed | None:
+        """A run as it goes on record; None of a cell without code, before there was a kernel."""
         cell = going.cell
         if not kernel:
-            return  # a cell without code, before there was any kernel
-        self._book.record_execution(
-            Executed(
-                cell=cell.handle,
-                index=cell.index,
-                hash=cell.hash,
-                source=cell.source,
-                kernel=kernel,
-                status=status,
-                count=going.count,
-                began=going.began,
-                seconds=seconds,
-                actor=self._book.workspace.actor,
-            )
+            return None
+        return Executed(
+            cell=cell.handle,
+            index=cell.index,
+            hash=cell.hash,
+            source=cell.source,
+            kernel=kernel,
+            status=status,
+            count=going.count,
+            began=going.began,
+            seconds=seconds,
+            actor=self._book.workspace.actor,
         )
+
+    def _record(self, run: Executed | None) -> None:
+        if run is not None:
+            self._book.record_execution(run)
 
     def _lost(self, going: Going, ran: Ran) -> tuple[list[str], list[str], list[str]]:
         """After a kernel is gone: whose state went with it, and the way back."""

@@ -117,8 +117,8 @@ async def test_many_saves_leave_no_more_in_the_journal_than_one(
     saves: list[bool] = []
     save = run_file.RunFile.save
 
-    def count(self: Any, make: Any, *, label: str, is_last: bool = True) -> None:
-        save(self, make, label=label, is_last=is_last)
+    def count(self: Any, make: Any, *, is_last: bool = True, **facts: Any) -> None:
+        save(self, make, is_last=is_last, **facts)
         saves.append(is_last)
 
     monkeypatch.setattr(run_file.RunFile, "save", count)
@@ -294,9 +294,9 @@ async def test_a_short_cell_is_saved_once(
     calls: list[bool] = []
     save = run_file.RunFile.save
 
-    def count(self: Any, make: Any, *, label: str, is_last: bool = True) -> None:
+    def count(self: Any, make: Any, *, is_last: bool = True, **facts: Any) -> None:
         calls.append(is_last)
-        save(self, make, label=label, is_last=is_last)
+        save(self, make, is_last=is_last, **facts)
 
     monkeypatch.setattr(run_file.RunFile, "save", count)
     monkeypatch.setenv("CELLWRIGHT_RUN_SAVE_INTERVAL", "30")
