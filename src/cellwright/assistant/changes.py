@@ -73,7 +73,7 @@ class ChangeSet:
     async def undo(self, workspace: AsyncWorkspace, cells: Collection[str] | None = None) -> None:
         """Take it back, with the outputs that were there; or, if that fails, nothing of it.
 
-        What the kernel has done stays done.
+        Each notebook is saved once. What the kernel has done stays done.
 
         Args:
             workspace: who takes it back; one that may edit.
@@ -87,16 +87,17 @@ class ChangeSet:
         chosen = [edit for edit in self.edits if not edit.is_undone and _concerns(edit, cells)]
         if not chosen:
             raise NothingToUndo("undo: the turn changed nothing there that still stands")
-        undone: list[Edited] = []
+        undone: list[tuple[str, str]] = []
         try:
-            for edit in reversed(chosen):
+            for path in dict.fromkeys(edit.path for edit in chosen):
+                ids = [edit.change for edit in chosen if edit.path == path]
                 with contextlib.suppress(NothingToUndo):  # taken back by somebody before
-                    await workspace.open(edit.path).undo(edit.change)
-                    undone.append(edit)
+                    done = await workspace.open(path).undo(ids)
+                    undone.append((path, done["change"]))
         except CellwrightError:
-            for edit in reversed(undone):
+            for path, change in undone:
                 with contextlib.suppress(CellwrightError):  # the first failure is the one to tell
-                    await workspace.open(edit.path).redo(edit.change)
+                    await workspace.open(path).undo(change)
             raise
         for edit in chosen:
             edit.is_undone = True

@@ -141,6 +141,11 @@ class Change:
     def __bool__(self) -> bool:
         return self.before is not self.after
 
+    def then(self, other: Change) -> Change:
+        """This one and `other`, which was made right after it, as one."""
+        origins = [None if i is None else self.origins[i] for i in other.origins]
+        return Change(self.before, other.after, origins, (*self.edits, *other.edits))
+
     def inverse(self) -> Change:
         """The change that takes this one back, outputs and bytes included.
 

@@ -29,6 +29,7 @@ WHOLE: Kind = (int,)
 WHOLE_OR_NONE: Kind = (int, _NONE)
 LIST: Kind = (list,)
 LIST_OR_NONE: Kind = (list, _NONE)
+NAMES_OR_NONE: Kind = (str, list, _NONE)
 OBJECT_OR_NONE: Kind = (dict, _NONE)
 CELL_OR_NONE: Kind = (str, int, _NONE)
 
@@ -107,7 +108,7 @@ BOOK: dict[str, dict[str, Kind]] = {
         "label": TEXT,
     },
     "upgrade": {"dry_run": FLAG, "backup": FLAG},
-    "undo": {"change": TEXT_OR_NONE, "dry_run": FLAG},
+    "undo": {"change": NAMES_OR_NONE, "dry_run": FLAG},
     "redo": {"change": TEXT_OR_NONE, "dry_run": FLAG},
     "restore": {"change": TEXT, "dry_run": FLAG},
     "log": {"limit": WHOLE_OR_NONE},

@@ -18,11 +18,13 @@ from cellwright.engine.remote import EngineBook, EngineWorkspace, connect
 from cellwright.errors import (
     CellNotFound,
     CellwrightError,
+    ChangeNotFound,
     Conflict,
     InvalidEdit,
     KernelMissing,
     ModeForbids,
     NotebookNotFound,
+    NothingToUndo,
     OutsideRoot,
     RunNotFound,
     UnknownRevision,
@@ -305,6 +307,19 @@ def test_undo_and_redo_and_restore(driver: Driver, tmp_path: Path) -> None:
     book.restore("first")
     assert (tmp_path / "nb.ipynb").read_bytes() == NOTEBOOK
     assert book.backups()
+
+
+def test_several_changes_are_undone_as_one(driver: Driver, tmp_path: Path) -> None:
+    book = driver.workspace().open("nb.ipynb")
+    edits = (replace("a", "x = 9", outputs="clear"), [{"op": "delete", "cell": "intro"}])
+    ids = [book.edit(each)["change"] for each in edits]
+    assert book.undo(ids)["concerns"] == f"{ids[1]} {ids[0]}"
+    assert (tmp_path / "nb.ipynb").read_bytes() == NOTEBOOK
+    assert [entry["kind"] for entry in book.log()] == ["undo", "edit", "edit"]
+    with pytest.raises(NothingToUndo):
+        book.undo(ids)
+    with pytest.raises(ChangeNotFound):
+        book.undo([*ids, "ffffffff"])
 
 
 def test_running_and_what_is_stale(driver: Driver) -> None:

@@ -13,7 +13,6 @@ from cellwright.errors import ChangeNotFound, Conflict, NothingToUndo
 from tests.unit.cli import samples
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from cellwright.workspace.book import Book
@@ -26,16 +25,15 @@ CELLS = [
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    path = tmp_path / "nb.ipynb"
+def path(folder: Path) -> Path:
+    path = folder / "nb.ipynb"
     path.write_bytes(samples.write(*CELLS))
     return path
 
 
 @pytest.fixture
-def book(path: Path) -> Iterator[Book]:
-    with Workspace(path.parent, actor="test:ada") as workspace:
-        yield workspace.open(path.name)
+def book(workspace: Workspace, path: Path) -> Book:
+    return workspace.open(path.name)
 
 
 def replace(cell: str, source: str, **more: Any) -> list[dict[str, Any]]:
@@ -48,7 +46,7 @@ def change(book: Book, edits: list[dict[str, Any]]) -> str:
 
 def three(book: Book) -> list[str]:
     """Two changes of one cell around one that adds, moves and deletes others."""
-    moving = [
+    moving: list[dict[str, Any]] = [
         {"op": "insert", "source": "new", "at": 0, "id": "n"},
         {"op": "move", "cell": "b", "at": 0},
         {"op": "delete", "cell": "c"},
@@ -65,7 +63,7 @@ def test_they_are_gone_in_one_save_and_one_entry_with_outputs(
 ) -> None:
     before = path.read_bytes()
     ids = three(book)
-    saves = []
+    saves: list[None] = []
     rename = os.rename
     monkeypatch.setattr(os, "rename", lambda *names, **how: saves.append(rename(*names, **how)))
     replaced = os.replace
