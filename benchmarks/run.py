@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks import cold_start, engine, kernels, manipulator, mcp, replace_cell
+from benchmarks import cold_start, context, engine, kernels, manipulator, mcp, replace_cell
 
 BENCHES = {
     "replace": replace_cell.run,
@@ -17,6 +17,7 @@ BENCHES = {
     "engine": engine.run,
     "mcp": mcp.run,
     "manipulator": manipulator.run,
+    "context": context.run,
 }
 
 

@@ -129,6 +129,8 @@ def places(_short_folder: Path, _numbers: Iterator[int]) -> Iterator[Path]:
             patch.setenv(variable, str(place))
         # Commands of tests work in their own process, unless a test is about the engine.
         patch.setenv("CELLWRIGHT_ENGINE", "never")
+        # The keys of whoever runs the tests are none of their business.
+        patch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
         yield folder
     # Now, and not all of them at the end: thousands of tests have left some by then.
     shutil.rmtree(folder, ignore_errors=True)

@@ -55,6 +55,13 @@ CellwrightError                    INTERNAL_ERROR
 │   ├── AlreadyExists              ALREADY_EXISTS           also FileExistsError
 │   ├── OwnedElsewhere             OWNED_ELSEWHERE
 │   └── RunNotFound                RUN_NOT_FOUND            also LookupError
+├── ModelError                     MODEL_ERROR
+│   ├── UnknownModel               UNKNOWN_MODEL            also LookupError
+│   ├── ModelNotConfigured         MODEL_NOT_CONFIGURED
+│   ├── ModelRefused               MODEL_REFUSED            also PermissionError
+│   ├── ConversationTooLong        CONVERSATION_TOO_LONG
+│   ├── ModelRejected              MODEL_REJECTED           also ValueError
+│   └── ModelUnavailable           MODEL_UNAVAILABLE        also ConnectionError
 ├── EngineError                    ENGINE_ERROR
 │   ├── EngineUnavailable          ENGINE_UNAVAILABLE       also ConnectionError
 │   ├── EngineLost                 ENGINE_LOST              also ConnectionError
@@ -772,6 +779,94 @@ class RunNotFound(WorkspaceError, LookupError):
     def __init__(self, run: str) -> None:
         super().__init__(f"There is no run {run}", hint="`cellwright runs` lists them")
         self.run = run
+
+
+class ModelError(CellwrightError):
+    """A language model could not be asked, or did not answer."""
+
+    code = "MODEL_ERROR"
+
+
+class UnknownModel(ModelError, LookupError):
+    """No model goes by that name, here or at the provider."""
+
+    code = "UNKNOWN_MODEL"
+
+    def __init__(self, name: str, reason: str, *, suggestion: str | None = None) -> None:
+        super().__init__(
+            f"There is no model `{name}`: {reason}",
+            hint=f"Did you mean `{suggestion}`?"
+            if suggestion
+            else "Models are named as PROVIDER:NAME; see what the provider offers",
+        )
+        self.name = name
+
+
+class ModelNotConfigured(ModelError):
+    """Something that a model needs is missing here: its library, or its key."""
+
+    code = "MODEL_NOT_CONFIGURED"
+
+    def __init__(self, name: str, missing: str, *, hint: str) -> None:
+        super().__init__(f"The model `{name}` cannot be used: {missing}", hint=hint)
+        self.name = name
+
+
+class ModelRefused(ModelError, PermissionError):
+    """The provider does not take the key, or does not allow this with it."""
+
+    code = "MODEL_REFUSED"
+
+    def __init__(self, name: str, reason: str, *, hint: str | None = None) -> None:
+        super().__init__(
+            f"The provider of `{name}` refused: {reason}",
+            hint=hint or "Check the key, and what the account may use",
+        )
+        self.name = name
+
+
+class ConversationTooLong(ModelError):
+    """The messages are more than the model can read at once."""
+
+    code = "CONVERSATION_TOO_LONG"
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(
+            f"The conversation is too long for `{name}`: {reason}",
+            hint="Begin a new chat, or select fewer cells",
+        )
+        self.name = name
+
+
+class ModelRejected(ModelError, ValueError):
+    """The provider cannot make sense of the request; asking again would not help."""
+
+    code = "MODEL_REJECTED"
+
+    def __init__(self, name: str, reason: str, *, hint: str | None = None) -> None:
+        super().__init__(
+            f"The provider of `{name}` rejected the request: {reason}",
+            hint=hint or "Choose another model, or begin a new chat",
+        )
+        self.name = name
+
+
+class ModelUnavailable(ModelError, ConnectionError):
+    """A model did not answer, or broke off in the middle; `characters` of its answer had come."""
+
+    code = "MODEL_UNAVAILABLE"
+    retryable = True
+
+    def __init__(self, name: str, reason: str, *, characters: int = 0, tries: int = 1) -> None:
+        if characters:
+            what = f"`{name}` broke off after {characters:,} characters"
+        else:
+            what = f"`{name}` does not answer"
+            what += f" ({tries} tries)" if tries > 1 else ""
+        super().__init__(f"{what}: {reason}", hint="Ask again in a while, or choose another model")
+        self.name = name
+        self.characters = characters
+        self.tries = tries
 
 
 class EngineError(CellwrightError):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING
 
 from cellwright.assistant.availability import offer_tools, render_references
@@ -13,22 +12,23 @@ from cellwright.assistant.calls import Calls, Guard
 from cellwright.assistant.changes import ChangeSet
 from cellwright.assistant.detection import detect
 from cellwright.assistant.events import Begun, Called, Done, Returned, Said
-from cellwright.assistant.models import Message, ModelRequest, Situation, TextDelta, ToolCall
+from cellwright.assistant.models import Message, ModelRequest, Situation, TextDelta, Usage
 from cellwright.assistant.permissions import Permissions
 from cellwright.assistant.prompt_files import PromptFolder
 from cellwright.assistant.proposals import find_proposal
 from cellwright.assistant.rendering import render_context
+from cellwright.assistant.replies import Reply, closing, unreadable, whole
 from cellwright.errors import NothingToUndo
 from cellwright.tools.profiles.positron import POSITRON
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Collection, Sequence
+    from collections.abc import AsyncGenerator, Callable, Collection, Sequence
     from typing import Any
 
     from cellwright.assistant.availability import Offer
     from cellwright.assistant.detection import Detection
     from cellwright.assistant.events import ChatEvent
-    from cellwright.assistant.models import Model, ModelEvent
+    from cellwright.assistant.models import Model
     from cellwright.assistant.permissions import Confirm
     from cellwright.assistant.proposals import Proposal
     from cellwright.assistant.requests import ChatRequest
@@ -84,6 +84,7 @@ class Chat:
         self.progress = progress
         self.history: list[Message] = []
         self.turns: list[ChangeSet] = []
+        self.usage = Usage()
         self._turn = asyncio.Lock()
 
     async def look(self, request: ChatRequest) -> tuple[Detection, Offer]:
@@ -113,7 +114,7 @@ class Chat:
                     async for event in events:
                         yield event
             finally:
-                self.history += _whole(turn)
+                self.history += whole(turn)
                 if changes.edits:
                     self.turns.append(changes)
 
@@ -183,29 +184,30 @@ class Chat:
         )
         situation = Situation(request, context, detection.reason, offer.references)
         table = tuple(offer.toolbox.table())
+        usage = Usage()
         for _ in range(MOST_STEPS):
             messages = (*head, *self.history, *turn)
-            said: list[str] = []
-            called: list[ToolCall] = []
+            reply = Reply()
             stream = self.model.respond(ModelRequest(messages, table, situation))
-            async with _closing(stream):
+            async with closing(stream):
                 async for part in stream:
+                    reply.take(part)
                     if isinstance(part, TextDelta):
-                        said.append(part.text)
                         yield Said(part.text)
-                    else:
-                        called.append(part)
-            turn.append(Message(role="assistant", text="".join(said), calls=tuple(called)))
-            if not called:
-                text = "".join(said)
+            usage += reply.usage
+            self.usage += reply.usage
+            turn.append(reply.message())
+            if not reply.calls:
                 proposal = None
                 if request.location == "cell":
-                    proposal = find_proposal(text, context, request.prompt)
-                yield Done("answered", text, changes if changes.edits else None, proposal)
+                    proposal = find_proposal(reply.text, context, request.prompt)
+                yield Done(
+                    "answered", reply.text, changes if changes.edits else None, proposal, usage
+                )
                 return
-            for call in called:
+            for call in reply.calls:
                 yield Called(call)
-                answer = await calls.perform(call)
+                answer = unreadable(call) if call.problem else await calls.perform(call)
                 turn.append(
                     Message(
                         role="tool",
@@ -218,31 +220,10 @@ class Chat:
                 )
                 yield Returned(call, answer)
         _log.warning("a turn was ended after %d calls of the model", MOST_STEPS)
-        yield Done("limit", "", changes if changes.edits else None)
+        yield Done("limit", "", changes if changes.edits else None, usage=usage)
 
     def _head(self, system: str, state: str) -> list[Message]:
         if state and self.context_in_system_prompt:
             return [Message(role="system", text=f"{system}\n\n{state}")]
         head = [Message(role="system", text=system)]
         return [*head, Message(role="user", text=state)] if state else head
-
-
-@contextlib.asynccontextmanager
-async def _closing(stream: AsyncIterator[ModelEvent]) -> AsyncIterator[None]:
-    """End a stream that is left before its end, if it can be: somebody may be paying for it."""
-    try:
-        yield
-    finally:
-        if isinstance(stream, AsyncGenerator):
-            await stream.aclose()
-
-
-def _whole(turn: list[Message]) -> list[Message]:
-    """A turn without calls that nobody answered; no model accepts those in a conversation."""
-    answered = {message.call_id for message in turn if message.role == "tool"}
-    whole = []
-    for message in turn:
-        if any(call.id not in answered for call in message.calls):
-            break
-        whole.append(message)
-    return whole if len(whole) > 1 else []  # a question that got no answer is asked again

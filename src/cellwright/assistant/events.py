@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+
+from cellwright.assistant.models import Usage
 
 if TYPE_CHECKING:
     from cellwright.assistant.changes import ChangeSet
@@ -108,7 +110,7 @@ class Done:
     """The turn is over.
 
     `changes` has all its edits, if it made any. `proposal` is the new source that an answer
-    inside a cell proposes for that cell.
+    inside a cell proposes for that cell. `usage` is what all calls of the model in it took.
     """
 
     kind: ClassVar[str] = "done"
@@ -116,6 +118,7 @@ class Done:
     text: str = ""
     changes: ChangeSet | None = None
     proposal: Proposal | None = None
+    usage: Usage = field(default_factory=Usage)
 
     def to_json(self) -> dict[str, Any]:
         """As data."""
@@ -125,6 +128,7 @@ class Done:
             "text": self.text,
             "changes": self.changes and self.changes.to_json(),
             "proposal": self.proposal and self.proposal.to_json(),
+            "usage": self.usage.to_json(),
         }
 
 

@@ -25,22 +25,69 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool that a model calls; `id` ties the result to it."""
+    """A tool that a model calls; `id` ties the result to it.
+
+    `problem` says why its arguments cannot be read; such a call is answered, not carried out.
+    """
 
     id: str
     name: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    problem: str = ""
 
 
-ModelEvent: TypeAlias = TextDelta | ToolCall
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What calls of a model took, in tokens; `cached` are those of `input` that cost less.
+
+    `cost` is in US dollars, and None if nobody here knows the price.
+    """
+
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    cost: float | None = 0.0
+
+    def __add__(self, other: Usage) -> Usage:
+        """Both together; what costs nobody knows how much leaves the sum unknown, too."""
+        unknown = self.cost is None or other.cost is None
+        return Usage(
+            self.input + other.input,
+            self.output + other.output,
+            self.cached + other.cached,
+            None if unknown else (self.cost or 0.0) + (other.cost or 0.0),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """As data."""
+        return {
+            "input": self.input,
+            "output": self.output,
+            "cached": self.cached,
+            "cost": self.cost,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Native:
+    """An answer in the form of the model `by` that gave it, which that model gets back as it was.
+
+    There may be more in it than text and calls, such as signed thoughts that a provider demands.
+    """
+
+    by: str
+    answer: object = field(repr=False)
+
+
+ModelEvent: TypeAlias = TextDelta | ToolCall | Usage | Native
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
     """One message of a conversation.
 
-    A model's own has the `calls` it made; a tool's result has the `call_id` of the call that it
-    answers, and `data` for models that are programs.
+    A model's own has the `calls` it made, and may have a `native` form; a tool's result has the
+    `call_id` of the call that it answers, and `data` for models that are programs.
     """
 
     role: Role
@@ -50,6 +97,7 @@ class Message:
     images: tuple[Picture, ...] = ()
     is_error: bool = False
     data: Mapping[str, Any] = field(default_factory=dict)
+    native: Native | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

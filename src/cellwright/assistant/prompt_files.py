@@ -11,14 +11,16 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, NoReturn, TypeAlias, get_args
 
 from cellwright.assistant.front_matter import BadFrontMatter, split
+from cellwright.errors import InvalidSetting
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from cellwright.assistant.front_matter import Value
+    from cellwright.config.settings import Settings
 
 PromptMode: TypeAlias = Literal["ask", "edit", "agent", "inline"]
 """What a file can be for: a mode of the chat pane, or inline chat in a cell."""
@@ -74,6 +76,26 @@ class PromptFolder:
         self.folders = [OURS, *([] if user is None else [user])]
         self.disabled = disabled or {}
 
+    @classmethod
+    def of(cls, settings: Settings) -> PromptFolder:
+        """The files that a person wants.
+
+        Raises:
+            InvalidSetting: there is no such folder, or no such mode.
+        """
+        user = Path(settings.assistant_prompts).expanduser() if settings.assistant_prompts else None
+        if user is not None and not user.is_dir():
+            _refuse(settings, "assistant_prompts", str(user), "a folder")
+        disabled: dict[PromptMode, list[str]] = {}
+        for entry in settings.assistant_prompts_off:
+            mode, colon, name = entry.rpartition(":")
+            if (colon and mode not in _MODES) or not name:
+                _refuse(settings, "assistant_prompts_off", entry, "name.md or mode:name.md")
+            for each in get_args(PromptMode):
+                if not colon or each == mode:
+                    disabled.setdefault(each, []).append(name)
+        return cls(user, disabled)
+
     def system_prompt(
         self, mode: PromptMode, *, has_notebook: bool, may_edit: bool = False
     ) -> SystemPrompt:
@@ -111,6 +133,10 @@ class PromptFolder:
                 except (OSError, ValueError) as error:
                     _log.warning("prompt file %s is left out: %s", path, error)
         return found
+
+
+def _refuse(settings: Settings, name: str, value: str, expected: str) -> NoReturn:
+    raise InvalidSetting(name, value, settings.origin(name).place, expected)
 
 
 def read_prompt(name: str, path: Path) -> PromptFile:

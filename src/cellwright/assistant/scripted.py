@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from cellwright.assistant.models import TextDelta, ToolCall
+from cellwright.assistant.models import TextDelta, ToolCall, Usage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from cellwright.assistant.models import ModelEvent, ModelRequest
 
-Line: TypeAlias = str | ToolCall | BaseException
+Line: TypeAlias = str | ToolCall | Usage | BaseException
 Step: TypeAlias = Line | Sequence[Line] | Callable[["ModelRequest"], "Line | Sequence[Line]"]
 
 
 class ScriptedModel:
     """Answers one call after the other with the steps it was given.
 
-    A step is a text, a `ToolCall`, an exception to raise, a list of these, or a function of the
-    request that gives one. `requests` has every request that it got. When the script is at its
+    A step is a text, a `ToolCall`, a `Usage`, an exception to raise, a list of these, or a function
+    of the request that gives one. `requests` has every request that it got. When the script is at its
     end it says nothing more.
     """
 

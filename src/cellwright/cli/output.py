@@ -22,7 +22,10 @@ from cellwright.errors import (
     KernelError,
     Locked,
     ModeForbids,
+    ModelError,
+    ModelNotConfigured,
     OwnedElsewhere,
+    UnknownModel,
     UnknownRevision,
 )
 
@@ -47,10 +50,10 @@ def exit_code(error: CellwrightError) -> int:
         return FAILED
     if isinstance(error, ExecutionCancelled):
         return INTERRUPTED
-    if isinstance(error, (EngineError, KernelError)):
-        return KERNEL
-    if isinstance(error, ConfigError):
+    if isinstance(error, (ConfigError, ModelNotConfigured, UnknownModel)):
         return USAGE
+    if isinstance(error, (EngineError, KernelError, ModelError)):
+        return KERNEL
     return INTERNAL if error.code == CellwrightError.code else BAD_NOTEBOOK
 
 

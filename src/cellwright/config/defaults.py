@@ -80,3 +80,34 @@ ENGINE_IDLE_TIMEOUT = 60.0
 
 EDIT_MODE_EDITS = False
 """Whether mode `edit` may change notebooks; by default it only reads, and proposes changes."""
+
+ASSISTANT_MODEL = ""
+"""The language model of chats, as `provider:name`; empty for the built-in one, without a network."""
+
+ASSISTANT_BASE_URL = ""
+"""Where that model's server is; empty for the provider's own address."""
+
+ASSISTANT_MAX_TOKENS = 16_384
+"""The longest answer that a model may give, in tokens; servers of your own have their own limit
+unless this is set to something else."""
+
+ASSISTANT_TIMEOUT = 120.0
+"""How long a model may be silent before it counts as gone."""
+
+ASSISTANT_RETRIES = 4
+"""How often a model that is busy or out of reach is asked again."""
+
+ASSISTANT_PROMPTS = ""
+"""A folder with prompt files of the user's own."""
+
+ASSISTANT_PROMPTS_OFF: tuple[str, ...] = ()
+"""Prompt files that are not used, as `name.md`, or as `mode:name.md` in one mode only."""
+
+ASSISTANT_CONTEXT_IN_SYSTEM_PROMPT = False
+"""Whether a notebook's state is part of the system prompt; else it is a message after it."""
+
+ASSISTANT_TRANSCRIPTS = True
+"""Whether chats are kept, to be resumed."""
+
+ASSISTANT_IMAGES = True
+"""Whether models get pictures; models without eyes get their descriptions."""

@@ -224,6 +224,45 @@ class Settings:
         "whether mode `edit` may change notebooks, rather than propose changes",
         project_may_set=False,
     )
+    assistant_model: str = _choice(
+        defaults.ASSISTANT_MODEL,
+        "language model of chats, as provider:name; empty for the built-in one",
+        project_may_set=False,
+    )
+    assistant_base_url: str = _choice(
+        defaults.ASSISTANT_BASE_URL,
+        "address of the model's server; empty for the provider's own",
+        project_may_set=False,
+    )
+    assistant_max_tokens: int = _setting(
+        defaults.ASSISTANT_MAX_TOKENS, 1, 10**6, "longest answer of a model, in tokens"
+    )
+    assistant_timeout: float = _setting(
+        defaults.ASSISTANT_TIMEOUT, 1, YEAR, "time a model may be silent"
+    )
+    assistant_retries: int = _setting(
+        defaults.ASSISTANT_RETRIES, 0, 20, "times a model that is busy is asked again"
+    )
+    assistant_images: bool = _choice(
+        defaults.ASSISTANT_IMAGES, "whether models get pictures, rather than their descriptions"
+    )
+    assistant_prompts: str = _choice(
+        defaults.ASSISTANT_PROMPTS,
+        "folder with prompt files of your own; empty for none",
+        project_may_set=False,
+    )
+    assistant_prompts_off: tuple[str, ...] = _choice(
+        defaults.ASSISTANT_PROMPTS_OFF,
+        "prompt files not used, as name.md or, in one mode, as mode:name.md",
+        project_may_set=False,
+    )
+    assistant_context_in_system_prompt: bool = _choice(
+        defaults.ASSISTANT_CONTEXT_IN_SYSTEM_PROMPT,
+        "whether a notebook's state stands in the system prompt, rather than after it",
+    )
+    assistant_transcripts: bool = _choice(
+        defaults.ASSISTANT_TRANSCRIPTS, "whether chats are kept, to be resumed"
+    )
     origins: Mapping[str, Origin] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:

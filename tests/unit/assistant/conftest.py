@@ -44,6 +44,32 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> list[MemoryKernel]:
     return started
 
 
+class MemoryKeyring:
+    """A keyring that is gone with its test."""
+
+    def __init__(self) -> None:
+        self.keys: dict[tuple[str, str], str] = {}
+
+    def get_password(self, service: str, account: str) -> str | None:
+        return self.keys.get((service, account))
+
+    def set_password(self, service: str, account: str, key: str) -> None:
+        self.keys[service, account] = key
+
+    def delete_password(self, service: str, account: str) -> None:
+        del self.keys[service, account]
+
+
+@pytest.fixture
+def empty_keyring(monkeypatch: pytest.MonkeyPatch) -> MemoryKeyring:
+    """The keyring of this process, so that nobody's real one is asked."""
+    import keyring.core
+
+    memory = MemoryKeyring()
+    monkeypatch.setattr(keyring.core, "_keyring_backend", memory)
+    return memory
+
+
 @pytest.fixture
 async def workspace(folder: Path, kernels: list[MemoryKernel]) -> AsyncIterator[AsyncWorkspace]:
     del kernels

@@ -590,5 +590,6 @@ def test_events_are_data() -> None:
         "text": "",
         "changes": None,
         "proposal": None,
+        "usage": {"input": 0, "output": 0, "cached": 0, "cost": 0.0},
     }
     assert Called(RUN).to_json()["arguments"] == {"cellIds": ["load"]}

@@ -6,12 +6,14 @@ import logging
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from cellwright.assistant.front_matter import BadFrontMatter, split
 from cellwright.assistant.prompt_files import OURS, PromptFolder, read_prompt
+from cellwright.config.settings import Settings
+from cellwright.errors import InvalidSetting
 
 if TYPE_CHECKING:
     from cellwright.assistant.prompt_files import PromptMode
@@ -227,3 +229,29 @@ def test_a_rule_inside_the_text_is_no_head() -> None:
     assert split("---\n---\nText") == ({}, "Text")
     with pytest.raises(BadFrontMatter):
         split("---\nmode: ask")
+
+
+def test_settings_name_a_folder_and_files_that_are_off(tmp_path: Path) -> None:
+    (tmp_path / "mine.md").write_text("---\norder: 90\n---\nAlways be brief.", encoding="utf-8")
+    folder = PromptFolder.of(
+        Settings(assistant_prompts=str(tmp_path), assistant_prompts_off=("ask:ask.md", "assistant"))
+    )
+    ask = folder.system_prompt("ask", has_notebook=False)
+    edit = folder.system_prompt("edit", has_notebook=False)
+    assert ask.names == ["mine.md"]
+    assert edit.names == ["edit.md", "mine.md"]
+    assert ask.text == "Always be brief."
+
+
+@pytest.mark.parametrize(
+    ("settings", "about"),
+    [
+        ({"assistant_prompts": "/nowhere/at/all"}, "a folder"),
+        ({"assistant_prompts_off": ("asking:ask.md",)}, "mode:name.md"),
+        ({"assistant_prompts_off": ("ask:",)}, "mode:name.md"),
+    ],
+)
+def test_settings_that_name_nothing_are_refused(settings: dict[str, Any], about: str) -> None:
+    with pytest.raises(InvalidSetting) as caught:
+        PromptFolder.of(Settings(**settings))
+    assert about in (caught.value.hint or "")

@@ -47,7 +47,7 @@ terminal; `NO_COLOR` switches them off and `FORCE_COLOR` on.
 | 1 | a cell failed, or `doctor` found a problem |
 | 2 | wrong usage: `USAGE`, or a wrong setting |
 | 3 | a bad notebook, text or cell reference, or a save that the system refused |
-| 4 | trouble with a kernel |
+| 4 | trouble with a kernel, or with a language model |
 | 5 | the mode forbids it: `MODE_FORBIDS` |
 | 6 | a conflict: `CONFLICT`, or a base that nobody remembers: `UNKNOWN_REVISION` |
 | 70 | a bug of Cellwright: `INTERNAL_ERROR` |

@@ -67,6 +67,16 @@ def test_the_defaults_are_the_numbers_of_the_design(folders: Folders) -> None:
         "engine": "auto",
         "engine_idle_timeout": 60,
         "edit_mode_edits": False,
+        "assistant_model": "",
+        "assistant_base_url": "",
+        "assistant_max_tokens": 16384,
+        "assistant_timeout": 120,
+        "assistant_retries": 4,
+        "assistant_images": True,
+        "assistant_prompts": "",
+        "assistant_prompts_off": (),
+        "assistant_context_in_system_prompt": False,
+        "assistant_transcripts": True,
         "origins": {},
     }
 
