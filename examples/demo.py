@@ -70,6 +70,7 @@ def main() -> None:
             play(stage)
             report(stage)
             let_an_agent_in(stage)
+            chat(stage)
         finally:
             stage.quiet("cellwright engine stop")
     print("\nThat was it: read, edit, run, look, conflict, undo. `cellwright --help` has the rest.")
@@ -153,6 +154,14 @@ def let_an_agent_in(stage: Stage) -> None:
         env=stage.environment,
         check=True,
     )
+
+
+def chat(stage: Stage) -> None:
+    """The assistant, with the model that needs no key."""
+    say("An assistant knows the notebook, too; without a language model it does what it is told")
+    stage.run("cellwright chat harvest.ipynb -p 'what does cell 4 do?'")
+    stage.run("cellwright chat harvest.ipynb -p 'run cell 4'", expect=5)
+    stage.run("cellwright chat harvest.ipynb --mode agent --yes -p 'run cell 2'")
 
 
 if __name__ == "__main__":

@@ -31,8 +31,10 @@ def test_the_demo_plays_to_its_end() -> None:
         "artifact",
         "log",
         "backup",
+        "chat",
     )
     for command in commands:
         assert f"$ cellwright {command} " in done.stdout
     assert "markdown # The wettest day" in done.stdout.replace("## ", "# ")
     assert "4 calls" in done.stdout
+    assert "I cannot run cells in Ask mode" in done.stdout

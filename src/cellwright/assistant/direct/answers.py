@@ -40,6 +40,8 @@ def explain_cell(result: Message, context: NotebookContext) -> str:
         source = sources.get(fact["index"], "")
         lines = [f"Cell {fact['index'] + 1} (`{fact['id']}`) is a {_standing(fact)}."]
         if fact["type"] == "code":
+            stale = [cell.stale for cell in context.known if cell.index == fact["index"]]
+            lines += [f"Its result does not stand: {reason}." for reason in stale if reason]
             lines.append(_dataflow(source, fact["index"], context))
         parts.append(" ".join(lines) + "\n\n" + block(source))
     return "\n\n".join([*parts, *_missing(result)]) or plain(result.text)
