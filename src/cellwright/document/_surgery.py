@@ -262,10 +262,10 @@ def _integer(text: str) -> int | float:
 
 
 def new_id(taken: Container[str | None]) -> str:
-    """Eight random hex digits that no cell has yet."""
+    """Eight random hex digits that no cell has yet; with a letter, to be no number."""
     while True:
         id_ = os.urandom(4).hex()
-        if id_ not in taken:
+        if id_ not in taken and not id_.isdigit():
             return id_
 
 

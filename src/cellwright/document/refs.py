@@ -14,6 +14,8 @@ CellRef = str | int
 
 _handle = re.compile(r"cell-(\d{1,9})", re.ASCII).fullmatch
 _number = re.compile(r"-?\d{1,9}", re.ASCII).fullmatch
+# Jupyter's ids are eight random hex digits, of which one in forty has no letter: that is no number.
+_number_as_id = re.compile(r"-?\d{1,7}", re.ASCII).fullmatch
 
 
 class Resolver:
@@ -46,7 +48,7 @@ class Resolver:
                 return int(found[1])
             # Where ids are numbers, a number that is no id is more likely a cell that is gone
             # than a position.
-            if _number(ref) and not any(map(_number, self._places)):
+            if _number(ref) and not any(map(_number_as_id, self._places)):
                 return self._position(int(ref), ref)
         elif type(ref) is int:  # a bool is no index
             return self._position(ref, ref)

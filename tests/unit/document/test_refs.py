@@ -114,6 +114,20 @@ def test_an_id_wins_over_what_it_looks_like(
     assert find(ids, ref) == found
 
 
+def test_an_id_of_jupyter_s_without_a_letter_is_no_number() -> None:
+    ids = ["8f3a09b1", "40716253", "00000007", "77c0ffee"]
+    assert [find(ids, ref) for ref in ("0", "1", "-1", 2, "40716253")] == [0, 1, 3, 2, 1]
+    assert find(ids, "7") == NO
+
+
+def test_a_new_id_is_never_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = iter(["12345678", "00000000", "1234567e"])
+    monkeypatch.setattr("os.urandom", lambda _: bytes.fromhex(next(drawn)))
+    notebook = book()
+    notebook.apply({"op": "insert", "source": "x"})
+    assert notebook.cells[0].id == "1234567e"
+
+
 @pytest.mark.parametrize("ids", [["12", "34", "56"], ["a", "b", "7"], [None, None, "0"]])
 @pytest.mark.parametrize("ref", ["1", "2", "-1", "99"])
 def test_where_an_id_is_a_number_a_number_that_is_no_id_finds_nothing(
