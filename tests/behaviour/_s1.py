@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.behaviour.promise import Done, NotYet, row
+from tests.behaviour.promise import Done, row
 
 # fmt: off
 ROWS = (
@@ -85,18 +85,18 @@ ROWS = (
     row("S1-068", "176", "The notebook tool has no output pipeline", Done("tests/unit/tools/test_profile_notebook.py::test_no_action_starts_a_kernel")),
 
     # How it looks
-    row("S1-069", "182", "The view of a call shows action, path, and cell or type", NotYet("assistant")),
-    row("S1-070", "184", "The view of a success is made from the details", NotYet("assistant")),
-    row("S1-071", "185", "The cell's source is shown as a code cell", NotYet("assistant")),
-    row("S1-072", "186", "Markdown cells are highlighted as markdown, the others as what they are", NotYet("assistant")),
-    row("S1-073", "187", "The collapsed preview shows twice COLLAPSED_LINES", NotYet("assistant")),
-    row("S1-074", "188", "A preview can be expanded", NotYet("assistant")),
-    row("S1-075", "189", "Rendered views are cached by width and expansion", NotYet("assistant")),
-    row("S1-076", "193", "A result whose first text begins with Error: is shown as an error block", NotYet("assistant")),
-    row("S1-077", "199", "Each running cell goes from pending to running to complete or error", NotYet("assistant")),
-    row("S1-078", "200", "Structured status events have a section of their own", NotYet("assistant")),
-    row("S1-079", "201", "JSON outputs are shown as trees", NotYet("assistant")),
-    row("S1-080", "202", "A cut output is shown with a warning and its artifact:// pointer", NotYet("assistant")),
+    row("S1-069", "182", "The view of a call shows action, path, and cell or type", Done("tests/unit/cli/test_cards.py::test_the_call_view_has_action_cell_type_path_and_status")),
+    row("S1-070", "184", "The view of a success is made from the details", Done("tests/unit/cli/test_cards.py::test_a_success_is_told_from_the_details_of_the_answer")),
+    row("S1-071", "185", "The cell's source is shown as a code cell", Done("tests/unit/cli/test_cards.py::test_an_expanded_card_has_all_of_it", also=("tests/unit/cli/test_cards.py::test_cards_look_as_they_did",))),
+    row("S1-072", "186", "Markdown cells are highlighted as markdown, the others as what they are", Done("tests/unit/cli/test_cards.py::test_markdown_is_coloured_as_markdown_and_code_as_the_notebooks_language")),
+    row("S1-073", "187", "The collapsed preview shows twice COLLAPSED_LINES", Done("tests/unit/cli/test_cards.py::test_a_preview_has_twice_the_lines_of_a_collapsed_output_and_says_how_to_see_the_rest")),
+    row("S1-074", "188", "A preview can be expanded", Done("tests/unit/cli/test_cards.py::test_an_expanded_card_has_all_of_it", also=("tests/unit/cli/test_chat_commands.py::test_a_card_is_expanded_by_its_number",))),
+    row("S1-075", "189", "Rendered views are cached by width and expansion", Done("tests/unit/cli/test_cards.py::test_a_card_is_laid_out_once_for_each_width_and_expansion")),
+    row("S1-076", "193", "A result whose first text begins with Error: is shown as an error block", Done("tests/unit/cli/test_cards.py::test_an_answer_that_begins_with_error_is_an_error_block")),
+    row("S1-077", "199", "Each running cell goes from pending to running to complete or error", Done("tests/unit/cli/test_cards.py::test_cells_go_from_pending_over_running_to_complete_or_error", also=("tests/unit/cli/test_chat_streaming.py::test_a_card_is_drawn_over_until_its_call_is_over",))),
+    row("S1-078", "200", "Structured status events have a section of their own", Done("tests/unit/cli/test_cards.py::test_json_is_a_tree_and_a_status_event_a_line", also=("tests/unit/cli/test_cards.py::test_cards_look_as_they_did",))),
+    row("S1-079", "201", "JSON outputs are shown as trees", Done("tests/unit/cli/test_cards.py::test_json_is_a_tree_and_a_status_event_a_line", also=("tests/unit/cli/test_cards.py::test_cards_look_as_they_did",))),
+    row("S1-080", "202", "A cut output is shown with a warning and its artifact:// pointer", Done("tests/unit/cli/test_cards.py::test_a_cut_is_a_warning_and_what_was_kept_a_pointer")),
 
     # The two side by side
     row("S1-081", "210", "The python tool keeps state by mode, streams, shows rich output, interrupts and truncates", Done("tests/unit/tools/test_profile_notebook.py::test_python_keeps_state_shows_pictures_cuts_output_and_can_be_stopped")),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.behaviour.promise import Done, NotYet, row
+from tests.behaviour.promise import Done, row
 
 # fmt: off
 ROWS = (
@@ -78,11 +78,11 @@ ROWS = (
 
     # How it looks
     row("S3-055", "158", "Markers are part of the text, not comments that get lost", Done("tests/unit/text/test_combine.py::test_markers_are_part_of_the_text_and_do_not_get_lost")),
-    row("S3-056", "164", "Each running cell goes from pending to running to complete or error", NotYet("assistant")),
-    row("S3-057", "165", "Structured status events are shown", NotYet("assistant")),
-    row("S3-058", "166", "JSON outputs are shown as trees", NotYet("assistant")),
-    row("S3-059", "167", "Images are shown", NotYet("assistant")),
-    row("S3-060", "168", "A cut output is shown with a warning and its artifact:// pointer", NotYet("assistant")),
+    row("S3-056", "164", "Each running cell goes from pending to running to complete or error", Done("tests/unit/cli/test_cards.py::test_cells_go_from_pending_over_running_to_complete_or_error", also=("tests/unit/cli/test_chat_streaming.py::test_a_card_is_drawn_over_until_its_call_is_over",))),
+    row("S3-057", "165", "Structured status events are shown", Done("tests/unit/cli/test_cards.py::test_json_is_a_tree_and_a_status_event_a_line")),
+    row("S3-058", "166", "JSON outputs are shown as trees", Done("tests/unit/cli/test_cards.py::test_json_is_a_tree_and_a_status_event_a_line", also=("tests/unit/cli/test_cards.py::test_cards_look_as_they_did",))),
+    row("S3-059", "167", "Images are shown", Done("tests/unit/cli/test_cards.py::test_pictures_are_drawn_as_show_draws_them")),
+    row("S3-060", "168", "A cut output is shown with a warning and its artifact:// pointer", Done("tests/unit/cli/test_cards.py::test_a_cut_is_a_warning_and_what_was_kept_a_pointer")),
 
     # The two side by side
     row("S3-061", "174-178", "Reading or editing, then eval, then writing back works as a workflow", Done("tests/unit/tools/test_profile_text.py::test_a_notebook_is_read_its_code_is_run_and_what_came_of_it_is_written_back")),

@@ -50,6 +50,8 @@ COMMANDS = {
     "artifact": "Print long output or a picture that was kept aside",
     "engine": "Look after the background engine",
     "mcp": "Serve notebooks to agents over MCP",
+    "chat": "Chat with the assistant about notebooks",
+    "key": "Keep the key of a language model in the keyring",
     "git": "Let git diff and merge notebooks by cell",
     "conformance": "Try one side of the Notebook Manipulator Protocol",
     "config": "Show the settings and where each came from",

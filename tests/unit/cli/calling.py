@@ -81,7 +81,7 @@ def succeed(*words: str | Path, stdin: bytes | str = b"") -> Answer:
 
 def command(*words: str | Path) -> list[str]:
     """The words that start the command as a process."""
-    return [sys.executable, "-m", "cellwright", *map(os.fspath, words)]
+    return [sys.executable, "-m", "cellwright", *(os.fspath(word) for word in words)]
 
 
 def process(*words: str | Path, stdin: bytes | str = b"", **env: str) -> Answer:

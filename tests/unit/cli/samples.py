@@ -21,8 +21,8 @@ FAILURE = {
 
 
 def code(id_: str | None, source: str, *outputs: Any, count: int | None = None) -> dict[str, Any]:
-    cell = {"cell_type": "code", "execution_count": count, "metadata": {}, "outputs": outputs}
-    return _cell(cell, id_, source)
+    cell: dict[str, Any] = {"cell_type": "code", "execution_count": count}
+    return _cell({**cell, "metadata": {}, "outputs": outputs}, id_, source)
 
 
 def markdown(id_: str | None, source: str) -> dict[str, Any]:

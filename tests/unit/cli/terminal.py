@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def on_a_terminal(*words: str, columns: int = 90, **env: str) -> str:
     """What `show` sends to a terminal of that width."""
-    return sent_to_a_terminal(command("show", *words), (40, columns, 0, 0), **env)
+    return sent_to_a_terminal(command("show", *words), (40, columns, 0, 0), b"", **env)
 
 
 def sent_to_a_terminal(

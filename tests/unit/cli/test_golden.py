@@ -209,8 +209,9 @@ STORIES: dict[str, list[Step]] = {
         "read --root inside nb.ipynb",
     ],
     "mode": [
-        f"edit nb.ipynb delete notes --mode {mode}" for mode in ("ask", "edit")
-    ] + ["undo nb.ipynb --mode ask", "new made.ipynb --mode ask", "read list.ipynb --mode ask"],
+        *(f"edit nb.ipynb delete notes --mode {mode}" for mode in ("ask", "edit")),
+        *("undo nb.ipynb --mode ask", "new made.ipynb --mode ask", "read list.ipynb --mode ask"),
+    ],
     "conflict": [
         "edit nb.ipynb replace sum total+1 --expect 000000000000",
         "edit nb.ipynb replace sum total+1 --base 000000000000",
@@ -310,7 +311,15 @@ def _hashes(answer: dict[str, Any]) -> list[str]:
 def test_every_command_has_a_golden_file() -> None:
     """Except those whose answer is no object or a long table, and those that differ by machine."""
     shown = {words_of(step)[0] for story in STORIES.values() for step in story if step != "-"}
-    assert set(COMMANDS) - shown == {"show", "doctor", "completion", "mcp", "conformance"}
+    assert set(COMMANDS) - shown == {
+        "show",
+        "doctor",
+        "completion",
+        "mcp",
+        "conformance",
+        "chat",
+        "key",
+    }
 
 
 def test_every_golden_file_is_used() -> None:

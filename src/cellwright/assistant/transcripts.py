@@ -1,0 +1,234 @@
+"""Chats that outlive their door: saved after every turn, taken up again, and told as Markdown."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import logging
+import os
+import re
+import secrets
+import tempfile
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from cellwright.assistant.changes import ChangeSet, Edited
+from cellwright.assistant.models import Message, ToolCall
+from cellwright.errors import InvalidEdit, WorkspaceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+MOST_KEPT = 50
+"""Transcripts that are kept; the oldest make room."""
+
+_VERSION = 1
+_HIDDEN = "⟦a key was here⟧"
+_SHORTEST_SECRET = 8
+_log = logging.getLogger("cellwright.assistant")
+_id = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{4}").fullmatch
+# How keys of model providers look, wherever they were pasted.
+_key = re.compile(r"\b(?:sk|pk|xai|gsk)-[A-Za-z0-9_-]{16,}")
+_fence = re.compile(r"</?data [0-9a-f]{8}[^<>\n]*>\n?")
+
+
+def _new_id() -> str:
+    """An id for a chat: when it began, and something that tells two of them apart."""
+    return f"{dt.datetime.now():%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"  # noqa: DTZ005  # the person's own time
+
+
+@dataclass(slots=True, kw_only=True)
+class Transcript:
+    """One chat, as far as it went.
+
+    `root` is the folder it was held in, `desk` what was open, selected and attached at its end.
+    """
+
+    id: str = field(default_factory=_new_id)
+    root: str = ""
+    model: str = ""
+    mode: str = "ask"
+    desk: dict[str, Any] = field(default_factory=dict)
+    messages: list[Message] = field(default_factory=list)
+    turns: list[ChangeSet] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """As data; pictures are only counted."""
+        return {
+            "version": _VERSION,
+            "id": self.id,
+            "root": self.root,
+            "model": self.model,
+            "mode": self.mode,
+            "desk": self.desk,
+            "messages": [_message_to_json(message) for message in self.messages],
+            "turns": [turn.to_json() for turn in self.turns],
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Transcript:
+        """From data that `to_json` made.
+
+        Raises:
+            ValueError, LookupError, TypeError: it is something else.
+        """
+        if data["version"] != _VERSION:
+            raise ValueError(f"version {data['version']}")
+        return cls(
+            id=str(data["id"]),
+            root=str(data["root"]),
+            model=str(data["model"]),
+            mode=str(data["mode"]),
+            desk=dict(data["desk"]),
+            messages=[_message_from_json(each) for each in data["messages"]],
+            turns=[_turn_from_json(each) for each in data["turns"]],
+        )
+
+
+class Transcripts:
+    """The chats of one person.
+
+    Args:
+        folder: where they are; nobody else can read it.
+        hide: texts that never get into a file, such as keys; whatever looks like one does not
+            either.
+    """
+
+    def __init__(self, folder: Path, hide: Iterable[str] = ()) -> None:
+        self.folder = folder
+        self._hide = sorted({text for text in hide if len(text) >= _SHORTEST_SECRET}, key=len)[::-1]
+
+    def save(self, transcript: Transcript) -> Path:
+        """Write a chat down; a reader sees it as it was or as it is."""
+        path = self._place(transcript.id)
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        text = json.dumps(
+            self.without_keys(transcript.to_json()), ensure_ascii=False, indent=1, default=str
+        )
+        with tempfile.NamedTemporaryFile(  # it has mode 0600
+            "w", encoding="utf-8", errors="backslashreplace", dir=self.folder, delete=False
+        ) as file:
+            file.write(text)
+        os.replace(file.name, path)  # noqa: PTH105
+        for old in self._files()[MOST_KEPT:]:
+            old.unlink(missing_ok=True)
+        return path
+
+    def load(self, name: str | None = None, root: str | None = None) -> Transcript:
+        """A chat by its id, or the last one; of those in a folder, if that is given.
+
+        Raises:
+            WorkspaceError: there is none.
+        """
+        for path in self._files() if name is None else [self._place(name)]:
+            try:
+                found = Transcript.from_json(json.loads(path.read_text(encoding="utf-8")))
+            except FileNotFoundError:
+                continue
+            except (OSError, ValueError, LookupError, TypeError) as error:
+                _log.warning("%s cannot be read: %s", path, error)
+                continue
+            if name is not None or root is None or found.root == root:
+                return found
+        known = ", ".join(path.stem for path in self._files()[:3])
+        what = f"There is no chat `{name}`" if name else "There is no chat to go on with here"
+        raise WorkspaceError(what, hint=f"The last ones are {known}" if known else None)
+
+    def has(self, name: str) -> bool:
+        """Whether there is a chat of that id."""
+        return bool(_id(name)) and self._place(name).exists()
+
+    def without_keys(self, value: Any) -> Any:
+        """A value of JSON in which no key stands."""
+        if isinstance(value, dict):
+            return {
+                self.without_keys(name): self.without_keys(each) for name, each in value.items()
+            }
+        if isinstance(value, list):
+            return [self.without_keys(each) for each in value]
+        if not isinstance(value, str):
+            return value
+        for text in self._hide:
+            value = value.replace(text, _HIDDEN)
+        return _key.sub(_HIDDEN, value)
+
+    def _place(self, name: str) -> Path:
+        if not _id(name):
+            raise InvalidEdit(f"`{name}` is no id of a chat", hint="Such as 20260102-150405-0f3a")
+        return self.folder / f"{name}.json"
+
+    def _files(self) -> list[Path]:
+        """The files, the newest first."""
+        try:
+            found = [path for path in self.folder.glob("*.json") if _id(path.stem)]
+            return sorted(found, key=lambda path: (path.stat().st_mtime_ns, path.name))[::-1]
+        except OSError:
+            return []
+
+
+def to_markdown(transcript: Transcript) -> str:
+    """A chat as a person would read it."""
+    parts = [f"# Chat {transcript.id}", f"Model `{transcript.model}`."]
+    for message in transcript.messages:
+        if message.role == "user":
+            parts.append(f"## You\n\n{message.text}")
+        elif message.role == "assistant":
+            parts += [f"## Assistant\n\n{message.text}"] if message.text.strip() else []
+            for call in message.calls:
+                told = json.dumps(dict(call.arguments), ensure_ascii=False, default=str, indent=1)
+                parts.append(f"### Call of `{call.name}`\n\n{_block(told, 'json')}")
+        elif message.role == "tool":
+            title = "It failed" if message.is_error else "It answered"
+            parts.append(f"{title}:\n\n{_block(_fence.sub('', message.text))}")
+    return "\n\n".join(parts) + "\n"
+
+
+def _block(text: str, language: str = "") -> str:
+    longest = max(map(len, re.findall("`{3,}", text)), default=2)
+    ticks = "`" * (longest + 1)
+    return f"{ticks}{language}\n{text}\n{ticks}"
+
+
+def _message_to_json(message: Message) -> dict[str, Any]:
+    found: dict[str, Any] = {"role": message.role, "text": message.text}
+    if message.calls:
+        found["calls"] = [
+            {"id": call.id, "name": call.name, "arguments": dict(call.arguments)}
+            for call in message.calls
+        ]
+    if message.call_id is not None:
+        found |= {"call_id": message.call_id, "is_error": message.is_error}
+        found["data"] = dict(message.data)
+    if message.images:
+        found["images"] = len(message.images)
+    return found
+
+
+def _message_from_json(data: Mapping[str, Any]) -> Message:
+    calls: Sequence[Mapping[str, Any]] = data.get("calls", ())
+    if data["role"] not in ("user", "assistant", "tool"):
+        raise ValueError(f"a message by {data['role']}")
+    return Message(
+        role=data["role"],
+        text=str(data["text"]),
+        calls=tuple(
+            ToolCall(str(call["id"]), str(call["name"]), dict(call["arguments"])) for call in calls
+        ),
+        call_id=data.get("call_id"),
+        is_error=bool(data.get("is_error", False)),
+        data=dict(data.get("data", {})),
+    )
+
+
+def _turn_from_json(data: Mapping[str, Any]) -> ChangeSet:
+    edits = [
+        Edited(
+            str(edit["path"]),
+            str(edit["change"]),
+            tuple(map(str, edit["cells"])),
+            bool(edit["undone"]),
+        )
+        for edit in data["edits"]
+    ]
+    return ChangeSet(str(data["prompt"]), edits)

@@ -1,0 +1,222 @@
+"""Where the person types: history, completion, the mode in the prompt, the state below it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from prompt_toolkit.application import run_in_terminal
+from prompt_toolkit.completion import Completer as ToolkitCompleter
+from prompt_toolkit.completion import Completion
+from prompt_toolkit.formatted_text import FormattedText
+from prompt_toolkit.history import FileHistory, InMemoryHistory
+from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.shortcuts import PromptSession
+from prompt_toolkit.styles import Style
+
+from cellwright.cli.chat.asking import SIGN
+from cellwright.cli.chat.echo import forget_typed
+from cellwright.outputs.sanitize import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Mapping
+    from pathlib import Path
+
+    from prompt_toolkit.completion import CompleteEvent
+    from prompt_toolkit.document import Document
+    from prompt_toolkit.history import History
+    from prompt_toolkit.key_binding import KeyPressEvent
+
+    from cellwright.cli.chat.completion import Completer
+
+_MOST_HISTORY = 1_000_000
+_STYLE = Style.from_dict(
+    {
+        "bottom-toolbar": "noreverse fg:ansibrightblack",
+        "mode.ask": "bold fg:ansiblue",
+        "mode.edit": "bold fg:ansiyellow",
+        "mode.agent": "bold fg:ansimagenta",
+        "sign": "fg:ansibrightblack",
+        "key": "bold",
+        "completion-menu": "noreverse bg:ansidefault fg:ansidefault",
+        "completion-menu.completion": "noreverse bg:ansidefault fg:ansidefault",
+        "completion-menu.completion.current": "noreverse bg:ansidefault bold fg:ansicyan",
+        "completion-menu.meta.completion": "noreverse bg:ansidefault fg:ansibrightblack",
+        "completion-menu.meta.completion.current": "noreverse bg:ansidefault fg:ansibrightblack",
+        "scrollbar.background": "bg:ansidefault",
+        "scrollbar.button": "bg:ansidefault",
+    }
+)
+
+
+class Pressed(Exception):
+    """Ctrl-C was pressed; not Python's own, which would end the event loop."""
+
+
+class _Completer(ToolkitCompleter):
+    def __init__(self, completer: Completer) -> None:
+        self._completer = completer
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Any:
+        """Nothing: all of ours has to be awaited."""
+        del document, complete_event
+        return ()
+
+    async def get_completions_async(
+        self, document: Document, complete_event: CompleteEvent
+    ) -> AsyncGenerator[Completion, None]:
+        """What our own completer offers."""
+        del complete_event
+        for found in await self._completer.candidates(document.text_before_cursor):
+            yield Completion(
+                found.text,
+                -found.length,
+                display=one_line(found.text),
+                display_meta=one_line(found.about),
+            )
+
+
+class Prompt:
+    """Asks the person for the next thing to do, and for what turns need to know.
+
+    `pressed` is called when Ctrl-C is pressed where a cell wants a line.
+
+    Args:
+        completer: offers how a line can go on.
+        history: the file of what was typed; none if it cannot be written.
+        status: the line below.
+        expand: shows the last card in full.
+    """
+
+    def __init__(
+        self,
+        completer: Completer,
+        history: Path | None,
+        *,
+        status: Callable[[], str],
+        expand: Callable[[], object],
+    ) -> None:
+        self.pressed: Callable[[], object] | None = None
+        self._status = status
+        self._expand = expand
+        self._session: PromptSession[str] = PromptSession(
+            history=_open_history(history),
+            completer=_Completer(completer),
+            complete_while_typing=True,
+            key_bindings=self._keys(),
+            multiline=True,
+            prompt_continuation="",
+            bottom_toolbar=self._toolbar,
+            style=_STYLE,
+            reserve_space_for_menu=6,
+            enable_suspend=True,
+        )
+
+    async def next(self, mode: str) -> str:
+        """What they typed.
+
+        Raises:
+            Pressed: Ctrl-C at an empty prompt.
+            EOFError: Ctrl-D, or the terminal is gone.
+        """
+        message = FormattedText([(f"class:mode.{mode}", mode), ("class:sign", f" {SIGN} ")])
+        return await self._session.prompt_async(
+            message,
+            prompt_continuation=" " * (len(mode) + 3),
+            handle_sigint=False,
+            set_exception_handler=False,
+        )
+
+    async def line(self, prompt: str, *, password: bool = False) -> str | None:
+        """A line for a cell, or for a question of ours; Ctrl-C is passed on."""
+        keys = KeyBindings()
+        keys.add("c-c")(lambda event: event.app.exit(exception=Pressed))
+        session: PromptSession[str] = PromptSession(
+            one_line(prompt), style=_STYLE, key_bindings=keys, is_password=password
+        )
+        try:
+            return await session.prompt_async(handle_sigint=False, set_exception_handler=False)
+        except EOFError:
+            return None
+        except Pressed:
+            if self.pressed is not None:
+                self.pressed()
+            return None
+
+    async def key(self, choices: Mapping[str, str]) -> str | None:
+        """One key, at once; what was typed before the question is no answer to it."""
+        forget_typed()
+        keys = KeyBindings()
+
+        def choose(key: str) -> Callable[[KeyPressEvent], None]:
+            return lambda event: event.app.exit(result=key)
+
+        for key in choices:
+            keys.add(key)(choose(key))
+            keys.add(key.upper())(choose(key))
+        for name in ("c-c", "c-d", "escape"):
+            keys.add(name)(choose(""))
+        keys.add("<any>")(lambda _: None)
+        session: PromptSession[str] = PromptSession(
+            key_bindings=keys, style=_STYLE, erase_when_done=True
+        )
+        message = FormattedText([("", "    ")])
+        for key, meaning in choices.items():
+            message += [("class:key", key), ("class:sign", f" {meaning}   ")]
+        message.append(("class:sign", f"{SIGN} "))
+        try:
+            found = await session.prompt_async(
+                message, handle_sigint=False, set_exception_handler=False
+            )
+        except EOFError:
+            return None
+        return found or None
+
+    def _toolbar(self) -> FormattedText:
+        return FormattedText([("", self._status())])
+
+    def _keys(self) -> KeyBindings:
+        keys = KeyBindings()
+
+        @keys.add("enter")
+        def _(event: KeyPressEvent) -> None:
+            buffer = event.current_buffer
+            state = buffer.complete_state
+            if state is not None and state.current_completion is not None:
+                buffer.complete_state = None  # it is in the text already
+            else:
+                buffer.validate_and_handle()
+
+        @keys.add("escape", "enter")
+        def _(event: KeyPressEvent) -> None:
+            event.current_buffer.insert_text("\n")
+
+        @keys.add("c-c")
+        def _(event: KeyPressEvent) -> None:
+            if event.current_buffer.text:
+                event.current_buffer.reset()
+            else:
+                event.app.exit(exception=Pressed)
+
+        @keys.add("c-o")
+        def _(event: KeyPressEvent) -> None:
+            del event
+            run_in_terminal(self._expand)
+
+        return keys
+
+
+def _open_history(path: Path | None) -> History:
+    """The history in a file that only its owner can read, and that does not grow for ever."""
+    if path is None:
+        return InMemoryHistory()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        path.chmod(0o600)
+        if path.stat().st_size > _MOST_HISTORY:
+            kept = path.read_bytes()[-_MOST_HISTORY // 2 :]
+            path.write_bytes(kept[kept.find(b"\n#") + 1 :])
+    except OSError:
+        return InMemoryHistory()
+    return FileHistory(path)
