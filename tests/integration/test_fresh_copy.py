@@ -58,7 +58,8 @@ def test_the_demo_sets_itself_up(copy: Path) -> None:
     done = dev(copy, "demo")
     assert done.returncode == 0, done.stderr
     assert "setting up .dev/demo" in done.stderr
-    assert done.stdout.endswith("The file is what it was before, to the byte.\n")
+    assert "The file is what it was before, to the byte.\n" in done.stdout
+    assert "\nThat was it: " in done.stdout
     assert not (copy / ".venv").exists()  # the demo does not need what the tests need
 
     again = dev(copy, "demo")

@@ -204,6 +204,8 @@ class Timeline:
             text = facts.stable.get(name) if known or name in facts.early else None
             if name in facts.deletes and surely:
                 binding = Binding("deleted", (mark,), is_deleted=True)
+                if not known:
+                    binding = _or_still(binding, self.get(name))
             elif not surely or name in facts.perhaps or name in facts.deletes:
                 covered = _over(self.get(name), mark)
                 binding = replace(
@@ -221,6 +223,8 @@ class Timeline:
                 binding = Binding(
                     own.version, (own,), same, reach, effects, restless, facts.origins.get(name)
                 )
+                if not known and name not in facts.early:
+                    binding = _or_still(binding, self.get(name))
             self._set(name, binding)
         for module in facts.stars:
             self._cover(Mark(cell, f"import * {module}", order), is_opaque=False)
@@ -271,6 +275,19 @@ def _over(old: Binding | None, mark: Mark) -> Binding:
     marks = (*(each for each in old.marks if each.cell != mark.cell), mark)
     return replace(
         old, version=_digest(f"{old.version}|{mark.version}"), marks=marks, is_deleted=False
+    )
+
+
+def _or_still(new: Binding, old: Binding | None) -> Binding:
+    """What a name stands for after a cell that may have failed before it got there."""
+    if old is None:
+        return new
+    return replace(
+        new,
+        same=new.same | old.same,
+        reach=new.reach | old.reach,
+        effects=new.effects | old.effects,
+        restless=new.restless or old.restless,
     )
 
 

@@ -775,6 +775,12 @@ STORIES = [
         ["A B C D E", "edit C: x = = 3"],
         ["C edited", "D upstream_edited x C"],
     ),
+    Story(
+        "a cell that may fail may leave a name what it was",
+        {"A": "a = b = [0]", "B": "pass", "C": "a.append(3)", "D": "print(b)"},
+        ["A B C D", "A D", "edit B: a = f()"],
+        ["B edited", "C upstream_edited a B", "D upstream_stale b C"],
+    ),
     # --- Other languages ---------------------------------------------------------------------------------
     Story("R in order", {"A": "x <- 1", "B": "x"}, ["A B"], [], "R"),
     Story(
