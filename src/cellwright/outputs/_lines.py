@@ -40,11 +40,15 @@ class Lines:
         """Length of the whole text, before lines were cut at the last column."""
         return len(self._done) + self._beyond_before + self.open_bytes
 
+    @property
+    def takes_bytes(self) -> bool:
+        """Whether text without rewrites can be added as it is."""
+        return self._columns is None and not self._has_returned
+
     def feed(self, text: str) -> None:
         """Go on with more text."""
-        is_plain = self._columns is None and not self._has_returned
-        if is_plain and not any(sign in text for sign in REWRITES):
-            self._add_plain(text)
+        if self.takes_bytes and not any(sign in text for sign in REWRITES):
+            self.feed_bytes(text.encode())
             return
         for number, part in enumerate(text.split("\n")):
             if number:
@@ -66,16 +70,16 @@ class Lines:
         self._done.clear()
         self._clear_line()
 
-    def _add_plain(self, text: str) -> None:
-        ended, newline, rest = text.rpartition("\n")
-        if newline:
+    def feed_bytes(self, data: bytes) -> None:
+        """Go on with text that rewrites nothing, where `takes_bytes` allows it."""
+        end = data.rfind(b"\n") + 1
+        if end:
             self._done.add_all(self._line)
             self._line.clear()
-            data = (ended + newline).encode()
-            self._done.add(data)
+            self._done.add(data[:end])
             self.newlines += data.count(b"\n")
-        if rest:
-            self._line.add(rest.encode())
+        if end < len(data):
+            self._line.add(data[end:])
 
     def _end_line(self) -> None:
         self._done.add_all(self._line)

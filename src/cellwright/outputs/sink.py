@@ -155,7 +155,10 @@ class OutputSink:
         raw = text.encode("utf-8", "backslashreplace")
         self._raw_bytes += len(raw)
         self._spill.feed(raw)
-        self._lines.feed(self._sanitizer.feed(text))
+        if text.isascii() and self._lines.takes_bytes and self._sanitizer.passes(raw):
+            self._lines.feed_bytes(raw)
+        else:
+            self._lines.feed(self._sanitizer.feed(text))
 
     def _summary(self) -> Summary:
         text, long_lines = self._lines.ends()

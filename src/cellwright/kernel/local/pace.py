@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from cellwright.kernel.keeper import KeptProcess
     from cellwright.kernel.local.channels import Channels
 
-BACKLOG_HIGH = 3 * 2**19
+BACKLOG_HIGH = 2**20
 """Bytes that a reader may leave untaken before no more are read."""
-BACKLOG_LOW = 2**19
+BACKLOG_LOW = 2**20 // 3
 """Bytes at which it goes on."""
 LEAD_SECONDS = 0.25
 """How long a kernel may print what nobody reads; waiting for it makes up for that."""
 
-_MESSAGES_WAITING = 16
+_MESSAGES_WAITING = 1  # they are long
 
 
 class Pace:

@@ -10,7 +10,7 @@ loses some, and with the usual 5 ms each most of a flood would only leave when t
 
 from __future__ import annotations
 
-LONGEST_TEXT = 1 << 17
+LONGEST_TEXT = 3 << 17
 """Characters that a kernel sends in one message of printed text, unless there are very many."""
 TURN_SECONDS = 0.0005
 """How long a thread that prints may make the one that sends wait."""
