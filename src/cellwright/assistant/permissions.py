@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from cellwright.document.cells import Cell
     from cellwright.document.notebook import Notebook
     from cellwright.tools.tool import Tool
     from cellwright.workspace.workspace import Effect
@@ -115,7 +116,7 @@ def describe_operation(
     refs = arguments.get("cellIds") or arguments.get("cells") if kind == "run" else None
     if kind == "delete":
         refs = _deleted(arguments)
-    numbers, preview = _cells(refs, notebook)
+    numbers, preview = _cells(refs, notebook, is_run=kind == "run")
     verb = "Run" if kind == "run" else "Delete"
     of = f" of {one_line(path, 100)}" if path else ""
     if len(numbers) == 1:
@@ -151,14 +152,23 @@ def _deleted(arguments: Mapping[str, Any]) -> list[Any] | None:
     return None
 
 
-def _cells(refs: Sequence[Any] | None, notebook: Notebook | None) -> tuple[list[int], str]:
-    """The numbers of cells as people count them, and the source of the first."""
+def _cells(
+    refs: Sequence[Any] | None, notebook: Notebook | None, *, is_run: bool
+) -> tuple[list[int], str]:
+    """The numbers of cells as people count them, and the source of the first.
+
+    A run passes over text.
+    """
     if not isinstance(refs, (list, tuple)) or notebook is None:
         return [], ""
-    found = []
+    found: list[Cell] = []
     for ref in refs:
         try:
-            found.append(notebook.cell(ref))
+            cell = notebook.cell(ref)
         except (LookupError, TypeError):
             return [], ""
+        if all(cell.index != each.index for each in found):
+            found.append(cell)
+    if is_run:
+        found = [cell for cell in found if cell.type == "code"] or found
     return [cell.index + 1 for cell in found], found[0].source if found else ""

@@ -181,15 +181,23 @@ async def test_what_a_cell_printed_cannot_call_a_tool(conversation: Make) -> Non
 
 
 async def test_running_is_put_to_the_person_in_words(conversation: Make) -> None:
+    mixed = ["load", 2, "later", 0, 3, "notes", "plot", "load"]
     model = ScriptedModel(
-        RUN, call("RunNotebookCells", cellIds=["load", 2, "later", 0, 3, "notes", "plot"]), "ok"
+        RUN,
+        call("RunNotebookCells", cellIds=mixed),
+        "ok",
+        call("RunNotebookCells", cellIds=list(range(8))),
+        "ok",
     )
     chat = conversation(model)
     await chat("go")
-    one, many = chat.asked
+    await chat("go on with @other.ipynb", attached=[], active="other.ipynb")
+    one, many, more = chat.asked
     assert (one.kind, one.words) == ("run", "Run cell 2 of sales.ipynb?")
     assert one.preview == "print 42"
-    assert many.words == "Run 7 cells (2, 3, 6, 1, 4 and 2 more) of sales.ipynb?"
+    # Text is not run, and no cell twice.
+    assert many.words == "Run 4 cells (2, 3, 6, 5) of sales.ipynb?"
+    assert more.words == "Run 8 cells (1, 2, 3, 4, 5 and 3 more) of other.ipynb?"
 
 
 async def test_reading_adding_and_updating_need_no_word(conversation: Make) -> None:

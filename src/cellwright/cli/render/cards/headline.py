@@ -67,11 +67,12 @@ def find_cells(refs: object, notebook: Notebook | None) -> list[Cell]:
     """The cells that references mean, as far as there are such cells."""
     if notebook is None:
         return []
-    found = []
+    found: list[Cell] = []
     for ref in refs if isinstance(refs, (list, tuple)) else [refs]:
         if isinstance(ref, (str, int)):
             with suppress(LookupError, ValueError, CellwrightError):
-                found.append(notebook.cell(ref))
+                cell = notebook.cell(ref)
+                found += [cell] if all(cell.index != each.index for each in found) else []
     return found
 
 
@@ -108,7 +109,9 @@ def _outputs(arguments: Mapping[str, Any], notebook: Notebook | None, path: str)
 
 def _run(arguments: Mapping[str, Any], notebook: Notebook | None, path: str) -> Headline:
     refs = arguments.get("cellIds")
-    return _about("Run", find_cells(refs, notebook), path, refs)
+    cells = find_cells(refs, notebook)
+    # Text among them is passed over.
+    return _about("Run", [cell for cell in cells if cell.type == "code"] or cells, path, refs)
 
 
 def _update(arguments: Mapping[str, Any], notebook: Notebook | None, path: str) -> Headline:
