@@ -23,7 +23,7 @@ def command(call: Call, provider: str, *, address: str, forget: bool) -> None:
 
     \b
     cellwright key anthropic
-    cellwright key openai --address https://models.example.org/v1 < key.txt
+    cellwright key openai --address https://models.example.org/v1
     cellwright key anthropic --forget
     """
     from cellwright.assistant.providers.keys import account_of, forget_key, store_key
