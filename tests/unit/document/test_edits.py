@@ -656,11 +656,11 @@ def test_code_has_outputs_and_a_count_and_text_never_carries_them(kind: str, min
 def test_a_new_cell_gets_an_unused_id_where_the_file_has_ids(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    drawn = iter([b"\0\0\0\1", b"\0\0\0\2", b"\0\0\0\2", b"\0\0\0\3"])
+    drawn = iter([b"\0\0\0\xa1", b"\0\0\0\xa2", b"\0\0\0\xa2", b"\0\0\0\xa3"])
     monkeypatch.setattr(os, "urandom", lambda _: next(drawn))
-    notebook = book(code("a", "00000001"))
+    notebook = book(code("a", "000000a1"))
     notebook.apply([{"op": "insert"}, {"op": "insert"}])
-    assert ids(notebook) == ["00000001", "00000002", "00000003"]
+    assert ids(notebook) == ["000000a1", "000000a2", "000000a3"]
 
     old = book(code("a"), minor=4)
     old.apply([{"op": "insert"}, {"op": "insert", "type": "markdown"}])
