@@ -36,6 +36,7 @@ log = logging.getLogger("cellwright.engine")
 _LAST_WORDS = 2.0
 _TOUCH_EVERY = 3600.0  # cleaners of temp folders take what is old
 _FILE_THREADS = 16
+_OTHER_THREADS = 8
 _FOLLOWER_THREADS = 256
 
 
@@ -57,7 +58,8 @@ class Service:
         self._numbers = itertools.count(1)
         self._writes = Turns()
         # Whoever waits for a kernel must not keep others from their files.
-        self._files = ThreadPoolExecutor(_FILE_THREADS, "file")
+        self._files = _full_pool(_FILE_THREADS, "file")
+        asyncio.get_running_loop().set_default_executor(_full_pool(_OTHER_THREADS, "other"))
         self._followers = ThreadPoolExecutor(_FOLLOWER_THREADS, "follow")
 
     # -- clients ----------------------------------------------------------------------------
@@ -285,6 +287,18 @@ class Service:
             await asyncio.gather(*(client.finish(_LAST_WORDS) for client in clients))
             await asyncio.wait(clients.values(), timeout=_LAST_WORDS)
         self.hub.let_go()
+
+
+def _full_pool(size: int, name: str) -> ThreadPoolExecutor:
+    """A pool that has all its threads from the start.
+
+    Left to itself it starts another one whenever the last is not quite back, for hours.
+    """
+    pool = ThreadPoolExecutor(size, name)
+    all_there = threading.Barrier(size)
+    for _ in range(size):
+        pool.submit(all_there.wait)
+    return pool
 
 
 def _real(workspace: Workspace, path: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from _thread import allocate_lock  # `threading` would cost every command its import
 
 from cellwright.errors import AlreadyExists, InvalidEdit, ModeForbids
 from cellwright.workspace.book import Book
@@ -73,6 +74,7 @@ class Workspace:
         self._environ = environ
         self._settings: Settings | None = None
         self._hub = hub
+        self._making = allocate_lock()
         self._is_guest = hub is not None
         self._kernels: Kernels | None = None
 
@@ -113,7 +115,9 @@ class Workspace:
         if self._hub is None:
             from cellwright.workspace.hub import Hub
 
-            self._hub = Hub(self.settings, journal=self._journal)
+            with self._making:  # two threads with a hub each would not hear of each other
+                if self._hub is None:
+                    self._hub = Hub(self.settings, journal=self._journal)
         return self._hub
 
     @property
