@@ -37,6 +37,7 @@ _LAST_WORDS = 2.0
 _TOUCH_EVERY = 3600.0  # cleaners of temp folders take what is old
 _FILE_THREADS = 16
 _OTHER_THREADS = 8
+_FILLED_WITHIN = 5.0
 _FOLLOWER_THREADS = 256
 
 
@@ -296,8 +297,9 @@ def _full_pool(size: int, name: str) -> ThreadPoolExecutor:
     """
     pool = ThreadPoolExecutor(size, name)
     all_there = threading.Barrier(size)
-    for _ in range(size):
-        pool.submit(all_there.wait)
+    with contextlib.suppress(RuntimeError):  # no more threads to be had: then those there are
+        for _ in range(size):
+            pool.submit(all_there.wait, _FILLED_WITHIN)
     return pool
 
 

@@ -81,7 +81,7 @@ class Wire:
     async def write(self, data: bytes) -> None:
         """Write all of it, however long that takes."""
         if len(data) <= select.PIPE_BUF and self._has_room():
-            os.write(self._writing, data)
+            self._write(data)
         else:
             await asyncio.to_thread(self._write, data)
 
