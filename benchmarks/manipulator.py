@@ -17,11 +17,11 @@ from cellwright.kernel.local import LocalKernel
 from cellwright.kernel.transport import Code, Launch
 from cellwright.outputs.events import StreamText
 from cellwright.protocol.bridge import CommBridge
-from cellwright.protocol.kernel_path import with_kernel_path
-from cellwright.protocol.memory import MemoryHost
+from cellwright.protocol.kernel_path import add_kernel_path
+from cellwright.protocol.access import MemoryAccess
 
 if TYPE_CHECKING:
-    from cellwright.protocol.wire import Answer
+    from cellwright.protocol.messages import Reply
 
 GOAL = 3.0
 CALLS = 200
@@ -107,14 +107,14 @@ class Measured:
 
 
 async def _measure(folder: str, requests: int) -> Measured:
-    env = with_kernel_path({**os.environ, "IPYTHONDIR": folder})
+    env = add_kernel_path({**os.environ, "IPYTHONDIR": folder})
     kernel = LocalKernel(Launch(folder, env, python=sys.executable))
     await kernel.start()
     book = Notebook()
     book.apply([{"op": "insert", "source": f"x = {number}"} for number in range(20)])
-    host = MemoryHost(book)
+    host = MemoryAccess(book)
 
-    async def send(answer: Answer) -> None:
+    async def send(answer: Reply) -> None:
         await kernel.send_comm(CommMessage("msg", answer.comm_id, data=answer.data))
 
     bridge = CommBridge(lambda: host, send)

@@ -6,6 +6,10 @@ __version__ = "0.1.0.dev0"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from cellwright.app import AsyncBook as AsyncBook
+    from cellwright.app import AsyncWorkspace as AsyncWorkspace
+    from cellwright.app import Book as Book
+    from cellwright.app import Workspace as Workspace
     from cellwright.document.cells import BrokenCell as BrokenCell
     from cellwright.document.cells import Cell as Cell
     from cellwright.document.cells import CodeCell as CodeCell
@@ -27,9 +31,7 @@ if TYPE_CHECKING:
     from cellwright.document.edits import Split as Split
     from cellwright.document.edits import parse_edit as parse_edit
     from cellwright.document.files import Saved as Saved
-    from cellwright.document.files import edit as edit
     from cellwright.document.files import read as read
-    from cellwright.document.files import write as write
     from cellwright.document.merge import Merged as Merged
     from cellwright.document.merge import merge as merge
     from cellwright.document.notebook import Notebook as Notebook
@@ -43,14 +45,16 @@ if TYPE_CHECKING:
     from cellwright.errors import CellwrightError as CellwrightError
     from cellwright.text.combine import from_text as from_text
     from cellwright.text.view import to_text as to_text
-    from cellwright.workspace.asynchronous import AsyncBook as AsyncBook
-    from cellwright.workspace.asynchronous import AsyncWorkspace as AsyncWorkspace
-    from cellwright.workspace.book import Book as Book
-    from cellwright.workspace.workspace import Workspace as Workspace
+    from cellwright.workspace.hosts.file import edit as edit
+    from cellwright.workspace.hosts.file import write as write
+    from cellwright.workspace.runs.execution import CellError as CellError
+    from cellwright.workspace.runs.execution import Execution as Execution
+    from cellwright.workspace.runs.execution import Executions as Executions
 
 # Where each public name lives. They are imported when first used, because an agent pays for the
 # import of this package at every command.
 _HOMES = {
+    "cellwright.app": ("AsyncBook", "AsyncWorkspace", "Book", "Workspace"),
     "cellwright.document.cells": ("BrokenCell", "Cell", "CodeCell", "MarkdownCell", "RawCell"),
     "cellwright.document.change": ("CellChange", "Change"),
     "cellwright.document.edits": (
@@ -68,7 +72,7 @@ _HOMES = {
         "Split",
         "parse_edit",
     ),
-    "cellwright.document.files": ("Saved", "edit", "read", "write"),
+    "cellwright.document.files": ("Saved", "read"),
     "cellwright.document.merge": ("Merged", "merge"),
     "cellwright.document.notebook": ("Notebook",),
     "cellwright.document.outputs": ("Display", "Error", "Output", "Result", "Stream"),
@@ -76,9 +80,8 @@ _HOMES = {
     "cellwright.errors": ("CellConflict", "CellwrightError"),
     "cellwright.text.combine": ("from_text",),
     "cellwright.text.view": ("to_text",),
-    "cellwright.workspace.asynchronous": ("AsyncBook", "AsyncWorkspace"),
-    "cellwright.workspace.book": ("Book",),
-    "cellwright.workspace.workspace": ("Workspace",),
+    "cellwright.workspace.hosts.file": ("edit", "write"),
+    "cellwright.workspace.runs.execution": ("CellError", "Execution", "Executions"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

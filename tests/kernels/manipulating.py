@@ -17,15 +17,15 @@ from cellwright.kernel.local import LocalKernel
 from cellwright.kernel.transport import Code, Launch
 from cellwright.outputs.events import Raised, Shown, StreamText
 from cellwright.protocol.bridge import CommBridge
-from cellwright.protocol.host import Ran
-from cellwright.protocol.memory import MemoryHost
-from cellwright.protocol.wire import NESTED_MARK
+from cellwright.protocol.access import CellResult
+from cellwright.protocol.access import MemoryAccess
+from cellwright.protocol.messages import NESTED_MARK
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from cellwright.document.cells import Cell
-    from cellwright.protocol.wire import Answer
+    from cellwright.protocol.messages import Reply
 
 KERNEL_PATH = str(Path(cellwright_kernel.__file__).parent / "path")
 
@@ -47,7 +47,7 @@ def notebook(*sources: str) -> Notebook:
     return made
 
 
-class Frontend(MemoryHost):
+class Frontend(MemoryAccess):
     """A kernel, a notebook in memory, and the bridge between them.
 
     Cells are run one at a time, but for those that a running cell wants run inside it.
@@ -62,7 +62,7 @@ class Frontend(MemoryHost):
         self.spoke = asyncio.Event()
         self._turn = asyncio.Lock()
 
-    async def cell(self, ref: str | int, timeout: float = 60) -> Ran:  # noqa: ASYNC109
+    async def cell(self, ref: str | int, timeout: float = 60) -> CellResult:  # noqa: ASYNC109
         """Run one cell, as its user would."""
         async with asyncio.timeout(timeout):
             return await self._execute(self.notebook.cell(ref), None)
@@ -86,13 +86,13 @@ class Frontend(MemoryHost):
         self.messages.append(message)
         self.bridge.feed(message, caller=caller)
 
-    async def _execute(self, cell: Cell, nested: str | None) -> Ran:
+    async def _execute(self, cell: Cell, nested: str | None) -> CellResult:
         if nested is not None:
             return await self._events(cell, nested)
         async with self._turn:
             return await self._events(cell, None)
 
-    async def _events(self, cell: Cell, nested: str | None) -> Ran:
+    async def _events(self, cell: Cell, nested: str | None) -> CellResult:
         handle, texts, outputs, reason = cell.handle, [], [], ""
         finished: Finished | None = None
         mark = {} if nested is None else {NESTED_MARK: nested}
@@ -115,9 +115,9 @@ class Frontend(MemoryHost):
         assert finished is not None
         if any(cell.handle == handle for cell in self.notebook.cells):
             self.notebook.apply([SetOutputs(handle, outputs, finished.execution_count)])
-        return Ran(handle, finished.status, reason, finished.execution_count)
+        return CellResult(handle, finished.status, reason, finished.execution_count)
 
-    async def _send(self, answer: Answer) -> None:
+    async def _send(self, answer: Reply) -> None:
         message = CommMessage("msg", answer.comm_id, data=answer.data, channel=answer.channel)
         await self.kernel.send_comm(message)
 

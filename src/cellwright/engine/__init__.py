@@ -8,18 +8,15 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cellwright.engine.remote import EngineBook as EngineBook
-    from cellwright.engine.remote import EngineWorkspace as EngineWorkspace
-    from cellwright.engine.remote import connect as connect
+    from cellwright.engine.client import connect as connect
 
-_PUBLIC = ("EngineBook", "EngineWorkspace", "connect")
-__all__ = sorted(_PUBLIC)  # noqa: PLE0605  # a list, made from the tuple above
+__all__ = ["connect"]
 
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        if name not in _PUBLIC:
+        if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from cellwright.engine import remote
+        from cellwright.engine import client
 
-        return getattr(remote, name)
+        return getattr(client, name)

@@ -1,7 +1,7 @@
 """`python -m cellwright.engine [READY]`: be the engine, until told to stop or idle for long.
 
 READY is a descriptor that gets `ready`, or why not, and is then closed. Commands start it through
-`cellwright.cli.serving`, which adds what only the rooms above know.
+`cellwright.app.engine`, which adds what only the rooms above know.
 """
 
 from __future__ import annotations
@@ -18,19 +18,14 @@ import time
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
-from cellwright.engine import place
-from cellwright.engine.client import is_reachable, peer
+from cellwright.engine import location
 from cellwright.engine.connection import Connection
+from cellwright.engine.launch import find_peer, is_reachable
 from cellwright.engine.service import Service
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from cellwright.config.settings import Settings
-    from cellwright.workspace.hub import Hub
-
-    Extend = Callable[[Hub], Awaitable[object]]
 
 log = logging.getLogger("cellwright.engine")
 
@@ -38,11 +33,8 @@ _LOG_BYTES = 2**20
 _WAIT_FOR_ANOTHER = 20.0
 
 
-def main(extend: Extend | None = None) -> int:
-    """Run the engine; returns the exit code.
-
-    `extend` adds something to the hub before it is used.
-    """
+def main() -> int:
+    """Run the engine; returns the exit code."""
     ready = _Ready(int(sys.argv[1]) if len(sys.argv) > 1 else -1)
     if ready.is_awaited and os.fork():
         return 0  # whoever started us need not be there when we end
@@ -54,7 +46,7 @@ def main(extend: Extend | None = None) -> int:
             from cellwright.config.loading import load
 
             # The user's settings, and no project's: it serves all of them.
-            asyncio.run(_serve(load("/"), lock, ready, extend))
+            asyncio.run(_serve(load("/"), lock, ready))
         ready.tell("ready")  # at the latest now: another was faster, and will be found
     except Exception as error:
         log.exception("the engine failed")
@@ -67,7 +59,7 @@ def main(extend: Extend | None = None) -> int:
 
 def _only_one() -> int:
     """The lock of the only engine, or -1 if another one is there to be used."""
-    descriptor = os.open(place.lock_path(), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(location.lock_path(), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     deadline = time.monotonic() + _WAIT_FOR_ANOTHER
     while True:
         try:
@@ -79,10 +71,10 @@ def _only_one() -> int:
                 return -1
             time.sleep(0.02)
             continue
-        if place.is_current(descriptor):
+        if location.is_current(descriptor):
             return descriptor
         os.close(descriptor)
-        descriptor = os.open(place.lock_path(), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(location.lock_path(), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
 class _Log(RotatingFileHandler):
@@ -96,7 +88,7 @@ class _Log(RotatingFileHandler):
 
 
 def _keep_log() -> None:
-    path = Path(place.log_path())
+    path = Path(location.log_path())
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     handler = _Log(path, maxBytes=_LOG_BYTES, backupCount=1, encoding="utf-8", errors="replace")
     os.chmod(path, 0o600)  # noqa: PTH101
@@ -124,16 +116,14 @@ class _Ready:
                 os.close(descriptor)
 
 
-async def _serve(
-    settings: Settings, lock: int, ready: _Ready, extend: Extend | None = None
-) -> None:
+async def _serve(settings: Settings, lock: int, ready: _Ready) -> None:
     from cellwright.kernel.local import return_large_blocks
 
     return_large_blocks()
-    path = place.socket_path()
+    path = location.socket_path()
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)  # noqa: PTH108  # of an engine that died: we have its lock
-    with place.Address(path) as address:
+    with location.SocketAddress(path) as address:
         listener = socket.socket(socket.AF_UNIX)
         before = os.umask(0o177)
         try:
@@ -141,8 +131,6 @@ async def _serve(
         finally:
             os.umask(before)
     service = Service(settings, path)
-    if extend is not None:
-        await extend(service.hub)
     server = await asyncio.start_unix_server(
         lambda reader, writer: _client(service, reader, writer), sock=listener, limit=2**18
     )
@@ -184,7 +172,7 @@ async def _make_room(service: Service, lock: int) -> None:
     It can still be told to stop, under the name of one that is on its way out.
     """
     await service.is_draining.wait()
-    aside = place.draining_path(os.getpid())
+    aside = location.draining_path(os.getpid())
     if service.has_socket:  # else somebody has removed it, or it is another engine's
         os.rename(service.socket, aside)  # noqa: PTH104
     service.socket = aside
@@ -195,7 +183,7 @@ async def _client(
     service: Service, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
     connected: socket.socket = writer.get_extra_info("socket")
-    if peer(connected) != os.geteuid():
+    if find_peer(connected) != os.geteuid():
         log.warning("refused a client of another user")
         writer.close()
         return

@@ -4,67 +4,61 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 
-from cellwright.engine import verbs, wire
-from cellwright.engine.client import EngineClient
-from cellwright.engine.greeting import hello
-from cellwright.engine.starting import greeted
+from cellwright.engine import wire
+from cellwright.engine.client import EngineConnection
+from cellwright.engine.launch import greet_engine
 from cellwright.errors import EngineLost, EngineUnavailable
-from cellwright.workspace.asynchronous import AsyncWorkspace
-from cellwright.workspace.forwarding import to_json
-from cellwright.workspace.workspace import Workspace
+from cellwright.workspace.caller import Caller
+from cellwright.workspace.workspace import AsyncWorkspace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import os
     import socket
     from collections.abc import Callable, Mapping
-    from typing import Any
+    from typing import Any, TypeVar
 
-    from cellwright.kernel.running import Ask
-    from cellwright.workspace.asynchronous import Progress
-    from cellwright.workspace.workspace import Mode
+    from cellwright.workspace.requests import Mode, PathLike, Request
+
+    A = TypeVar("A")
 
 _LOOK_EVERY = 0.2
 
 
 async def connect(
-    root: str | os.PathLike[str] | None = None,
+    root: PathLike | None = None,
     *,
     cwd: str | None = None,
     mode: Mode = "agent",
     actor: str = "python:caller",
     environ: Mapping[str, str] | None = None,
 ) -> AsyncWorkspace:
-    """An `AsyncWorkspace` whose kernels live in the engine, which is started if need be.
+    """Return an `AsyncWorkspace` whose kernels live in the engine, which is started if needed.
 
     Raises:
         EngineUnavailable: it could not be started.
         EngineDraining: the one that runs takes no new work.
     """
-    here = Workspace(root, cwd=cwd, mode=mode, actor=actor, environ=environ)
-    client = AsyncEngineClient(here)
-    await client.connect()
-    return AsyncWorkspace(root, cwd=cwd, mode=mode, actor=actor, environ=environ, api=client)
+    options: dict[str, Any] = {"cwd": cwd, "mode": mode, "actor": actor, "environ": environ}
+    api = AsyncEngineApi(Caller(root, **options))
+    await api.connect()
+    return AsyncWorkspace(root, **options, api=api)
 
 
 class _Call:
     """One call that is under way."""
 
-    def __init__(self, verb: str, progress: Progress | None, ask: Ask | None) -> None:
-        self.verb = verb
-        self.progress = progress
-        self.ask = ask
+    def __init__(self, request: Request[Any]) -> None:
+        self.request = request
         self.answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
 
-class AsyncEngineClient:
-    """The `WorkspaceApi` over one connection, made anew when the engine has gone away."""
+class AsyncEngineApi:
+    """Carries requests out in the engine, over one connection that is made anew when it breaks."""
 
-    def __init__(self, here: Workspace) -> None:
-        self._here = here
-        self._numbers = itertools.count(2)  # the first was the greeting's
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+        self._wire = wire.ClientWire()
         self._calls: dict[int, _Call] = {}
         self._asking: set[asyncio.Task[None]] = set()
         self._connecting = asyncio.Lock()
@@ -73,58 +67,38 @@ class AsyncEngineClient:
         self._is_closed = False
 
     async def connect(self) -> None:
-        """Have a connection."""
+        """Connect, unless that is done."""
         async with self._connecting:
             if self._is_closed:
                 raise EngineUnavailable("this workspace is closed")
             if self._writer is not None:
                 return
-            connected = await asyncio.to_thread(greeted, self._greet, start=True)
+            connected = await asyncio.to_thread(greet_engine, self._greet, start=True)
             assert connected is not None  # noqa: S101  # it was started, or an error raised
             reader, self._writer = await asyncio.open_unix_connection(sock=connected)
             self._reading = asyncio.ensure_future(self._read(reader))
 
     def _greet(self, connected: socket.socket) -> socket.socket:
-        here = self._here
-        EngineClient(
-            connected,
-            lambda: hello(
-                cwd=here.cwd,
-                root=here.root,
-                mode=here.mode,
-                actor=here.actor,
-                environ=here.environ,
-            ),
-        )
+        EngineConnection(connected, lambda: wire.make_hello(self._caller))
         return connected
 
-    async def call(
-        self,
-        verb: str,
-        params: dict[str, Any],
-        *,
-        progress: Progress | None = None,
-        ask: Ask | None = None,
-        until: Callable[[], bool] | None = None,
-    ) -> Any:
+    async def call(self, request: Request[A]) -> A:
         """Call a verb and wait for its answer; a cancelled call stops the run it started."""
         await self.connect()
-        number = next(self._numbers)
-        call = self._calls[number] = _Call(verb, progress, ask)
-        sent = to_json(params)
+        number, line = self._wire.write_request(request)
+        call = self._calls[number] = _Call(request)
+        until = getattr(request, "until", None)
         looking = asyncio.ensure_future(self._look(number, until)) if until else None
         try:
-            if verbs.is_following(verb, params):
-                can_ask, listens = ask is not None, progress is not None
-                message = wire.call(number, verb, sent, can_ask=can_ask, listens=listens)
-            else:
-                message = wire.request(number, verb, sent)
-            await self._send(verb, message)
-            return verbs.from_wire(verb, await asyncio.shield(call.answer))
+            await self._send(request.VERB, line)
+            found = await asyncio.shield(call.answer)
+            if request.VERB == "load":  # it may read a file
+                return await asyncio.to_thread(request.decode_answer, found)
+            return request.decode_answer(found)
         except asyncio.CancelledError:
             with contextlib.suppress(EngineLost):
-                await self._send(verb, wire.notification("stop", {"call": number}))
-                if verbs.is_running(verb, params):
+                await self._send(request.VERB, self._wire.write_stop(number))
+                if request.runs_cells:
                     await asyncio.wait([call.answer])
             raise
         finally:
@@ -132,26 +106,23 @@ class AsyncEngineClient:
                 looking.cancel()
             del self._calls[number]
             if not call.answer.cancel() and not call.answer.cancelled():
-                call.answer.exception()  # seen, also if nobody waits for it any more
+                call.answer.exception()  # seen, also if no one waits for it any more
 
     async def close(self) -> None:
-        """Hang up; runs that were started go on."""
+        """Hang up; runs that were started continue."""
         self._is_closed = True
         for task in (*self._asking, *([self._reading] if self._reading else ())):
             task.cancel()
-        self._lose()
-        self._here.close()
+        self._lose_connection()
+        self._caller.close()
 
     async def _look(self, number: int, until: Callable[[], bool]) -> None:
         while not until():  # noqa: ASYNC110  # it can only be asked
             await asyncio.sleep(_LOOK_EVERY)
         with contextlib.suppress(EngineLost):
-            await self._send("stop", wire.notification("stop", {"call": number}))
+            await self._send("stop", self._wire.write_stop(number))
 
-    async def _send(self, verb: str, message: dict[str, Any]) -> None:
-        line = wire.encode(message)
-        if len(line) > wire.MAX_FRAME:
-            raise EngineUnavailable(f"a call of {len(line):,} bytes is too long for it")
+    async def _send(self, verb: str, line: bytes) -> None:
         if self._writer is None:
             raise EngineLost(verb)
         try:
@@ -161,49 +132,48 @@ class AsyncEngineClient:
             raise EngineLost(verb) from None
 
     async def _read(self, reader: asyncio.StreamReader) -> None:
-        frames = wire.Frames()
         try:
             while chunk := await reader.read(2**18):
-                frames.feed(chunk)
-                while (line := frames.next()) is not None:
-                    self._take(wire.decode(line))
+                for message in self._wire.read(chunk):
+                    self._take(message)
         except OSError:
             pass
         finally:
-            self._lose()
+            self._lose_connection()
 
-    def _lose(self) -> None:
-        """The connection is gone, and with it what was under way."""
+    def _lose_connection(self) -> None:
+        """Fail what was under way: the connection is gone."""
         writer, self._writer = self._writer, None
         if writer is not None:
             writer.close()
         for call in self._calls.values():
             if not call.answer.done():
-                call.answer.set_exception(EngineLost(call.verb))
+                call.answer.set_exception(EngineLost(call.request.VERB))
 
-    def _take(self, message: dict[str, Any]) -> None:
-        method, facts = message.get("method"), message.get("params", {})
-        call = self._calls.get(facts.get("call", message.get("id")))
-        if call is None:
-            return
-        if method == "event":
-            if call.progress is not None:
-                call.progress({name: value for name, value in facts.items() if name != "call"})
-        elif method == "ask":
-            task = asyncio.ensure_future(self._answer(call, message["id"], facts))
-            self._asking.add(task)
-            task.add_done_callback(self._asking.discard)
+    def _take(self, message: wire.EventMessage | wire.Question | wire.Answered) -> None:
+        call = self._calls.get(message.call)
+        if isinstance(message, wire.Question):
+            asking = asyncio.ensure_future(self._ask(message, call))
+            self._asking.add(asking)
+            asking.add_done_callback(self._asking.discard)
+        elif call is None:
+            pass  # it was cancelled
+        elif isinstance(message, wire.EventMessage):
+            progress = getattr(call.request, "progress", None)
+            if progress is not None:
+                progress(message.facts)
         elif not call.answer.done():
-            if "error" in message:
-                call.answer.set_exception(wire.restore(message["error"]))
+            if message.error is not None:
+                call.answer.set_exception(message.error)
             else:
-                call.answer.set_result(message.get("result"))
+                call.answer.set_result(message.result)
 
-    async def _answer(self, call: _Call, number: str, facts: dict[str, Any]) -> None:
+    async def _ask(self, question: wire.Question, call: _Call | None) -> None:
         from cellwright.kernel.events import InputRequested
 
+        ask = None if call is None else getattr(call.request, "ask", None)
         text: str | None = None
-        if call.ask is not None:
-            text = await call.ask(InputRequested(facts["prompt"], password=facts["password"]))
+        if ask is not None:
+            text = await ask(InputRequested(question.prompt, password=question.password))
         with contextlib.suppress(EngineLost):
-            await self._send(call.verb, wire.answer(number, text))
+            await self._send("ask", self._wire.write_input(question.id, text))

@@ -3,80 +3,69 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import socket
-import struct
 import threading
 
-from cellwright.engine import place, verbs, wire
-from cellwright.errors import EngineLost, EngineUnavailable
+from cellwright.engine import wire
+from cellwright.engine.launch import greet_engine
+from cellwright.errors import EngineError, EngineLost, EngineUnavailable
+from cellwright.workspace.caller import Caller
+from cellwright.workspace.requests import WarningsRequest
+from cellwright.workspace.workspace import Workspace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any, TypeVar
 
-    from cellwright.kernel.running import Ask
+    from cellwright.workspace.requests import Ask, Mode, PathLike, Request
 
-    Progress = Callable[[dict[str, Any]], object]
+    A = TypeVar("A")
 
-_CONNECT_WITHIN = 5.0
 _LOOK_EVERY = 0.2
 
 
-def try_connect(path: str | None = None) -> socket.socket | None:
-    """A connection to the engine that runs, or None."""
-    connected = socket.socket(socket.AF_UNIX)
-    try:
-        connected.settimeout(_CONNECT_WITHIN)
-        with place.Address(path or place.socket_path()) as address:
-            connected.connect(address)
-        if peer(connected) == os.geteuid():
-            connected.settimeout(None)
-            return connected
-    except OSError:
-        pass
-    connected.close()
-    return None
+def connect(
+    root: PathLike | None = None,
+    *,
+    cwd: str | None = None,
+    mode: Mode = "agent",
+    actor: str = "python:caller",
+    environ: Mapping[str, str] | None = None,
+    start: bool = True,
+) -> Workspace | None:
+    """Return a workspace whose kernels live in the engine, and outlive this process.
+
+    An engine is started if none runs and `start` is true; without it the answer may be None. The
+    rest is as for `Workspace`.
+
+    Raises:
+        EngineUnavailable: it could not be started.
+        EngineDraining: the one that runs takes no new work.
+    """
+    options: dict[str, Any] = {"cwd": cwd, "mode": mode, "actor": actor, "environ": environ}
+    api = EngineApi(Caller(root, **options), start=start)
+    return Workspace(root, **options, api=api) if api.is_connected else None
 
 
-def is_reachable() -> bool:
-    """Whether an engine listens."""
-    connected = try_connect()
-    if connected is None:
-        return False
-    connected.close()
-    return True
-
-
-def peer(connected: socket.socket) -> int:
-    """The user at the other end."""
-    if not hasattr(socket, "SO_PEERCRED"):  # macOS: the folder, which is ours alone, has to do
-        return os.geteuid()
-    found = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    return int(struct.unpack("3i", found)[1])
-
-
-class EngineClient:
+class EngineConnection:
     """One connection; calls are made one after the other."""
 
-    def __init__(
-        self, connected: socket.socket, hello: Callable[[], Mapping[str, Any]] | None
-    ) -> None:
+    def __init__(self, connected: socket.socket, hello: Callable[[], Any] | None = None) -> None:
         self._socket = connected
-        self._frames = wire.Frames()
-        self._number = 0
+        self._wire = wire.ClientWire()
+        self._heard: Iterator[Any] = iter(())
         self._sending = threading.Lock()
         self.is_broken = False
         try:
             if hello is not None:
-                self.engine = self.call("hello", dict(hello()))
+                self.call("hello", hello())
         except BaseException:
             self.close()
             raise
 
     def close(self) -> None:
-        """Hang up; runs that were started go on."""
+        """Hang up; runs that were started continue."""
         self.is_broken = True
         with contextlib.suppress(OSError):
             self._socket.close()
@@ -93,60 +82,57 @@ class EngineClient:
         except OSError:
             return False
 
-    def call(
-        self,
-        verb: str,
-        params: dict[str, Any],
-        *,
-        progress: Progress | None = None,
-        ask: Ask | None = None,
-        until: Callable[[], bool] | None = None,
-    ) -> Any:
+    def call(self, method: str, params: dict[str, Any]) -> Any:
+        """Call the engine itself: `hello`, `status` or `stop`."""
+        number, line = self._wire.write_call(method, params)
+        return self._converse(method, number, line)
+
+    def perform(self, request: Request[A]) -> A:
         """Call a verb and wait for its answer.
 
         Ctrl-C stops the run that the call has started, whose answer then says so; a second one
-        waits for nothing any more. `until` is asked now and then whether the call shall end.
+        waits for nothing.
 
         Raises:
             EngineLost: the engine went away; what it did is not known.
             CellwrightError: as the verb itself does.
         """
-        self._number += 1
-        number = self._number
+        number, line = self._wire.write_request(request)
+        return request.decode_answer(self._converse(request.VERB, number, line, request))
+
+    def _converse(
+        self, verb: str, number: int, line: bytes, request: Request[Any] | None = None
+    ) -> Any:
+        progress, ask = getattr(request, "progress", None), getattr(request, "ask", None)
+        until = getattr(request, "until", None)
         is_stopped = False
-        request = wire.request(number, verb, params)
-        if verbs.is_following(verb, params):
-            can_ask, listens = ask is not None, progress is not None
-            request = wire.call(number, verb, params, can_ask=can_ask, listens=listens)
-        self._send(verb, request)
+        self._send(verb, line)
         while True:
             try:
                 message = self._receive(verb, None if is_stopped else until)
                 if message is None:
                     is_stopped = True
-                    self._send(verb, wire.notification("stop", {"call": number}))
-                    continue
-                method, facts = message.get("method"), message.get("params", {})
-                if method == "event" and facts.pop("call") == number:
-                    if progress is not None:
-                        progress(facts)
-                elif method == "ask":
-                    self._ask(verb, message["id"], facts, ask)
-                elif message.get("id") == number:
-                    if "error" in message:
-                        raise wire.restore(message["error"])
-                    return message.get("result")
+                    self._send(verb, self._wire.write_stop(number))
+                elif isinstance(message, wire.Question):
+                    self._ask(verb, message, ask)
+                elif isinstance(message, wire.EventMessage):
+                    if message.call == number and progress is not None:
+                        progress(message.facts)
+                elif message.call == number:
+                    if message.error is not None:
+                        raise message.error
+                    return message.result
             except KeyboardInterrupt:
                 if is_stopped or self.is_broken:
                     raise
-                self._send(verb, wire.notification("stop", {"call": number}))
+                self._send(verb, self._wire.write_stop(number))
                 is_stopped = True
-                if not verbs.is_running(verb, params):
-                    self.close()  # nobody takes the answer any more
+                if request is None or not request.runs_cells:
+                    self.close()  # the answer will not be read
                     raise
 
-    def _ask(self, verb: str, number: str, facts: dict[str, Any], ask: Ask | None) -> None:
-        """Ask whoever sits here, while the call goes on: it may end before they answer."""
+    def _ask(self, verb: str, question: wire.Question, ask: Ask | None) -> None:
+        """Ask the user in a thread, since the call may end before they answer."""
 
         def wait() -> None:
             import asyncio
@@ -156,20 +142,17 @@ class EngineClient:
             text: str | None = None
             if ask is not None:
 
-                async def asked() -> str | None:
-                    request = InputRequested(facts["prompt"], password=facts["password"])
+                async def ask_user() -> str | None:
+                    request = InputRequested(question.prompt, password=question.password)
                     return await ask(request)
 
-                text = asyncio.run(asked())
+                text = asyncio.run(ask_user())
             with contextlib.suppress(EngineLost):
-                self._send(verb, wire.answer(number, text))
+                self._send(verb, self._wire.write_input(question.id, text))
 
         threading.Thread(target=wait, daemon=True).start()
 
-    def _send(self, verb: str, message: dict[str, Any]) -> None:
-        line = wire.encode(message)
-        if len(line) > wire.MAX_FRAME:
-            raise EngineUnavailable(f"a call of {len(line):,} bytes is too long for it")
+    def _send(self, verb: str, line: bytes) -> None:
         with self._sending:
             try:
                 self._socket.sendall(line)
@@ -180,10 +163,10 @@ class EngineClient:
                 self.close()  # half a message cannot be taken back
                 raise
 
-    def _receive(self, verb: str, until: Callable[[], bool] | None = None) -> dict[str, Any] | None:
-        """The next message; None if it is enough."""
-        # The buffer is here, and not inside a file object: what was read stays when Ctrl-C comes.
-        while (line := self._frames.next()) is None:
+    def _receive(self, verb: str, until: Callable[[], bool] | None = None) -> Any:
+        """Return the next message; None if `until` says that it is enough."""
+        # What was read stays in the wire when Ctrl-C comes, unlike inside a file object.
+        while (message := next(self._heard, None)) is None:
             try:
                 self._socket.settimeout(None if until is None else _LOOK_EVERY)
                 chunk = self._socket.recv(2**16)  # more would be mapped anew for every message
@@ -196,5 +179,84 @@ class EngineClient:
             if not chunk:
                 self.close()
                 raise EngineLost(verb)
-            self._frames.feed(chunk)
-        return wire.decode(line)
+            self._heard = self._wire.read(chunk)
+        return message
+
+
+class EngineApi:
+    """Carries requests out in the engine, for callers that block.
+
+    Threads may share it: calls at the same time use connections of their own. When the engine
+    has gone away, the next call finds or starts another.
+    """
+
+    def __init__(self, caller: Caller, *, start: bool = True) -> None:
+        self._caller = caller
+        self._starts = start
+        self._guard = threading.Lock()
+        self._is_closed = False
+        first = self._connect()
+        self._idle = [first] if first is not None else []
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is an engine to talk to, as far as is known."""
+        return bool(self._idle)
+
+    def call(self, request: Request[A]) -> A:
+        """Carry a request out in the engine."""
+        # For warnings no engine is started: a new one would have none.
+        connects = not isinstance(request, WarningsRequest)
+        try:
+            return self._use(lambda engine: engine.perform(request), connects=connects)
+        except EngineError:
+            if connects:
+                raise
+            return []  # type: ignore[return-value]
+
+    def call_engine(self, method: str) -> dict[str, Any]:
+        """Ask the engine for its `status`, or tell it to `stop`."""
+        found: dict[str, Any] = self._use(lambda engine: engine.call(method, {}))
+        return found
+
+    def close(self) -> None:
+        """Hang up; kernels and runs stay where they are."""
+        with self._guard:
+            self._is_closed = True
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+        self._caller.close()
+
+    def _use(self, work: Callable[[EngineConnection], A], *, connects: bool = True) -> A:
+        connection = self._take(connects=connects)
+        try:
+            return work(connection)
+        finally:
+            self._give_back(connection)
+
+    def _connect(self) -> EngineConnection | None:
+        caller = self._caller
+        return greet_engine(
+            lambda connected: EngineConnection(connected, lambda: wire.make_hello(caller)),
+            start=self._starts,
+        )
+
+    def _take(self, *, connects: bool) -> EngineConnection:
+        with self._guard:
+            while self._idle:
+                connection = self._idle.pop()
+                if connection.is_usable:
+                    return connection
+                connection.close()
+        fresh = self._connect() if connects and not self._is_closed else None
+        if fresh is None:
+            raise EngineUnavailable("this workspace is closed" if self._is_closed else "none runs")
+        return fresh
+
+    def _give_back(self, connection: EngineConnection) -> None:
+        with self._guard:
+            if self._is_closed or connection.is_broken:
+                connection.close()
+            else:
+                self._idle.append(connection)

@@ -99,7 +99,7 @@ class Connection:
                     number = _number(message)
                     await self._take(message)
                 except InvalidCall as error:
-                    await self._reply(wire.failure(number, error))
+                    await self._reply(wire.make_failure(number, error))
 
     async def _take(self, message: dict[str, Any]) -> None:
         if "method" not in message:
@@ -107,7 +107,7 @@ class Connection:
         elif message["method"] == "stop" and "id" not in message:
             self._stop(message.get("params"))
         else:
-            number, method, params = self._checked(message)
+            number, method, params = self._check(message)
             await self._slots.acquire()
             self._calls[number] = []  # now, since the next message may want to stop it
             task = asyncio.ensure_future(self._answer(number, method, params))
@@ -116,12 +116,12 @@ class Connection:
 
     async def _answer(self, number: int | str, method: str, params: dict[str, Any]) -> None:
         try:
-            reply = wire.answer(number, await self._handle(self, number, method, params))
+            reply = wire.make_answer(number, await self._handle(self, number, method, params))
         except CellwrightError as error:
-            reply = wire.failure(number, error)
+            reply = wire.make_failure(number, error)
         except Exception as error:
             log.exception("%s: `%s` failed", self.name, method)
-            reply = wire.failure(number, CellwrightError(f"{type(error).__name__}: {error}"))
+            reply = wire.make_failure(number, CellwrightError(f"{type(error).__name__}: {error}"))
         finally:
             del self._calls[number]
             self._stopped.discard(number)
@@ -131,7 +131,7 @@ class Connection:
         finally:
             self._slots.release()
 
-    def _checked(self, message: dict[str, Any]) -> tuple[int | str, str, dict[str, Any]]:
+    def _check(self, message: dict[str, Any]) -> tuple[int | str, str, dict[str, Any]]:
         """The parts of a call that is well formed."""
         number, method, params = _number(message), message["method"], message.get("params", {})
         if number is None:
@@ -172,12 +172,12 @@ class Connection:
             self._missed[number] = self._missed.get(number, 0) + 1
             return
         self._tell_missed(number)
-        self._put(wire.notification("event", {"call": number, **event}))
+        self._put(wire.make_notification("event", {"call": number, **event}))
 
     def _tell_missed(self, number: int | str) -> None:
         missed = self._missed.pop(number, 0)
         if missed:
-            self._put(wire.notification("event", {"call": number, "missed": missed}))
+            self._put(wire.make_notification("event", {"call": number, "missed": missed}))
 
     async def call(self, method: str, params: dict[str, Any]) -> Any:
         """Call the client; None if it is gone, or refuses."""
@@ -185,7 +185,7 @@ class Connection:
             return None
         key = f"engine-{next(self._numbers)}"
         future = self._asked[key] = asyncio.get_running_loop().create_future()
-        self._put(wire.request(key, method, params))
+        self._put(wire.make_call(key, method, params))
         try:
             return await future
         finally:

@@ -10,26 +10,26 @@ import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
 from functools import partial
 
 from cellwright import __version__
-from cellwright.engine import greeting, verbs, wire
-from cellwright.engine.greeting import identity
+from cellwright.engine import wire
 from cellwright.errors import EngineDraining, InvalidCall, RunNotFound
-from cellwright.workspace.callers import acting_for
+from cellwright.workspace.activity import act_for
+from cellwright.workspace.caller import Caller
 from cellwright.workspace.hub import Hub
-from cellwright.workspace.turns import Turns
-from cellwright.workspace.workspace import Workspace
+from cellwright.workspace.requests import parse_request
+from cellwright.workspace.runs.run import Turns
+from cellwright.workspace.verbs import perform_on_loop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from typing import Any
 
     from cellwright.config.settings import Settings
     from cellwright.engine.connection import Connection
     from cellwright.kernel.events import InputRequested
+    from cellwright.workspace.requests import Request
 
 log = logging.getLogger("cellwright.engine")
 
@@ -38,7 +38,6 @@ _TOUCH_EVERY = 3600.0  # cleaners of temp folders take what is old
 _FILE_THREADS = 16
 _OTHER_THREADS = 8
 _FILLED_WITHIN = 5.0
-_FOLLOWER_THREADS = 256
 
 
 class Service:
@@ -46,22 +45,27 @@ class Service:
 
     def __init__(self, settings: Settings, socket: str) -> None:
         self.settings = settings
-        self.hub = Hub(settings, loop=asyncio.get_running_loop(), holder="the engine")
+        # Calls that wait for a kernel must not keep others from their files.
+        self._files = _make_full_pool(_FILE_THREADS, "file")
+        self.hub = Hub(
+            settings,
+            loop=asyncio.get_running_loop(),
+            holder="the engine",
+            file_threads=self._files,
+            extend=Caller.extend_hub,
+        )
         self.leaving = asyncio.Event()
         self.is_draining = asyncio.Event()
         self.draining = ""
         self.socket = socket
-        self._place = identity(socket)
+        self._place = wire.identify_file(socket)
         self._began = time.time()
         self._busy = time.monotonic()
         self._connections: dict[Connection, asyncio.Task[None]] = {}
-        self._clients: dict[Connection, Workspace] = {}
+        self._clients: dict[Connection, Caller] = {}
         self._numbers = itertools.count(1)
         self._writes = Turns()
-        # Whoever waits for a kernel must not keep others from their files.
-        self._files = _full_pool(_FILE_THREADS, "file")
-        asyncio.get_running_loop().set_default_executor(_full_pool(_OTHER_THREADS, "other"))
-        self._followers = ThreadPoolExecutor(_FOLLOWER_THREADS, "follow")
+        asyncio.get_running_loop().set_default_executor(_make_full_pool(_OTHER_THREADS, "other"))
 
     # -- clients ----------------------------------------------------------------------------
 
@@ -72,7 +76,7 @@ class Service:
             await serving
         finally:
             del self._connections[client]
-            self._gone(client)
+            self._forget(client)
 
     async def handle(
         self, client: Connection, number: int | str, method: str, params: dict[str, Any]
@@ -81,11 +85,11 @@ class Service:
         # These two before any greeting: a client of another version needs them to get rid of us.
         if method == "status":
             return self.status()
-        workspace = self._clients.get(client)
+        caller = self._clients.get(client)
         if method == "stop":
-            if workspace is not None:
-                workspace.require("run", "stop the engine")
-            log.info("leaving: %s said so", client.name or "somebody")
+            if caller is not None:
+                caller.require("run", "stop the engine")
+            log.info("leaving: %s said so", client.name or "a client")
             self.leaving.set()
             return self.status()
         if self.leaving.is_set():
@@ -93,35 +97,35 @@ class Service:
         self._busy = time.monotonic()
         if method == "hello":
             return self._hello(client, params)
-        if workspace is None:
+        if caller is None:
             raise InvalidCall("say `hello` first")
         try:
-            return await self._verb(client, workspace, number, method, params)
+            return await self._perform(client, caller, number, method, params)
         finally:
             self._busy = time.monotonic()
 
-    def _gone(self, client: Connection) -> None:
-        """A client has disconnected; what it started goes on."""
-        workspace = self._clients.pop(client, None)
-        if workspace is None:
+    def _forget(self, client: Connection) -> None:
+        """Forget a client that has disconnected; what it started continues."""
+        caller = self._clients.pop(client, None)
+        if caller is None:
             return
         self._busy = time.monotonic()
-        workspace.owner = None  # a run that begins later holds no kernel in its name
+        caller.owner = None  # a run that begins later keeps no kernel alive in its name
         self.hub.warnings.forget(client.name)
         if self.hub.has_kernels:
-            self.hub.evaluator.pool.detach(client.name)
+            self.hub.sessions.pool.detach(client.name)
         log.info("%s is gone", client.name)
 
     def _hello(self, client: Connection, params: dict[str, Any]) -> dict[str, Any]:
-        greeting.check_shape(params)
+        wire.check_hello(params)
         if client in self._clients:
             raise InvalidCall("`hello` was said already")
         self._check_version(params["wire"])
         if self.draining:
             raise EngineDraining(self.draining)
-        greeting.check_files(params)
+        wire.check_same_files(params)
         client.name = f"{params['actor']}#{next(self._numbers)}"
-        self._clients[client] = Workspace(
+        self._clients[client] = Caller(
             params["root"],
             cwd=params["cwd"],
             mode=params["mode"],
@@ -141,68 +145,54 @@ class Service:
         if theirs < wire.VERSION:  # an old client does not end a new engine
             raise EngineDraining(f"it speaks version {wire.VERSION}, and you {theirs}")
 
-    async def _verb(
+    async def _perform(
         self,
         client: Connection,
-        workspace: Workspace,
+        caller: Caller,
         number: int | str,
         verb: str,
         params: dict[str, Any],
     ) -> Any:
         can_ask = params.pop("can_ask", False) is True
         listens = params.pop("silent", False) is not True
-        verbs.check(verb, params)
-        if verbs.is_running(verb, params) and self.draining and not self._has(workspace, params):
+        callbacks = self._make_callbacks(client, number, can_ask=can_ask, listens=listens)
+        request = parse_request(verb, params, **callbacks)
+        if request.runs_cells and self.draining and not self._has_session(caller, request):
             raise EngineDraining(self.draining)
-        loop = asyncio.get_running_loop()
-        callbacks = self._callbacks(client, number, can_ask=can_ask, listens=listens)
-        if verb == "eval":  # it touches no file, so it needs no thread
-            with acting_for(client.name):
-                return await verbs.evaluate(workspace, params, callbacks)
+        with act_for(client.name):
+            work = asyncio.ensure_future(self._take_turn(caller, request))
+        # A call that only looks on ends when it is stopped; one that runs cells stops its run.
+        if request.waits and request.effect == "read":
+            client.on_stop(number, work.cancel)
+        try:
+            return request.encode_answer(await work)
+        except asyncio.CancelledError:
+            if not client.is_stopped(number):
+                raise
+            return None  # no one reads it
 
-        if verb == "run":
-            with acting_for(client.name):
-                here = copy_context()
-                return await verbs.run(
-                    workspace,
-                    params,
-                    callbacks,
-                    lambda choose: loop.run_in_executor(self._files, here.run, choose),
-                )
+    async def _take_turn(self, caller: Caller, request: Request[Any]) -> Any:
+        if request.effect == "edit" and not request.waits:
+            # Writers of one notebook take turns here, and not by polling its lock in threads.
+            async with self._writes.take(_find_real(caller, request.path)):  # type: ignore[attr-defined]
+                return await perform_on_loop(caller, request)
+        return await perform_on_loop(caller, request)
 
-        def is_over() -> bool:
-            return client.is_stopped(number) or self.leaving.is_set()
-
-        def work() -> Any:
-            with acting_for(client.name):
-                return verbs.carry_out(workspace, verb, params, callbacks, is_over)
-
-        if verbs.is_following(verb, params):
-            return await loop.run_in_executor(self._followers, work)
-        if verb in verbs.WRITING and "path" in params:
-            async with self._writes.of(_real(workspace, params["path"])):
-                return await loop.run_in_executor(self._files, work)
-        return await loop.run_in_executor(self._files, work)
-
-    def _has(self, workspace: Workspace, params: Mapping[str, Any]) -> bool:
+    def _has_session(self, caller: Caller, request: Request[Any]) -> bool:
         """Whether the session that a call would run in is there already."""
-        name = params.get("session", "default")
-        if "path" in params:
-            name = _real(workspace, params["path"])
-        pool = self.hub.evaluator.pool if self.hub.has_kernels else ()
+        name = getattr(request, "session", "default")
+        if "path" in request.FIELDS:
+            name = _find_real(caller, request.path)  # type: ignore[attr-defined]
+        pool = self.hub.sessions.pool if self.hub.has_kernels else ()
         return any(session.key.session == name for session in pool)
 
-    def _callbacks(
+    def _make_callbacks(
         self, client: Connection, number: int | str, *, can_ask: bool, listens: bool
     ) -> dict[str, Any]:
-        """What a verb may call while it runs."""
-        loop, here = asyncio.get_running_loop(), threading.get_ident()
+        """Return what a verb may call while it works."""
 
         def progress(event: dict[str, Any]) -> None:
-            if threading.get_ident() != here:
-                loop.call_soon_threadsafe(progress, event)
-                return
-            if event.keys() == {"run"}:  # whoever stops the call means what it has started
+            if event.keys() == {"run"}:  # stopping the call means stopping what it has started
                 client.on_stop(number, partial(self._cancel, event["run"]))
             if listens:
                 client.tell(number, event)
@@ -212,7 +202,10 @@ class Service:
             found = await client.call("ask", {"call": number, **question})
             return found if isinstance(found, str) else None
 
-        return {"progress": progress, **({"ask": ask} if can_ask else {})}
+        def is_over() -> bool:
+            return client.is_stopped(number) or self.leaving.is_set()
+
+        return {"progress": progress, "until": is_over, **({"ask": ask} if can_ask else {})}
 
     def _cancel(self, run: str) -> None:
         with contextlib.suppress(RunNotFound):
@@ -222,7 +215,7 @@ class Service:
 
     def status(self) -> dict[str, Any]:
         """Who it is, and what it has to do."""
-        pool = self.hub.evaluator.pool if self.hub.has_kernels else ()
+        pool = self.hub.sessions.pool if self.hub.has_kernels else ()
         runs = self.hub.runs.list() if self.hub.has_runs else []
         return {
             "pid": os.getpid(),
@@ -233,7 +226,7 @@ class Service:
             "draining": self.draining or None,
             "clients": [client.name for client in self._clients],
             "sessions": [session.to_json() for session in pool],
-            "runs": runs,
+            "runs": [run.to_json() for run in runs],
         }
 
     def drain(self, reason: str) -> None:
@@ -246,14 +239,14 @@ class Service:
     @property
     def is_empty(self) -> bool:
         """Whether nobody would miss it."""
-        if self._clients or (self.hub.has_runs and self.hub.runs.active):
+        if self._clients or (self.hub.has_runs and self.hub.runs.has_active):
             return False
-        return not self.hub.has_kernels or not len(self.hub.evaluator.pool)
+        return not self.hub.has_kernels or not len(self.hub.sessions.pool)
 
     @property
     def has_socket(self) -> bool:
         """Whether what is at the path of its socket is its socket, and not another engine's."""
-        return self._place is not None and identity(self.socket) == self._place
+        return self._place is not None and wire.identify_file(self.socket) == self._place
 
     async def watch(self) -> None:
         """Return when it is time to leave: told to, idle and empty for long, or not to be found."""
@@ -280,17 +273,16 @@ class Service:
     async def close(self) -> None:
         """End all kernels, and let go of everything."""
         await self.hub.end_kernels()
-        # Not here, but in a thread: whoever still works may have something to do on this loop.
-        self._followers.shutdown(wait=False, cancel_futures=True)
+        # Not here, but in a thread: what still works there may need this loop.
         await asyncio.to_thread(self._files.shutdown, wait=True)
         clients = dict(self._connections)
         if clients:
             await asyncio.gather(*(client.finish(_LAST_WORDS) for client in clients))
             await asyncio.wait(clients.values(), timeout=_LAST_WORDS)
-        self.hub.let_go()
+        self.hub.release_resources()
 
 
-def _full_pool(size: int, name: str) -> ThreadPoolExecutor:
+def _make_full_pool(size: int, name: str) -> ThreadPoolExecutor:
     """A pool that has all its threads from the start.
 
     Left to itself it starts another one whenever the last is not quite back, for hours.
@@ -303,5 +295,5 @@ def _full_pool(size: int, name: str) -> ThreadPoolExecutor:
     return pool
 
 
-def _real(workspace: Workspace, path: str) -> str:
-    return os.path.realpath(os.path.join(workspace.cwd, path))  # noqa: PTH118
+def _find_real(caller: Caller, path: str) -> str:
+    return os.path.realpath(os.path.join(caller.cwd, path))  # noqa: PTH118

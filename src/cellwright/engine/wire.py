@@ -6,16 +6,29 @@ A client calls verbs and gets answers; meanwhile the engine may send it events o
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
 from collections import deque
+from typing import Any, NamedTuple
 
-from cellwright.errors import CellConflict, CellwrightError, Conflict, InvalidCall
+from cellwright.errors import (
+    CellConflict,
+    CellwrightError,
+    Conflict,
+    EngineDraining,
+    EngineUnavailable,
+    InvalidCall,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Iterator, Mapping
 
-    Message = dict[str, Any]
+    from cellwright.workspace.caller import Caller
+    from cellwright.workspace.requests import Request
+
+    WireMessage = dict[str, Any]
 
 VERSION = 1
 """Of the messages; client and engine must have the same."""
@@ -59,12 +72,12 @@ class Frames:
 _TOO_LONG = b"\xff"
 
 
-def encode(message: Message) -> bytes:
+def encode(message: WireMessage) -> bytes:
     """A message as a line; anything that a string can hold survives."""
     return json.dumps(message, separators=(",", ":"), allow_nan=True).encode() + b"\n"
 
 
-def decode(line: bytes) -> Message:
+def decode(line: bytes) -> WireMessage:
     """A line as a message.
 
     Raises:
@@ -81,39 +94,178 @@ def decode(line: bytes) -> Message:
     return message
 
 
-def request(number: int | str, method: str, params: Message) -> Message:
-    """A call, to be answered under its number."""
+def make_call(number: int | str, method: str, params: WireMessage) -> WireMessage:
+    """Return a call, to be answered under its number."""
     return {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
 
 
-def call(number: int | str, verb: str, params: Message, *, can_ask: bool, listens: bool) -> Message:
-    """A call of a verb, with what the engine has to know about the caller besides."""
-    aside = {**({"can_ask": True} if can_ask else {}), **({} if listens else {"silent": True})}
-    return request(number, verb, {**params, **aside})
-
-
-def notification(method: str, params: Message) -> Message:
-    """Something to know, with no answer."""
+def make_notification(method: str, params: WireMessage) -> WireMessage:
+    """Return a message that is not answered."""
     return {"jsonrpc": "2.0", "method": method, "params": params}
 
 
-def answer(number: int | str, result: Any) -> Message:
-    """What a call came to."""
+def make_answer(number: int | str, result: Any) -> WireMessage:
+    """Return the answer to a call."""
     return {"jsonrpc": "2.0", "id": number, "result": result}
 
 
-def failure(number: int | str | None, error: CellwrightError) -> Message:
-    """Why a call came to nothing."""
-    return {"jsonrpc": "2.0", "id": number, "error": describe(error)}
+def make_failure(number: int | str | None, error: CellwrightError) -> WireMessage:
+    """Return why a call failed."""
+    return {"jsonrpc": "2.0", "id": number, "error": encode_error(error)}
 
+
+# -- the client's side, without I/O -------------------------------------------------------------
+
+
+class ClientWire:
+    """What a client says and hears on one connection; under a blocking and an awaiting client."""
+
+    def __init__(self) -> None:
+        self._frames = Frames()
+        self._numbers = itertools.count(1)
+
+    def write_call(self, method: str, params: WireMessage) -> tuple[int, bytes]:
+        """Return the number of a new call, and the line to send.
+
+        Raises:
+            EngineUnavailable: the call is too long for the engine.
+        """
+        number = next(self._numbers)
+        line = encode(make_call(number, method, params))
+        if len(line) > MAX_FRAME:
+            raise EngineUnavailable(f"a call of {len(line):,} bytes is too long for it")
+        return number, line
+
+    def write_request(self, request: Request[Any]) -> tuple[int, bytes]:
+        """Return the number of a new call of a verb, and the line to send."""
+        params = request.to_wire()
+        if request.waits and hasattr(request, "progress"):
+            if getattr(request, "ask", None) is not None:
+                params["can_ask"] = True
+            if request.progress is None:
+                params["silent"] = True
+        return self.write_call(request.VERB, params)
+
+    @staticmethod
+    def write_stop(number: int) -> bytes:
+        """Return the line that stops a call."""
+        return encode(make_notification("stop", {"call": number}))
+
+    @staticmethod
+    def write_input(number: str, text: str | None) -> bytes:
+        """Return the line that answers a question of the engine."""
+        return encode(make_answer(number, text))
+
+    def read(self, chunk: bytes) -> Iterator[EventMessage | Question | Answered]:
+        """Take what was received, and return what it says.
+
+        Raises:
+            InvalidCall: it is not what an engine says.
+        """
+        self._frames.feed(chunk)
+        while (line := self._frames.next()) is not None:
+            message = decode(line)
+            method, facts = message.get("method"), message.get("params", {})
+            if method == "event":
+                yield EventMessage(facts.pop("call"), facts)
+            elif method == "ask":
+                yield Question(message["id"], facts["call"], facts["prompt"], facts["password"])
+            elif "id" in message:
+                error = message.get("error")
+                yield Answered(message["id"], message.get("result"), error and decode_error(error))
+
+
+class EventMessage(NamedTuple):
+    """Something that happened during a call."""
+
+    call: int
+    facts: dict[str, Any]
+
+
+class Question(NamedTuple):
+    """A question of the engine: a cell of a call asks for input."""
+
+    id: str
+    call: int
+    prompt: str
+    password: bool
+
+
+class Answered(NamedTuple):
+    """The end of a call: its result, or its error."""
+
+    call: int
+    result: Any
+    error: CellwrightError | None
+
+
+# -- the greeting -------------------------------------------------------------------------------
+
+_HELLO: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("cwd", "mode", "actor"), (str,)),
+    "root": (str, type(None)),
+    "environ": (dict,),
+    "folder": (list, type(None)),
+    "wire": (int,),
+}
+
+
+def make_hello(caller: Caller) -> WireMessage:
+    """Return what a client says first."""
+    return {
+        "wire": VERSION,
+        "cwd": caller.cwd,
+        "folder": identify_file(caller.cwd),
+        "root": caller.root,
+        "mode": caller.mode,
+        "actor": caller.actor,
+        "environ": dict(caller.environ),
+    }
+
+
+def check_hello(params: Mapping[str, Any]) -> None:
+    """Check the shape of a greeting.
+
+    Raises:
+        InvalidCall: it is not one.
+    """
+    for name, kinds in _HELLO.items():
+        if not isinstance(params.get(name), kinds):
+            raise InvalidCall(f"`hello` needs `{name}`")
+    if not all(isinstance(word, str) for pair in params["environ"].items() for word in pair):
+        raise InvalidCall("`environ` is names and values")
+    if not os.path.isabs(params["cwd"]):  # noqa: PTH117
+        raise InvalidCall("`cwd` is not an absolute path")
+
+
+def check_same_files(params: Mapping[str, Any]) -> None:
+    """Check that a client sees the same files as we do.
+
+    Raises:
+        EngineDraining: it does not, as from inside a container.
+    """
+    if params["folder"] != identify_file(params["cwd"]):
+        raise EngineDraining("it sees other files than you, as from outside a container")
+
+
+def identify_file(path: str) -> list[int] | None:
+    """Return what tells a file or folder from another of the same name; None if there is none."""
+    try:
+        status = os.stat(path)  # noqa: PTH116
+    except (OSError, ValueError):
+        return None
+    return [status.st_dev, status.st_ino]
+
+
+# -- errors -------------------------------------------------------------------------------------
 
 _NUMBERS = {"INVALID_CALL": -32600}
 _OURS = -32000
 
 
-def describe(error: CellwrightError) -> Message:
-    """An error as JSON-RPC has it, with all that is needed to raise it again."""
-    facts: Message = {"code": error.code, "hint": error.hint, "retryable": error.retryable}
+def encode_error(error: CellwrightError) -> WireMessage:
+    """Return an error as JSON-RPC has it, with all that is needed to raise it again."""
+    facts: WireMessage = {"code": error.code, "hint": error.hint, "retryable": error.retryable}
     facts["state"] = {
         name: value
         for name, value in vars(error).items()
@@ -124,8 +276,8 @@ def describe(error: CellwrightError) -> Message:
     return {"code": _NUMBERS.get(error.code, _OURS), "message": error.message, "data": facts}
 
 
-def restore(shape: Message) -> CellwrightError:
-    """The error that was described, as one to raise."""
+def decode_error(shape: WireMessage) -> CellwrightError:
+    """Return the error that `encode_error` described, to be raised."""
     facts = shape.get("data") or {}
     code = facts.get("code")
     # The first that has the code: a class further down may share it.
@@ -150,6 +302,6 @@ def _is_plain(value: object) -> bool:
     return value is None or isinstance(value, (str, int, float, bool))
 
 
-def _conflict_to_json(cell: CellConflict) -> Message:
+def _conflict_to_json(cell: CellConflict) -> WireMessage:
     names = ("handle", "index", "reason", "base", "current", "other")
     return {name: getattr(cell, name) for name in names}

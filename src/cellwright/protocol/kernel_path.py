@@ -24,7 +24,7 @@ def kernel_path() -> str | None:
     return os.path.join(found[0], "path") if found else None  # noqa: PTH118
 
 
-def with_kernel_path(env: Mapping[str, str]) -> dict[str, str]:
+def add_kernel_path(env: Mapping[str, str]) -> dict[str, str]:
     """The variables of a kernel, with that folder at the end of its PYTHONPATH."""
     folder = kernel_path()
     known = [part for part in env.get("PYTHONPATH", "").split(os.pathsep) if part]

@@ -6,12 +6,12 @@ state. If somebody else changed a cell concerned in between, it is checked once 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from cellwright.document.edits import SetMetadata, Splice
 from cellwright.errors import Conflict, InvalidEdit
-from cellwright.protocol.codes import Code, Refusal, metadata_refusal
-from cellwright.protocol.params import read_metadata, read_span, read_splice
+from cellwright.protocol.messages import ErrorCode, Refusal, metadata_refusal, show_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,10 +22,13 @@ if TYPE_CHECKING:
     from cellwright.document.edits import Edit
     from cellwright.document.notebook import Notebook
     from cellwright.document.revision import Snapshot
-    from cellwright.protocol.host import NotebookHost
-    from cellwright.protocol.wire import Request
+    from cellwright.protocol.access import NotebookAccess
+    from cellwright.protocol.messages import ManipulatorRequest
 
     Result = dict[str, Any]
+    from collections.abc import Mapping
+    from typing import Any
+
 
 _TRIES = 5
 
@@ -39,7 +42,7 @@ class Plan:
     base: Snapshot
 
 
-async def read_or_edit(host: NotebookHost, request: Request) -> Result:
+async def read_or_edit(host: NotebookAccess, request: ManipulatorRequest) -> Result:
     """Carry out any request but one to run cells.
 
     Raises:
@@ -48,7 +51,7 @@ async def read_or_edit(host: NotebookHost, request: Request) -> Result:
     return await _METHODS[request.method](host, request)
 
 
-async def plan_run(host: NotebookHost, request: Request) -> Plan:
+async def plan_run(host: NotebookAccess, request: ManipulatorRequest) -> Plan:
     """Find the code cells that a request wants run; all other cells are skipped."""
     notebook = await host.snapshot()
     span = read_span(request.params, len(notebook.cells))
@@ -57,7 +60,7 @@ async def plan_run(host: NotebookHost, request: Request) -> Plan:
     return Plan(tuple(handles), tuple(places), notebook.snapshot())
 
 
-async def carry_out(host: NotebookHost, request: Request, plan: Plan) -> Result:
+async def run_plan(host: NotebookAccess, request: ManipulatorRequest, plan: Plan) -> Result:
     """Run the cells of a plan, nested in the cell that asks if the kernel can do that.
 
     Raises:
@@ -69,37 +72,37 @@ async def carry_out(host: NotebookHost, request: Request, plan: Plan) -> Result:
     ran = await host.run(plan.cells, base=plan.base, nested=nested)
     for place, cell in zip(plan.places, ran, strict=False):
         if cell.status != "ok":
-            raise failed(place, cell.reason or cell.status.replace("_", " "))
+            raise refuse_execution(place, cell.reason or cell.status.replace("_", " "))
     if len(ran) < len(plan.cells):
-        raise failed(plan.places[len(ran)], "it was not run")
+        raise refuse_execution(plan.places[len(ran)], "it was not run")
     return {}
 
 
-def failed(index: int, reason: str) -> Refusal:
+def refuse_execution(index: int, reason: str) -> Refusal:
     """A cell that could not be run, or did not end well."""
-    return Refusal(Code.EXECUTION_FAILED, f"Cell execution failed at index {index}: {reason}")
+    return Refusal(ErrorCode.EXECUTION_FAILED, f"Cell execution failed at index {index}: {reason}")
 
 
-async def _cell_count(host: NotebookHost, _: Request) -> Result:
+async def _cell_count(host: NotebookAccess, _: ManipulatorRequest) -> Result:
     return {"count": len((await host.snapshot()).cells)}
 
 
-async def _metadata(host: NotebookHost, _: Request) -> Result:
+async def _metadata(host: NotebookAccess, _: ManipulatorRequest) -> Result:
     return {"metadata": (await host.snapshot()).metadata}
 
 
-async def _version(host: NotebookHost, _: Request) -> Result:
+async def _version(host: NotebookAccess, _: ManipulatorRequest) -> Result:
     notebook = await host.snapshot()
     return {"nbformat": notebook.nbformat, "nbformat_minor": notebook.nbformat_minor}
 
 
-async def _cell_range(host: NotebookHost, request: Request) -> Result:
+async def _cell_range(host: NotebookAccess, request: ManipulatorRequest) -> Result:
     notebook = await host.snapshot()
     span = read_span(request.params, len(notebook.cells))
-    return {"cells": [describe(cell) for cell in notebook.cells[span.start : span.end]]}
+    return {"cells": [describe_cell(cell) for cell in notebook.cells[span.start : span.end]]}
 
 
-async def _splice(host: NotebookHost, request: Request) -> Result:
+async def _splice(host: NotebookAccess, request: ManipulatorRequest) -> Result:
     def edits(notebook: Notebook) -> list[Edit]:
         wanted = read_splice(request.params, len(notebook.cells))
         return [Splice(wanted.start, wanted.delete_count, wanted.cells)]
@@ -107,13 +110,13 @@ async def _splice(host: NotebookHost, request: Request) -> Result:
     try:
         (splice,) = await _apply(host, edits)
     except InvalidEdit as error:  # the places were checked, so that it is about a cell
-        raise Refusal(Code.INVALID_CELL_DATA, f"Invalid cell data: {error.message}") from error
+        raise Refusal(ErrorCode.INVALID_CELL_DATA, f"Invalid cell data: {error.message}") from error
     assert isinstance(splice, Splice)  # noqa: S101  # for the type checker
     end = splice.start + len(splice.cells)
     return {"affected_range": {"start": splice.start, "end": end}}
 
 
-async def _set_metadata(host: NotebookHost, request: Request) -> Result:
+async def _set_metadata(host: NotebookAccess, request: ManipulatorRequest) -> Result:
     metadata, merge = read_metadata(request.params)
     try:
         await _apply(host, lambda _: [SetMetadata(metadata, merge=merge)])
@@ -122,7 +125,9 @@ async def _set_metadata(host: NotebookHost, request: Request) -> Result:
     return {}
 
 
-async def _apply(host: NotebookHost, edits: Callable[[Notebook], Sequence[Edit]]) -> Sequence[Edit]:
+async def _apply(
+    host: NotebookAccess, edits: Callable[[Notebook], Sequence[Edit]]
+) -> Sequence[Edit]:
     """Make edits for the notebook as it is, and apply them; again if it changed in between."""
     for tries_left in reversed(range(_TRIES)):
         notebook = await host.snapshot()
@@ -137,7 +142,7 @@ async def _apply(host: NotebookHost, edits: Callable[[Notebook], Sequence[Edit]]
     return made
 
 
-def describe(cell: Cell) -> Result:
+def describe_cell(cell: Cell) -> Result:
     """A cell as the protocol has it: nbformat's, the source as one string."""
     shape = {**cell.to_dict(), "cell_type": cell.type, "source": cell.source}
     shape.setdefault("metadata", {})
@@ -147,7 +152,7 @@ def describe(cell: Cell) -> Result:
     return shape
 
 
-_METHODS: dict[str, Callable[[NotebookHost, Request], Awaitable[Result]]] = {
+_METHODS: dict[str, Callable[[NotebookAccess, ManipulatorRequest], Awaitable[Result]]] = {
     "get_cell_count": _cell_count,
     "get_notebook_metadata": _metadata,
     "get_nbformat_version": _version,
@@ -155,3 +160,120 @@ _METHODS: dict[str, Callable[[NotebookHost, Request], Awaitable[Result]]] = {
     "splice_cell_range": _splice,
     "set_notebook_metadata": _set_metadata,
 }
+
+
+_number = re.compile(r"\s*-?\d{1,15}\s*", re.ASCII).fullmatch
+_MOST = 10**15
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A range of cells; `end` is not part of it."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class SpliceParams:
+    """Cells to go and cells to come."""
+
+    start: int
+    delete_count: int
+    cells: tuple[Mapping[str, Any], ...]
+
+
+def read_span(params: Mapping[str, Any], count: int) -> Span:
+    """The range of a notebook of `count` cells that is asked for; `start == end` is empty."""
+    start, end = params.get("start"), params.get("end")
+    first, last = _integer(start), _integer(end)
+    if first is None or last is None or not 0 <= first <= last:
+        raise Refusal(
+            ErrorCode.INVALID_RANGE,
+            f"Invalid cell range: start={_plain(start)}, end={_plain(end)}",
+        )
+    if last > count:
+        raise Refusal(
+            ErrorCode.OUT_OF_BOUNDS,
+            f"Cell range out of bounds: end={last} exceeds cell count of {count}",
+        )
+    return Span(first, last)
+
+
+def read_splice(params: Mapping[str, Any], count: int) -> SpliceParams:
+    """The splice that is asked for; `delete_count` and `cells` may be left out."""
+    start = _integer(params.get("start"))
+    if start is None:
+        raise _bad_splice(f"start={_plain(params.get('start'))} is not an integer")
+    if not 0 <= start <= count:
+        raise _bad_splice(f"start={start} is out of bounds")
+    given = params.get("delete_count")
+    delete_count = 0 if given is None else _integer(given)
+    if delete_count is None:
+        raise _bad_splice(f"delete_count={_plain(given)} is not an integer")
+    if delete_count < 0:
+        raise _bad_splice(f"delete_count={delete_count} is negative")
+    if start + delete_count > count:
+        raise _bad_splice(
+            f"delete_count={delete_count} is out of bounds: start={start} leaves {count - start} "
+            f"of {count} cells"
+        )
+    cells = params.get("cells")
+    if cells is None:
+        cells = []
+    if not isinstance(cells, list):
+        raise Refusal(
+            ErrorCode.INVALID_CELL_DATA, f"Invalid cell data: {show_value(cells)} is not a list"
+        )
+    return SpliceParams(start, delete_count, tuple(map(_cell, cells, range(len(cells)))))
+
+
+def read_metadata(params: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
+    """The metadata to set, and whether to merge them; `merge` may be left out.
+
+    To merge, null removes a field. In a replacement there is nothing to remove, so that a null
+    stands for a field that is not there.
+    """
+    metadata, merge = params.get("metadata"), params.get("merge")
+    if not isinstance(metadata, dict):
+        raise metadata_refusal(f"{show_value(metadata)} is not an object")
+    if isinstance(merge, str) and merge.lower() in {"true", "false"}:
+        merge = merge.lower() == "true"
+    if merge is None:
+        merge = True
+    if not isinstance(merge, bool):
+        raise metadata_refusal(f"merge={_plain(merge)} is neither true nor false")
+    if not merge:
+        metadata = {key: value for key, value in metadata.items() if value is not None}
+    return metadata, merge
+
+
+def _cell(value: Any, index: int) -> Mapping[str, Any]:
+    """A cell as it came, if it is an object; the document drops its nulls and checks the rest."""
+    if not isinstance(value, dict):
+        raise Refusal(
+            ErrorCode.INVALID_CELL_DATA, f"Invalid cell data at index {index}: not an object"
+        )
+    count = value.get("execution_count")
+    if isinstance(count, str) and (number := _integer(count)) is not None:
+        return {**value, "execution_count": number}
+    return value
+
+
+def _bad_splice(reason: str) -> Refusal:
+    return Refusal(ErrorCode.INVALID_SPLICE_PARAMS, f"Invalid splice parameters: {reason}")
+
+
+def _integer(value: Any) -> int | None:
+    """A number, also one written as a string or, without a fraction, as a float."""
+    if isinstance(value, str) and _number(value):
+        return int(value)
+    if isinstance(value, float) and value.is_integer() and abs(value) < _MOST:
+        return int(value)
+    return value if type(value) is int and abs(value) < _MOST else None
+
+
+def _plain(value: Any) -> str:
+    """A value beside its name: numbers as they are, whatever they were written as."""
+    number = _integer(value)
+    return show_value(value) if number is None else str(number)

@@ -1,7 +1,7 @@
-"""What all callers of one process share: kernels, runs, history, artifacts, and who holds what.
+"""What all callers of one process share: kernels, runs, history, artifacts, hosts.
 
-A `Workspace` of its own has a hub of its own; an engine has one for all its clients. Nothing is
-made before it is needed: a command that reads a file pays for no event loop.
+A `Workspace` has a hub of its own; an engine has one for all its clients. Nothing is made before
+it is needed: a command that reads a file does not pay for an event loop.
 """
 
 from __future__ import annotations
@@ -9,15 +9,14 @@ from __future__ import annotations
 import threading
 
 from cellwright.errors import ExecutionCancelled
-from cellwright.workspace.callers import Warnings
-from cellwright.workspace.events import Events
-from cellwright.workspace.leases import Leases
-from cellwright.workspace.presence import Presence
+from cellwright.workspace.activity import ActorLog, ClientWarnings, NotebookEvents
+from cellwright.workspace.hosts.leases import Leases
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Awaitable, Callable, Coroutine
+    from concurrent.futures import Executor
     from typing import Any, TypeVar
 
     from cellwright.config.settings import Settings
@@ -25,21 +24,26 @@ if TYPE_CHECKING:
     from cellwright.journal import Journal
     from cellwright.kernel.session import Session
     from cellwright.outputs.artifacts import ArtifactStore
-    from cellwright.workspace.evaluation import Evaluator
+    from cellwright.workspace.hosts.host import NotebookHost
+    from cellwright.workspace.notebook import OpenNotebook
     from cellwright.workspace.portal import Portal
-    from cellwright.workspace.runs import Runs
+    from cellwright.workspace.runs.run import RunRegistry
+    from cellwright.workspace.runs.sessions import KernelFactory, SessionManager
 
     T = TypeVar("T")
 
 
 class Hub:
-    """The resources behind workspaces.
+    """The resources behind callers.
 
     Args:
         settings: how many sessions are kept, how large artifacts may be, and the like.
         journal: the history; the user's own by default.
         loop: the event loop that kernels live on; one in a thread of its own by default.
-        holder: what the owner of a lease is called to others.
+        holder: what other processes are told about the owner of a lease.
+        file_threads: the threads in which hosts are called from the loop.
+        extend: awaited on the loop with this hub, before the first kernel starts.
+        kernels: starts kernels; by default those of this machine and of servers.
     """
 
     def __init__(
@@ -49,27 +53,61 @@ class Hub:
         journal: Journal | None = None,
         loop: asyncio.AbstractEventLoop | None = None,
         holder: str = "a workspace",
+        file_threads: Executor | None = None,
+        extend: Callable[[Hub], Awaitable[object]] | None = None,
+        kernels: KernelFactory | None = None,
     ) -> None:
         self.settings = settings
         self.leases = Leases(holder)
-        self.presence = Presence()
-        self.events = Events()
-        self.warnings = Warnings()
+        self.actors = ActorLog()
+        self.events = NotebookEvents()
+        self.warnings = ClientWarnings()
+        self._hosts: dict[str, NotebookHost] = {}
         self._journal = journal
         self._loop = loop
+        self._file_threads = file_threads
+        self._extend = extend
+        self._kernels = kernels
         self._is_closed = False
         self._recent: Recent | None = None
         self._store: ArtifactStore | None = None
         self._portal: Portal | None = None
-        self._evaluator: Evaluator | None = None
-        self._runs: Runs | None = None
+        self._sessions: SessionManager | None = None
+        self._runs: RunRegistry | None = None
         self._closers: list[Callable[[], Awaitable[object]]] = []
-        self._making = threading.RLock()  # an engine's verbs come from several threads
+        self._lock = threading.RLock()  # an engine's verbs come from several threads
+
+    # -- notebooks --------------------------------------------------------------------------
+
+    def find_host(self, notebook: OpenNotebook) -> NotebookHost:
+        """Return where a notebook lives now: an editor that has it open, or its file."""
+        found = self._hosts.get(notebook.real)
+        if found is not None:
+            return found
+        from cellwright.workspace.hosts.file import FileHost
+
+        return FileHost(
+            notebook.path,
+            notebook.real,
+            root=notebook.caller.root,
+            name=notebook.name,
+            settings=notebook.caller.settings,
+            leases=self.leases,
+            recent=self.recent,
+        )
+
+    def add_host(self, real: str, host: NotebookHost) -> None:
+        """Let a notebook live elsewhere than in its file, until `remove_host`."""
+        self._hosts[real] = host
+
+    def remove_host(self, real: str) -> None:
+        """Let a notebook live in its file again."""
+        self._hosts.pop(real, None)
 
     @property
     def journal(self) -> Journal:
         """The history of all notebooks of this user on this host."""
-        with self._making:
+        with self._lock:
             if self._journal is None:
                 from cellwright.journal import Journal
 
@@ -78,8 +116,8 @@ class Hub:
 
     @property
     def recent(self) -> Recent:
-        """Notebooks that were lately read, for whoever reads one again."""
-        with self._making:
+        """Notebooks that were read lately, so that they need not be parsed again."""
+        with self._lock:
             if self._recent is None:
                 from cellwright.document.recent import Recent
 
@@ -89,7 +127,7 @@ class Hub:
     @property
     def artifacts(self) -> ArtifactStore:
         """Output that was too long to keep in memory, and pictures."""
-        with self._making:
+        with self._lock:
             if self._store is None:
                 from cellwright.config.directories import state_directory
                 from cellwright.outputs.artifacts import ArtifactStore
@@ -101,58 +139,88 @@ class Hub:
                 )
             return self._store
 
-    @property
-    def evaluator(self) -> Evaluator:
-        """Sessions and what runs in them; to be used on the loop alone."""
-        with self._making:
-            self._refuse_if_closed()
-            if self._evaluator is None:
-                from cellwright.config.directories import runtime_directory
-                from cellwright.workspace.evaluation import Evaluator
+    # -- kernels, on the loop ---------------------------------------------------------------
 
-                self._evaluator = Evaluator(
+    @property
+    def sessions(self) -> SessionManager:
+        """The sessions and their kernels; to be used on the loop alone."""
+        with self._lock:
+            self._refuse_if_closed()
+            if self._sessions is None:
+                from cellwright.config.directories import runtime_directory
+                from cellwright.workspace.runs.sessions import SessionManager
+
+                extend = self._extend
+                self._sessions = SessionManager(
                     self.settings,
                     self.artifacts,
                     runtime_directory(),
-                    on_end=self._session_ended,
+                    kernels=self._kernels,
+                    on_start=None if extend is None else lambda: extend(self),
+                    on_end=self._note_end_of_session,
                 )
-            return self._evaluator
+            return self._sessions
 
     @property
-    def runs(self) -> Runs:
-        """Everything that runs or has run lately; to be used on the loop alone."""
-        with self._making:
+    def runs(self) -> RunRegistry:
+        """What runs or ran lately; to be used on the loop alone."""
+        with self._lock:
             self._refuse_if_closed()
             if self._runs is None:
-                from cellwright.workspace.runs import Runs
+                from cellwright.workspace.runs.run import RunRegistry
 
-                self._runs = Runs(self.events)
+                self._runs = RunRegistry(self.events)
             return self._runs
 
     @property
     def has_kernels(self) -> bool:
         """Whether anything was ever run here."""
-        return self._evaluator is not None
+        return self._sessions is not None
 
     @property
     def has_runs(self) -> bool:
-        """Whether there is any run to tell of."""
+        """Whether there is any run to list."""
         return self._runs is not None
 
-    def now(self, real: str) -> dict[str, str] | None:
-        """The cells of a notebook that run or wait, by handle; None if others may run it."""
+    def list_active_cells(self, real: str) -> dict[str, str] | None:
+        """Return the cells of a notebook that run or wait, by handle.
+
+        None if another process may run it.
+        """
         if not self.leases.owns(real):
             return None
-        return self._runs.cells(real) if self._runs is not None else {}
+        return self._runs.list_cells(real) if self._runs is not None else {}
 
-    def call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine on the loop of the kernels, from any other thread."""
-        with self._making:
+    def find_session(self, name: str) -> Session | None:
+        """Return the open session of that name, if there is one."""
+        found = self._sessions.pool if self._sessions is not None else ()
+        return next(
+            (each for each in found if each.key.session == name and each.state != "closed"), None
+        )
+
+    async def in_file_thread(self, work: Callable[..., T], *args: Any) -> T:
+        """Call something that blocks on a host or the journal, from the loop."""
+        import asyncio
+        from contextvars import copy_context
+
+        loop, context = asyncio.get_running_loop(), copy_context()
+        return await loop.run_in_executor(self._file_threads, context.run, work, *args)
+
+    # -- from other threads -----------------------------------------------------------------
+
+    @property
+    def portal(self) -> Portal:
+        """The way to the loop from other threads."""
+        with self._lock:
             if self._portal is None:
                 from cellwright.workspace.portal import Portal
 
                 self._portal = Portal(self._loop)
-        return self._portal.call(work)
+            return self._portal
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the loop of the kernels, from any other thread."""
+        return self.portal.call(work)
 
     def close(self) -> None:
         """End the kernels that were started here, and let go of the rest."""
@@ -164,9 +232,9 @@ class Hub:
                     self._portal.close()
                     self._portal = None
         finally:
-            self.let_go()
+            self.release_resources()
 
-    def at_end(self, close: Callable[[], Awaitable[object]]) -> None:
+    def close_at_end(self, close: Callable[[], Awaitable[object]]) -> None:
         """Have something closed on the loop, right before the kernels are ended."""
         self._closers.append(close)
 
@@ -177,33 +245,33 @@ class Hub:
             await close()
         if self._runs is not None:
             await self._runs.close()
-        with self._making:
-            # From now on, so that a call which is late starts no kernel that nobody would end.
+        with self._lock:
+            # From now on, so that a late call cannot start a kernel that would not be ended.
             self._is_closed = True
-            evaluator, self._evaluator = self._evaluator, None
+            sessions, self._sessions = self._sessions, None
         if self._runs is not None:
             await self._runs.close()  # what came in between
             self._runs = None
-        if evaluator is not None:
-            await evaluator.close()
+        if sessions is not None:
+            await sessions.close()
 
-    def _refuse_if_closed(self) -> None:
-        if self._is_closed:
-            raise ExecutionCancelled
-
-    def let_go(self) -> None:
+    def release_resources(self) -> None:
         """Give up leases and the journal."""
         self.leases.close()
         if self._journal is not None:
             self._journal.close()
             self._journal = None
 
-    def _session_ended(self, session: Session) -> None:
-        """A notebook without a kernel is nobody's, unless it has another, or is about to."""
+    def _refuse_if_closed(self) -> None:
+        if self._is_closed:
+            raise ExecutionCancelled
+
+    def _note_end_of_session(self, session: Session) -> None:
+        """Give up the lease of a notebook without a kernel, unless it has another, or will soon."""
         name = session.key.session
-        if session.kind != "notebook" or (self._runs is not None and self._runs.is_at(name)):
+        if session.kind != "notebook" or (self._runs is not None and self._runs.is_busy(name)):
             return
         # Ending a kernel takes a while, in which the notebook may have got a new one.
-        sessions = self._evaluator.pool if self._evaluator is not None else ()
+        sessions = self._sessions.pool if self._sessions is not None else ()
         if not any(each.key == session.key for each in sessions):
             self.leases.release(name)

@@ -1,4 +1,4 @@
-"""An event loop for callers that have none: its own in a thread, or one that runs elsewhere."""
+"""The event loop of the kernels, for callers elsewhere: a loop in a thread, or one that runs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
+_DRAIN_WITHIN = 30
+
 
 class Portal:
-    """Runs coroutines for blocking callers, also from inside a running notebook.
+    """Runs coroutines on the kernels' loop for callers in other threads or on other loops.
 
-    A caller that is interrupted (Ctrl-C) cancels what it waits for, and waits until that has
-    ended: kernels are given time to obey.
+    A caller that is interrupted (Ctrl-C) or cancelled cancels what it waits for, and waits until
+    that has ended: kernels are given time to obey.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
@@ -37,7 +39,7 @@ class Portal:
             self._loop.close()
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine to its end and return what it returns; not from the loop itself."""
+        """Run a coroutine to its end and return its result; not from the loop itself."""
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
@@ -47,15 +49,38 @@ class Portal:
             self._drain()
             raise
 
+    async def wait_for(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine to its end and return its result, from another loop or the same one."""
+        if asyncio.get_running_loop() is self._loop:
+            return await work
+        ended = asyncio.Event()
+        here = asyncio.get_running_loop()
+
+        async def run() -> T:
+            try:
+                return await work
+            finally:
+                with contextlib.suppress(RuntimeError):  # the other loop may be closed by now
+                    here.call_soon_threadsafe(ended.set)
+
+        future = asyncio.run_coroutine_threadsafe(run(), self._loop)
+        try:
+            return await asyncio.wrap_future(future)
+        except asyncio.CancelledError:
+            future.cancel()
+            await ended.wait()
+            raise
+
     def _drain(self) -> None:
-        async def others() -> None:
+        async def wait_for_cancelled() -> None:
             me = asyncio.current_task()
             tasks = [task for task in asyncio.all_tasks() if task is not me and task.cancelling()]
             if tasks:
                 await asyncio.wait(tasks)
 
         with contextlib.suppress(concurrent.futures.TimeoutError):
-            asyncio.run_coroutine_threadsafe(others(), self._loop).result(timeout=30)
+            waiting = asyncio.run_coroutine_threadsafe(wait_for_cancelled(), self._loop)
+            waiting.result(timeout=_DRAIN_WITHIN)
 
     def close(self) -> None:
         """End the loop and its thread, if they are its own; nothing may be running."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from cellwright.dataflow.plans import stale_closure
 from cellwright.dataflow.records import Cell, Run
 from cellwright.dataflow.states import staleness
+from cellwright.workspace.answers import CellStaleness, StaleReason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
+    from cellwright.document.cells import Cell as NotebookCell
     from cellwright.document.notebook import Notebook
     from cellwright.journal.executions import Executed
 
@@ -20,45 +21,50 @@ PARAMETERS = "(parameters)"
 
 def describe_staleness(
     notebook: Notebook, executions: Sequence[Executed], kernel: str | None = None
-) -> list[dict[str, Any]]:
-    """For every code cell: fresh, stale or never run, and why."""
+) -> list[CellStaleness]:
+    """Describe for every code cell whether it is fresh, stale or never run, and why."""
     states = staleness(
-        as_cells(notebook), as_runs(executions), language_of(notebook), kernel=kernel
+        list_dataflow_cells(notebook),
+        list_dataflow_runs(executions),
+        find_language(notebook),
+        kernel=kernel,
     )
     return [
-        {
-            "index": state.index,
-            "cell": state.cell,
-            "state": state.state,
-            "stale_reason": state.stale_reason and _worded(state.stale_reason),
-            "reasons": [
-                {"kind": reason.kind, "text": _worded(reason.sentence), "names": list(reason.names)}
+        CellStaleness(
+            state.index,
+            state.cell,
+            state.state,
+            state.stale_reason and _name_parameters(state.stale_reason),
+            [
+                StaleReason(reason.kind, _name_parameters(reason.sentence), list(reason.names))
                 for reason in state.reasons
             ],
-            "warnings": [_worded(warning.sentence) for warning in state.warnings],
-        }
+            [_name_parameters(warning.sentence) for warning in state.warnings],
+        )
         for state in states
         if state.state != "not_code"
     ]
 
 
-def stale_cells(
+def find_stale_cells(
     notebook: Notebook, executions: Sequence[Executed], kernel: str | None = None
 ) -> list[int]:
-    """The indices of the cells to run, so that no result is stale after that."""
-    cells = as_cells(notebook)
-    found = stale_closure(cells, as_runs(executions), language_of(notebook), kernel=kernel)
+    """Return the indices of the cells to run, so that no result is stale after that."""
+    cells = list_dataflow_cells(notebook)
+    found = stale_closure(
+        cells, list_dataflow_runs(executions), find_language(notebook), kernel=kernel
+    )
     places = {cell.id: index for index, cell in enumerate(cells)}
     return sorted(places[cell.id] for cell in found)
 
 
-def as_cells(notebook: Notebook) -> list[Cell]:
-    """The cells as the analysis takes them."""
+def list_dataflow_cells(notebook: Notebook) -> list[Cell]:
+    """Return the cells as the analysis takes them."""
     return [Cell(cell.handle, cell.source, cell.type) for cell in notebook.cells]
 
 
-def as_runs(executions: Sequence[Executed]) -> list[Run]:
-    """The runs on record as the analysis takes them.
+def list_dataflow_runs(executions: Sequence[Executed]) -> list[Run]:
+    """Return the runs on record as the analysis takes them.
 
     A cell that runs for long is on record as `running` until it ends; then it is there twice.
     """
@@ -70,8 +76,8 @@ def as_runs(executions: Sequence[Executed]) -> list[Run]:
     ]
 
 
-def language_of(notebook: Notebook) -> str:
-    """The language that the notebook says its code is in; Python if it does not say."""
+def find_language(notebook: Notebook) -> str:
+    """Return the language that the notebook says its code is in; Python if it does not say."""
     metadata = notebook.metadata
     for key, name in (("language_info", "name"), ("kernelspec", "language")):
         value = metadata.get(key)
@@ -80,7 +86,65 @@ def language_of(notebook: Notebook) -> str:
     return "python"
 
 
-def _worded(sentence: str) -> str:
+def _name_parameters(sentence: str) -> str:
     who = "the parameters of a run"
     sentence = sentence.replace(f"a deleted cell (id {PARAMETERS})", who)
     return sentence.replace(f"{who} had left behind", f"{who} had set")
+
+
+# -- after a kernel is gone -------------------------------------------------------------------
+
+_NOT_BORN = "none yet"
+
+
+def find_lost_cells(notebook: Notebook, executions: Sequence[Executed], life: str) -> list[str]:
+    """Return the cells, by handle, that had run well in a kernel that is gone."""
+    ran = {run.cell for run in executions if run.kernel == life and run.status == "ok"}
+    return [cell.handle for cell in notebook.cells if cell.handle in ran]
+
+
+def find_previous_life(executions: Sequence[Executed], life: str) -> str | None:
+    """Return the life of the notebook's kernel before this one, if it is on record."""
+    return next((run.kernel for run in reversed(executions) if run.kernel != life), None)
+
+
+def find_replay_cells(
+    notebook: Notebook,
+    executions: Sequence[Executed],
+    target: NotebookCell,
+    life: str | None = None,
+) -> list[int]:
+    """Return the indices of the cells to run before `target`, so that it finds what it needs.
+
+    `life` is the kernel that the notebook has now: what is there already is left out; None means
+    a new one. Where names cannot be followed, those are all cells above that ever ran well.
+    """
+    from cellwright.dataflow.analyse import is_python
+    from cellwright.dataflow.plans import replay
+
+    language = find_language(notebook)
+    if not is_python(language):
+        here = {run.cell for run in executions if run.kernel == life and run.status == "ok"}
+        ran = {run.cell for run in executions if run.status == "ok"} - here
+        above = notebook.cells[: target.index]
+        return [cell.index for cell in above if cell.handle in ran]
+    cells = list_dataflow_cells(notebook)
+    found = replay(
+        cells, list_dataflow_runs(executions), target.handle, language, kernel=life or _NOT_BORN
+    )
+    places = {cell.id: index for index, cell in enumerate(cells)}
+    return sorted(places[cell.id] for cell in found)
+
+
+def describe_loss(language: str, lost: Sequence[str], replay: Sequence[str], cell: str) -> str:
+    """Say which state is gone and how to get it back, in a sentence."""
+    from cellwright.dataflow.analyse import is_python
+
+    many = ", ".join(lost) or "no cell on record"
+    text = f"Variables lost: those of {many}"
+    if not replay:
+        return f"{text}; cell {cell} needs none of them"
+    how = f"`run --replay {cell}` runs {', '.join(replay)} and then {cell}"
+    if not is_python(language):
+        how += f" (names are not followed in {language}: all that had run above it)"
+    return f"{text}. {how}"

@@ -1,40 +1,129 @@
-"""The folder a caller works in: where paths resolve, what is allowed, who is asking."""
+"""The faces of the verbs: `Workspace` and `Book` for code that blocks, `Async…` for code that awaits.
+
+Their methods are made from the requests in `requests.py`, with the same parameters and words. An
+api carries the requests out: in this process, or over the engine's socket.
+"""
 
 from __future__ import annotations
 
 import os
-from _thread import allocate_lock  # `threading` would cost every command its import
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
-from cellwright.errors import AlreadyExists, InvalidEdit, ModeForbids
-from cellwright.workspace.book import Book
-from cellwright.workspace.paths import confine, leads_inside, resolve
+from cellwright.workspace import requests
+from cellwright.workspace.caller import Caller
+from cellwright.workspace.paths import confine, resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Mapping
     from types import TracebackType
-    from typing import Any, Literal, Self
+    from typing import Any, Self
 
     from cellwright.config.settings import Settings
+    from cellwright.document.notebook import Notebook
     from cellwright.journal import Journal
-    from cellwright.kernel.running import Ask
-    from cellwright.outputs.artifacts import ArtifactStore
-    from cellwright.workspace.eval_call import EvalCell
-    from cellwright.workspace.evaluation import Progress
     from cellwright.workspace.hub import Hub
-    from cellwright.workspace.kernels import Kernels
+    from cellwright.workspace.requests import Mode, PathLike, Request
 
-    Mode = Literal["ask", "edit", "agent"]
-    Effect = Literal["read", "edit", "run"]
-    Rows = list[dict[str, Any]]  # inside the class, `list` is a verb
+P = ParamSpec("P")
+A = TypeVar("A")
+C = TypeVar("C", bound="Callable[..., object]")
 
-# Which mode allows which effect; `edit` only proposes, as the table is by default.
-ALLOWED: dict[str, frozenset[str]] = {
-    "ask": frozenset({"read"}),
-    "edit": frozenset({"read"}),
-    "agent": frozenset({"read", "edit", "run"}),
-}
-_HIDDEN = (".", "__pycache__", "node_modules")
+
+class WorkspaceApi(Protocol):
+    """Carries requests out, and blocks until they are answered."""
+
+    def call(self, request: Request[A]) -> A:
+        """Carry a request out."""
+        ...
+
+    def close(self) -> None:
+        """Let go of everything that belongs to this caller alone."""
+        ...
+
+
+class AsyncWorkspaceApi(Protocol):
+    """Carries requests out for callers that await.
+
+    A call that is cancelled stops the run it has started, and ends when that has.
+    """
+
+    async def call(self, request: Request[A]) -> A:
+        """Carry a request out."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of everything that belongs to this caller alone."""
+        ...
+
+
+# -- methods made from requests -----------------------------------------------------------------
+
+
+def _on_workspace(
+    request: Callable[P, Request[A]],
+) -> Callable[Concatenate[Workspace, P], A]:
+    def call(self: Workspace, /, *args: P.args, **given: P.kwargs) -> A:
+        return self.api.call(request(*args, **given))
+
+    return _dress(call, request)
+
+
+def _on_book(
+    request: Callable[Concatenate[str, P], Request[A]],
+) -> Callable[Concatenate[Book, P], A]:
+    def call(self: Book, /, *args: P.args, **given: P.kwargs) -> A:
+        return self.workspace.api.call(request(self.name, *args, **given))
+
+    return _dress(call, request)
+
+
+def _await_on_workspace(
+    request: Callable[P, Request[A]],
+) -> Callable[Concatenate[AsyncWorkspace, P], Coroutine[Any, Any, A]]:
+    async def call(self: AsyncWorkspace, /, *args: P.args, **given: P.kwargs) -> A:
+        return await self.api.call(request(*args, **given))
+
+    return _dress(call, request)
+
+
+def _await_on_book(
+    request: Callable[Concatenate[str, P], Request[A]],
+) -> Callable[Concatenate[AsyncBook, P], Coroutine[Any, Any, A]]:
+    async def call(self: AsyncBook, /, *args: P.args, **given: P.kwargs) -> A:
+        return await self.workspace.api.call(request(self.name, *args, **given))
+
+    return _dress(call, request)
+
+
+def _dress(call: C, request: Any) -> C:
+    """Give a method the name, the words and the signature of its request."""
+    call.__name__ = request.VERB
+    call.__doc__ = request.__doc__
+    call.__wrapped__ = _LazySignature(request)  # type: ignore[attr-defined]
+    return call
+
+
+class _LazySignature:
+    """The signature of a method, for `help()` and `inspect`, made when it is asked for."""
+
+    def __init__(self, request: type[Request[Any]]) -> None:
+        self.request = request
+
+    @property
+    def __signature__(self) -> Any:
+        from inspect import Parameter, Signature
+
+        parameters = [Parameter("self", Parameter.POSITIONAL_ONLY)]
+        is_of_book = self.request.VERB in vars(Book)
+        for name, kind, default in self.request.list_parameters()[is_of_book:]:
+            how = Parameter.KEYWORD_ONLY if kind == "keyword" else Parameter.POSITIONAL_OR_KEYWORD
+            value = Parameter.empty if default is ... else default
+            parameters.append(Parameter(name, how, default=value))
+        return Signature(parameters)
+
+
+# -- blocking -----------------------------------------------------------------------------------
 
 
 class Workspace:
@@ -43,40 +132,39 @@ class Workspace:
     Args:
         root: paths outside this folder are refused; None confines nothing.
         cwd: relative paths resolve against it; the process's own by default.
-        mode: `ask`, `edit` or `agent`; what it forbids is refused, whoever asks.
+        mode: `ask`, `edit` or `agent`; what it forbids is refused.
         actor: who is asking, as `door:name`; an undo takes back that actor's own changes.
-        journal: the history to keep; the user's own by default.
         environ: the caller's variables; the process's own by default.
+        journal: the history to keep; the user's own by default.
         hub: kernels and history that are shared with other workspaces; its own by default.
-        owner: what holds a notebook's kernel alive; the actor by default.
+        owner: what keeps a notebook's kernel alive; the actor by default.
+        api: carries the verbs out; in this process by default.
     """
 
     def __init__(
         self,
-        root: str | os.PathLike[str] | None = None,
+        root: PathLike | None = None,
         *,
         cwd: str | None = None,
         mode: Mode = "agent",
         actor: str = "python:caller",
-        journal: Journal | None = None,
         environ: Mapping[str, str] | None = None,
+        journal: Journal | None = None,
         hub: Hub | None = None,
         owner: str | None = None,
+        api: WorkspaceApi | None = None,
     ) -> None:
-        if mode not in ALLOWED:
-            raise InvalidEdit(f"Unknown mode {mode!r}", hint="One of ask, edit, agent")
-        self.cwd = cwd or os.getcwd()  # noqa: PTH109  # hot path: no pathlib
-        self.root = None if root is None else resolve(os.fspath(root), self.cwd)
-        self.mode = mode
-        self.actor = actor
-        self.owner: str | None = owner or actor
-        self._journal = journal
-        self._environ = environ
-        self._settings: Settings | None = None
-        self._hub = hub
-        self._making = allocate_lock()
-        self._is_guest = hub is not None
-        self._kernels: Kernels | None = None
+        self.caller = Caller(
+            root,
+            cwd=cwd,
+            mode=mode,
+            actor=actor,
+            environ=environ,
+            journal=journal,
+            hub=hub,
+            owner=owner,
+        )
+        self.api: WorkspaceApi = api or _make_local_api(self.caller)
 
     def __enter__(self) -> Self:
         return self
@@ -90,212 +178,228 @@ class Workspace:
         self.close()
 
     def close(self) -> None:
-        """End the kernels that were started here, and let go of the journal."""
-        if self._hub is not None and not self._is_guest:
-            self._hub.close()
-            self._hub = self._kernels = None
+        """End the kernels that were started here, or hang up if they live in the engine."""
+        self.api.close()
+        self.caller.close()
 
     @property
-    def environ(self) -> Mapping[str, str]:
-        """The variables of whoever is asking; kernels get them, secrets taken out."""
-        return os.environ if self._environ is None else self._environ
+    def cwd(self) -> str:
+        """The folder that relative paths resolve against."""
+        return self.caller.cwd
+
+    @property
+    def root(self) -> str | None:
+        """The folder that no path may leave, if there is one."""
+        return self.caller.root
+
+    @property
+    def mode(self) -> Mode:
+        """What is allowed: `ask`, `edit` or `agent`."""
+        return self.caller.mode
+
+    @property
+    def actor(self) -> str:
+        """Who is asking, as `door:name`."""
+        return self.caller.actor
 
     @property
     def settings(self) -> Settings:
-        """The settings that hold in the working folder."""
-        if self._settings is None:
-            from cellwright.config.loading import load
+        """The settings of the working folder."""
+        return self.caller.settings
 
-            self._settings = load(self.cwd, self.environ)
-        return self._settings
+    def open(self, path: PathLike) -> Book:
+        """Return a notebook by path; it need not exist yet, since an edit may create it."""
+        return Book(self, os.fspath(path))
 
-    @property
-    def hub(self) -> Hub:
-        """What this caller shares with others of the same process."""
-        if self._hub is None:
-            from cellwright.workspace.hub import Hub
+    list = _on_workspace(requests.ListRequest)
+    create = _on_workspace(requests.CreateRequest)
+    eval = _on_workspace(requests.EvalRequest)
+    runs = _on_workspace(requests.RunsRequest)
+    attach = _on_workspace(requests.AttachRequest)
+    cancel = _on_workspace(requests.CancelRequest)
+    watch = _on_workspace(requests.WatchRequest)
+    sessions = _on_workspace(requests.SessionsRequest)
+    kernel = _on_workspace(requests.KernelRequest)
+    kernel_specs = _on_workspace(requests.KernelSpecsRequest)
+    artifact = _on_workspace(requests.ArtifactRequest)
 
-            with self._making:  # two threads with a hub each would not hear of each other
-                if self._hub is None:
-                    self._hub = Hub(self.settings, journal=self._journal)
-        return self._hub
 
-    @property
-    def journal(self) -> Journal:
-        """The history of all notebooks of this user on this host."""
-        return self.hub.journal
+class Book:
+    """A notebook of a workspace, named by its path; it holds nothing but that."""
 
-    @property
-    def artifacts(self) -> ArtifactStore:
-        """Output that was too long to keep in memory, and pictures."""
-        return self.hub.artifacts
+    def __init__(self, workspace: Workspace, name: str) -> None:
+        self.workspace = workspace
+        self.name = name
+        self.path = resolve(name, workspace.cwd)
+        self.real = confine(self.path, workspace.root)
 
-    @property
-    def kernels(self) -> Kernels:
-        """The kernels that run in this process."""
-        if self._kernels is None:
-            from cellwright.workspace.kernels import Kernels
+    def load(self) -> Notebook:
+        """Return the notebook as it is now; its revision is remembered, to serve as a base."""
+        read_file = _make_reader(self.workspace.caller, self.name)
+        return self.workspace.api.call(requests.LoadRequest(self.name, read_file=read_file))
 
-            self._kernels = Kernels(self)
-        return self._kernels
+    read = _on_book(requests.ReadRequest)
+    select = _on_book(requests.SelectRequest)
+    outputs = _on_book(requests.OutputsRequest)
+    run = _on_book(requests.RunRequest)
+    stale = _on_book(requests.StaleRequest)
+    executions = _on_book(requests.ExecutionsRequest)
+    raw = _on_book(requests.RawRequest)
+    edit = _on_book(requests.EditRequest)
+    write = _on_book(requests.WriteRequest)
+    upgrade = _on_book(requests.UpgradeRequest)
+    undo = _on_book(requests.UndoRequest)
+    redo = _on_book(requests.RedoRequest)
+    restore = _on_book(requests.RestoreRequest)
+    log = _on_book(requests.LogRequest)
+    blame = _on_book(requests.BlameRequest)
+    backups = _on_book(requests.BackupsRequest)
+    diff = _on_book(requests.DiffRequest)
+    warnings = _on_book(requests.WarningsRequest)
 
-    def open(self, path: str | os.PathLike[str]) -> Book:
-        """A notebook by path; it need not exist yet, since an edit may create it."""
-        place = resolve(os.fspath(path), self.cwd)
-        return Book(self, place, os.fspath(path), confine(place, self.root))
 
-    def create(self, path: str | os.PathLike[str], *, kernel: str | None = None) -> dict[str, Any]:
-        """Make a notebook with no cells; refuses to touch a file that is there."""
-        self.require("edit", "create a notebook")
-        book = self.open(path)
-        if os.path.lexists(book.path):
-            raise AlreadyExists(book.name)
-        metadata: dict[str, Any] = {}
-        if kernel is not None:
-            metadata = {"kernelspec": {"name": kernel, "display_name": kernel}}
-        edit = {"op": "set_metadata", "metadata": metadata}
-        return book.edit([edit], create=True, label="create", kind="create")
+# -- awaiting -----------------------------------------------------------------------------------
 
-    def list(self) -> list[dict[str, Any]]:
-        """The notebooks below the root, or below the working folder, in order of their path."""
-        top = self.root or self.cwd
-        found = []
-        for folder, folders, files in os.walk(top):
-            folders[:] = sorted(name for name in folders if not name.startswith(_HIDDEN))
-            for name in sorted(files):
-                if name.endswith(".ipynb") and not name.startswith("."):
-                    path = os.path.join(folder, name)  # noqa: PTH118  # as os.walk has it
-                    # Not a link that leads nowhere, nor one that leads out.
-                    if os.path.isfile(path) and leads_inside(path, self.root):  # noqa: PTH113
-                        size = os.path.getsize(path)  # noqa: PTH202
-                        found.append({"path": os.path.relpath(path, self.cwd), "size": size})
-        return found
 
-    def eval(
+class AsyncWorkspace:
+    """The verbs of `Workspace`, to be awaited; the arguments are the same."""
+
+    def __init__(
         self,
-        cells: Iterable[EvalCell | Mapping[str, Any] | str],
+        root: PathLike | None = None,
         *,
-        session: str = "default",
         cwd: str | None = None,
-        kernel: str | None = None,
-        runner: bool = False,
-        server: str | None = None,
-        server_token: str | None = None,
-        kernel_id: str | None = None,
-        per_call: bool = False,
-        timeout: float | None = None,
-        answers: Sequence[str] = (),
-        ask: Ask | None = None,
-        keep_going: bool = False,
-        progress: Progress | None = None,
-        detach: float | None = None,
-    ) -> dict[str, Any]:
-        """Run cells of code that belong to no notebook, and stop at the first that fails.
-
-        Args:
-            cells: code, or `{code, title, language, reset, timeout}`.
-            session: cells of one session and folder see what earlier ones defined.
-            cwd: the folder they run in; the workspace's by default.
-            kernel: a kernelspec, interpreter or environment; by default the plain Python runner.
-            runner: the runner, in the interpreter that `kernel` names.
-            server: the address of a Jupyter server whose kernel runs the cells.
-            server_token: its token, if the address does not hold it.
-            kernel_id: a kernel of the server to attach to; it is left running.
-            per_call: use a kernel of its own, which ends with this call.
-            timeout: seconds for each cell that has none of its own; 0 is no limit.
-            answers: lines for `input()`, in order.
-            ask: somebody who can be asked for more of them.
-            keep_going: run the cells after one that failed, too.
-            progress: gets `{"run"}` first, then `{"cell", "status"}` and `{"cell", "text"}`.
-            detach: answer after so many seconds, even if the run, whose id is in the answer,
-                goes on; `attach` follows it.
-        """
-        self.require("run", "run code")
-        return self.kernels.eval(
-            cells,
-            session=session,
+        mode: Mode = "agent",
+        actor: str = "python:caller",
+        environ: Mapping[str, str] | None = None,
+        journal: Journal | None = None,
+        hub: Hub | None = None,
+        owner: str | None = None,
+        api: AsyncWorkspaceApi | None = None,
+    ) -> None:
+        self.caller = Caller(
+            root,
             cwd=cwd,
-            kernel=kernel,
-            runner=runner,
-            server=server,
-            server_token=server_token,
-            kernel_id=kernel_id,
-            per_call=per_call,
-            timeout=timeout,
-            answers=answers,
-            ask=ask,
-            keep_going=keep_going,
-            progress=progress,
-            detach=detach,
+            mode=mode,
+            actor=actor,
+            environ=environ,
+            journal=journal,
+            hub=hub,
+            owner=owner,
         )
+        self.api: AsyncWorkspaceApi = api or _make_async_local_api(self.caller)
 
-    def runs(self) -> Rows:
-        """What runs, and what ran lately, the newest first."""
-        self.require("read", "list runs")
-        return self.kernels.runs()
+    async def __aenter__(self) -> Self:
+        return self
 
-    def attach(
-        self, run: str, *, progress: Progress | None = None, wait: float | None = None
-    ) -> dict[str, Any]:
-        """Follow a run from its beginning to its end, or for `wait` seconds.
-
-        The answer has its state, and its `answer` if it is `done`.
-        """
-        self.require("read", "follow a run")
-        return self.kernels.attach(run, progress=progress, wait=wait)
-
-    def cancel(self, run: str) -> dict[str, Any]:
-        """Stop a run; the cell that runs is interrupted, what it printed is kept."""
-        self.require("run", "stop a run")
-        return self.kernels.cancel(run)
-
-    def watch(
+    async def __aexit__(
         self,
-        path: str | os.PathLike[str] | None = None,
-        *,
-        progress: Progress,
-        wait: float | None = None,
-        until: Callable[[], bool] | None = None,
-    ) -> dict[str, Any]:
-        """Tell what happens to a notebook, or to all, for `wait` seconds or until interrupted.
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
 
-        `progress` gets `{"event", "notebook", "when", ...}`: `changed` by somebody here (`actor`,
-        `kind`, `revision`, `cells`), `cell` when one begins or ends (`status`), `run_ended`, and
-        for a notebook that was named `outside`, when its file was changed without us. `until`
-        is asked now and then whether that is enough.
-        """
-        from cellwright.workspace.watching import watch
+    async def close(self) -> None:
+        """End the kernels that were started here, or hang up if they live in the engine."""
+        await self.api.close()
 
-        self.require("read", "watch notebooks")
-        real = None if path is None else self.open(path).real
-        return {"events": watch(self.hub, real, progress, wait, until, root=self.root)}
+    @property
+    def cwd(self) -> str:
+        """The folder that relative paths resolve against."""
+        return self.caller.cwd
 
-    def sessions(self) -> Rows:
-        """The sessions of this process."""
-        return self.kernels.sessions()
+    @property
+    def root(self) -> str | None:
+        """The folder that no path may leave, if there is one."""
+        return self.caller.root
 
-    def kernel(self, action: str, session: str, cwd: str | None = None) -> dict[str, Any]:
-        """Look at a session's kernel (status, variables), or interrupt, restart, end it."""
-        if action not in ("status", "variables"):
-            self.require("run", f"{action} a kernel")
-        return self.kernels.act(action, session, cwd)
+    @property
+    def mode(self) -> Mode:
+        """What is allowed: `ask`, `edit` or `agent`."""
+        return self.caller.mode
 
-    def kernel_specs(self) -> Rows:
-        """The kernels that can be started here, and which one is meant by default."""
-        from cellwright.workspace.specs import describe_specs
+    @property
+    def actor(self) -> str:
+        """Who is asking, as `door:name`."""
+        return self.caller.actor
 
-        return describe_specs(self.cwd, self.environ, self.settings)
+    @property
+    def settings(self) -> Settings:
+        """The settings of the working folder."""
+        return self.caller.settings
 
-    def artifact(self, ref: str, offset: int = 0, limit: int = 65536) -> dict[str, Any]:
-        """A part of an artifact: text as it is, anything else as base64."""
-        from cellwright.workspace.artifacts import read_part
+    def open(self, path: PathLike) -> AsyncBook:
+        """Return a notebook by path; it need not exist yet, since an edit may create it."""
+        return AsyncBook(self, os.fspath(path))
 
-        return read_part(self.artifacts, ref, offset, limit)
+    list = _await_on_workspace(requests.ListRequest)
+    create = _await_on_workspace(requests.CreateRequest)
+    eval = _await_on_workspace(requests.EvalRequest)
+    runs = _await_on_workspace(requests.RunsRequest)
+    attach = _await_on_workspace(requests.AttachRequest)
+    cancel = _await_on_workspace(requests.CancelRequest)
+    watch = _await_on_workspace(requests.WatchRequest)
+    sessions = _await_on_workspace(requests.SessionsRequest)
+    kernel = _await_on_workspace(requests.KernelRequest)
+    kernel_specs = _await_on_workspace(requests.KernelSpecsRequest)
+    artifact = _await_on_workspace(requests.ArtifactRequest)
 
-    def require(self, effect: Effect, what: str) -> None:
-        """Raise `ModeForbids` unless this caller's mode allows an effect."""
-        if effect in ALLOWED[self.mode]:
-            return
-        if effect == self.mode == "edit" and self.settings.edit_mode_edits:
-            return
-        raise ModeForbids(what, self.mode, "agent")
+
+class AsyncBook:
+    """The verbs of `Book`, to be awaited."""
+
+    def __init__(self, workspace: AsyncWorkspace, name: str) -> None:
+        self.workspace = workspace
+        self.name = name
+        self.path = resolve(name, workspace.cwd)
+        self.real = confine(self.path, workspace.root)
+
+    async def load(self) -> Notebook:
+        """Return the notebook as it is now; its revision is remembered, to serve as a base."""
+        read_file = _make_reader(self.workspace.caller, self.name)
+        return await self.workspace.api.call(requests.LoadRequest(self.name, read_file=read_file))
+
+    read = _await_on_book(requests.ReadRequest)
+    select = _await_on_book(requests.SelectRequest)
+    outputs = _await_on_book(requests.OutputsRequest)
+    run = _await_on_book(requests.RunRequest)
+    stale = _await_on_book(requests.StaleRequest)
+    executions = _await_on_book(requests.ExecutionsRequest)
+    raw = _await_on_book(requests.RawRequest)
+    edit = _await_on_book(requests.EditRequest)
+    write = _await_on_book(requests.WriteRequest)
+    upgrade = _await_on_book(requests.UpgradeRequest)
+    undo = _await_on_book(requests.UndoRequest)
+    redo = _await_on_book(requests.RedoRequest)
+    restore = _await_on_book(requests.RestoreRequest)
+    log = _await_on_book(requests.LogRequest)
+    blame = _await_on_book(requests.BlameRequest)
+    backups = _await_on_book(requests.BackupsRequest)
+    diff = _await_on_book(requests.DiffRequest)
+    warnings = _await_on_book(requests.WarningsRequest)
+
+
+def _make_local_api(caller: Caller) -> WorkspaceApi:
+    from cellwright.workspace.local import LocalApi
+
+    return LocalApi(caller)
+
+
+def _make_async_local_api(caller: Caller) -> AsyncWorkspaceApi:
+    from cellwright.workspace.local import AsyncLocalApi
+
+    return AsyncLocalApi(caller)
+
+
+def _make_reader(caller: Caller, name: str) -> Callable[[str], Notebook]:
+    """Return a function that reads a file which the engine names, confined to the root."""
+
+    def read_file(path: str) -> Notebook:
+        from cellwright.document import files
+        from cellwright.workspace.paths import reached
+
+        with reached(path, caller.root, name) as place:
+            return files.read(path, max_bytes=caller.settings.max_file_bytes, reached=place)
+
+    return read_file

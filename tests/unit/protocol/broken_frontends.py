@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cellwright.document.edits import SetMetadata
 from cellwright.protocol.conformance.frontend import FRONTEND
 from cellwright.protocol.conformance.reference import ReferenceFrontend
-from cellwright.protocol.memory import MemoryHost
+from cellwright.protocol.access import MemoryAccess
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -385,7 +385,7 @@ class _Shallow(Tampered):
     async def reset(self, cells: Sequence[Mapping[str, Any]], metadata: Mapping[str, Any]) -> None:
         await super().reset(cells, metadata)
 
-        class Host(MemoryHost):
+        class Host(MemoryAccess):
             async def apply(self, edits: Any, *, base: Any = None) -> Any:
                 (edit,) = edits
                 if isinstance(edit, SetMetadata) and edit.merge:

@@ -11,9 +11,9 @@ from typing import Any
 from cellwright.document.notebook import Notebook
 from cellwright.kernel.events import CommMessage
 from cellwright.protocol.bridge import CommBridge
-from cellwright.protocol.host import Ran
-from cellwright.protocol.memory import MemoryHost
-from cellwright.protocol.wire import MANIPULATOR, NOTEKIT, Answer
+from cellwright.protocol.access import CellResult
+from cellwright.protocol.access import MemoryAccess
+from cellwright.protocol.messages import MANIPULATOR, NOTEKIT, Reply
 
 KERNELSPEC = {"name": "kotlin", "display_name": "Kotlin"}
 
@@ -35,23 +35,23 @@ def four_cells() -> Notebook:
     )
 
 
-async def raise_where_told(cell: Any, nested: str | None) -> Ran:
+async def raise_where_told(cell: Any, nested: str | None) -> CellResult:
     """Run a cell: one whose source begins with `raise` fails."""
     del nested
     await asyncio.sleep(0)
     failed = cell.source.startswith("raise")
-    return Ran(cell.handle, "error" if failed else "ok", "SyntaxError" if failed else "")
+    return CellResult(cell.handle, "error" if failed else "ok", "SyntaxError" if failed else "")
 
 
 @dataclass
 class Stage:
     """One kernel with one notebook."""
 
-    host: MemoryHost | None = field(
-        default_factory=lambda: MemoryHost(four_cells(), raise_where_told)
+    host: MemoryAccess | None = field(
+        default_factory=lambda: MemoryAccess(four_cells(), raise_where_told)
     )
     target: str = MANIPULATOR
-    answers: list[Answer] = field(default_factory=list)
+    answers: list[Reply] = field(default_factory=list)
     features: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -59,7 +59,7 @@ class Stage:
         self._ids = itertools.count(1)
         self.feed("open", target=self.target, data={"features": list(self.features)})
 
-    async def _send(self, answer: Answer) -> None:
+    async def _send(self, answer: Reply) -> None:
         await asyncio.sleep(0)
         self.answers.append(answer)
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from cellwright.kernel.events import CommMessage
-from cellwright.protocol import desk
+from cellwright.protocol import bridge
 from cellwright.protocol.bridge import CommBridge
-from cellwright.protocol.host import Ran
-from cellwright.protocol.memory import MemoryHost
-from cellwright.protocol.wire import MANIPULATOR, Answer
+from cellwright.protocol.access import CellResult
+from cellwright.protocol.access import MemoryAccess
+from cellwright.protocol.messages import MANIPULATOR, Reply
 from tests.unit.protocol.stage import Stage, four_cells
 
 INSERT = {
@@ -59,8 +59,8 @@ async def test_another_comm_may_use_the_same_ids() -> None:
 async def test_what_was_answered_is_remembered_within_bounds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(desk, "MOST_REMEMBERED", 10)
-    monkeypatch.setattr(desk, "MOST_READ", 2)
+    monkeypatch.setattr(bridge, "MOST_REMEMBERED", 10)
+    monkeypatch.setattr(bridge, "MOST_READ", 2)
     stage = Stage()
     for number in range(20):
         await stage.ask("get_cell_count", request_id=f"count-{number}")
@@ -167,10 +167,10 @@ async def test_answers_go_to_the_channel_that_the_kernel_wants_them_on() -> None
 
 
 async def test_a_kernel_that_is_gone_does_not_hold_up_anything() -> None:
-    async def send(_: Answer) -> None:
+    async def send(_: Reply) -> None:
         raise ConnectionError
 
-    host = MemoryHost(four_cells())
+    host = MemoryAccess(four_cells())
     bridge = CommBridge(lambda: host, send)
     bridge.feed(CommMessage("open", "c", MANIPULATOR))
     for number in range(3):
@@ -193,7 +193,7 @@ async def test_a_restarted_kernel_begins_anew() -> None:
 # --- Order ---------------------------------------------------------------------------------------
 
 
-class Slow(MemoryHost):
+class Slow(MemoryAccess):
     """A host that takes its time, and notices if it is asked two things at once."""
 
     def __init__(self) -> None:
@@ -224,7 +224,7 @@ async def test_requests_are_carried_out_one_by_one_in_the_order_they_came() -> N
     assert [a.data["request_id"] for a in stage.answers] == [f"req-{n}" for n in range(1, 21)]
 
 
-class Held(MemoryHost):
+class Held(MemoryAccess):
     """A host whose cells run until they are let go."""
 
     def __init__(self) -> None:
@@ -232,11 +232,11 @@ class Held(MemoryHost):
         self.go = asyncio.Event()
         self.begun = asyncio.Event()
 
-    async def _run(self, cell: Any, nested: str | None) -> Ran:
+    async def _run(self, cell: Any, nested: str | None) -> CellResult:
         del nested
         self.begun.set()
         await self.go.wait()
-        return Ran(cell.handle, "ok")
+        return CellResult(cell.handle, "ok")
 
 
 async def test_a_cell_that_is_run_may_ask_something_itself() -> None:
@@ -279,7 +279,7 @@ async def test_what_waits_is_dropped_when_the_bridge_closes() -> None:
 
 async def test_a_flood_beyond_bounds_is_refused_and_what_waits_is_still_done() -> None:
     stage = Stage()
-    total = desk.MOST_WAITING + 100
+    total = bridge.MOST_WAITING + 100
     for _ in range(total):
         stage.send("get_cell_count")
     await settle(stage)

@@ -16,7 +16,7 @@ from cellwright.protocol.conformance.frontend import FRONTEND
 from cellwright.protocol.conformance.kernel import KERNEL, Called, Scripted
 from cellwright.protocol.conformance.reference import Message, ReferenceFrontend
 from cellwright.protocol.conformance.rows import Broken, Skipped, Table, render
-from cellwright.protocol.wire import MANIPULATOR
+from cellwright.protocol.messages import MANIPULATOR
 from tests.unit.protocol.broken_frontends import BROKEN
 
 

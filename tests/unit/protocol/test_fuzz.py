@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from cellwright.protocol.memory import MemoryHost
-from cellwright.protocol.wire import MANIPULATOR, METHODS, NOTEKIT
+from cellwright.protocol.access import MemoryAccess
+from cellwright.protocol.messages import MANIPULATOR, METHODS, NOTEKIT
 from tests.unit.protocol.stage import Stage, four_cells, raise_where_told
 
 MESSAGES = 5_000
@@ -105,7 +105,7 @@ async def test_every_fuzzed_message_is_answered_once_and_the_notebook_stays_vali
     target: str,
 ) -> None:
     chaos = Chaos(7)
-    host = MemoryHost(four_cells(), raise_where_told)
+    host = MemoryAccess(four_cells(), raise_where_told)
     stage = Stage(host, target)
     oks = 0
     seen: dict[str, dict[str, Any]] = {}
@@ -149,7 +149,7 @@ async def test_every_fuzzed_message_is_answered_once_and_the_notebook_stays_vali
 
 async def test_fuzzed_messages_all_at_once_are_each_answered() -> None:
     chaos = Chaos(11)
-    stage = Stage(MemoryHost(four_cells(), raise_where_told), NOTEKIT)
+    stage = Stage(MemoryAccess(four_cells(), raise_where_told), NOTEKIT)
     messages = [chaos.message() for _ in range(3000)]
     for message in messages:
         stage.feed("msg", message)

@@ -8,10 +8,10 @@ import pytest
 
 from cellwright.document.edits import Replace
 from cellwright.errors import Locked, ModeForbids
-from cellwright.protocol.codes import Code
-from cellwright.protocol.host import Ran
-from cellwright.protocol.memory import MemoryHost
-from cellwright.protocol.wire import MANIPULATOR, NOTEKIT
+from cellwright.protocol.messages import ErrorCode
+from cellwright.protocol.access import CellResult
+from cellwright.protocol.access import MemoryAccess
+from cellwright.protocol.messages import MANIPULATOR, NOTEKIT
 from tests.unit.protocol.stage import KERNELSPEC, Stage, four_cells, notebook
 
 both_dialects = pytest.mark.parametrize("target", [MANIPULATOR, NOTEKIT])
@@ -52,26 +52,26 @@ async def test_a_range_has_its_start_and_not_its_end(target: str) -> None:
 
 
 RANGES = [
-    ({"start": 10, "end": 5}, Code.INVALID_RANGE, "Invalid cell range: start=10, end=5"),
-    ({"start": -1, "end": 2}, Code.INVALID_RANGE, "Invalid cell range: start=-1, end=2"),
-    ({"start": 0, "end": -2}, Code.INVALID_RANGE, "Invalid cell range: start=0, end=-2"),
-    ({"start": "2", "end": "1"}, Code.INVALID_RANGE, "Invalid cell range: start=2, end=1"),
-    ({"start": 0.5, "end": 1}, Code.INVALID_RANGE, "Invalid cell range: start=0.5, end=1"),
-    ({"start": True, "end": 1}, Code.INVALID_RANGE, "Invalid cell range: start=true, end=1"),
-    ({"start": "x", "end": 1}, Code.INVALID_RANGE, 'Invalid cell range: start="x", end=1'),
-    ({"end": 1}, Code.INVALID_RANGE, "Invalid cell range: start=null, end=1"),
-    ({}, Code.INVALID_RANGE, "Invalid cell range: start=null, end=null"),
+    ({"start": 10, "end": 5}, ErrorCode.INVALID_RANGE, "Invalid cell range: start=10, end=5"),
+    ({"start": -1, "end": 2}, ErrorCode.INVALID_RANGE, "Invalid cell range: start=-1, end=2"),
+    ({"start": 0, "end": -2}, ErrorCode.INVALID_RANGE, "Invalid cell range: start=0, end=-2"),
+    ({"start": "2", "end": "1"}, ErrorCode.INVALID_RANGE, "Invalid cell range: start=2, end=1"),
+    ({"start": 0.5, "end": 1}, ErrorCode.INVALID_RANGE, "Invalid cell range: start=0.5, end=1"),
+    ({"start": True, "end": 1}, ErrorCode.INVALID_RANGE, "Invalid cell range: start=true, end=1"),
+    ({"start": "x", "end": 1}, ErrorCode.INVALID_RANGE, 'Invalid cell range: start="x", end=1'),
+    ({"end": 1}, ErrorCode.INVALID_RANGE, "Invalid cell range: start=null, end=1"),
+    ({}, ErrorCode.INVALID_RANGE, "Invalid cell range: start=null, end=null"),
     (
         {"start": 0, "end": 100},
-        Code.OUT_OF_BOUNDS,
+        ErrorCode.OUT_OF_BOUNDS,
         "Cell range out of bounds: end=100 exceeds cell count of 4",
     ),
     (
         {"start": 5, "end": 5},
-        Code.OUT_OF_BOUNDS,
+        ErrorCode.OUT_OF_BOUNDS,
         "Cell range out of bounds: end=5 exceeds cell count of 4",
     ),
-    ({"start": 10**30, "end": 10**31}, Code.INVALID_RANGE, None),
+    ({"start": 10**30, "end": 10**31}, ErrorCode.INVALID_RANGE, None),
 ]
 
 
@@ -246,7 +246,7 @@ async def test_a_cell_that_replaces_another_may_have_its_id() -> None:
 
 
 async def test_an_old_notebook_gets_cells_without_ids() -> None:
-    stage = Stage(MemoryHost(notebook(minor=4)))
+    stage = Stage(MemoryAccess(notebook(minor=4)))
     await stage.done("splice_cell_range", {"start": 0, "cells": [new("1", id="a")]})
     assert stage.host is not None
     assert stage.host.notebook.cells[0].id is None
@@ -311,17 +311,17 @@ async def test_bad_metadata_change_nothing(params: dict[str, Any]) -> None:
 # --- Executing -----------------------------------------------------------------------------------
 
 
-class Runs(MemoryHost):
+class Runs(MemoryAccess):
     """Remembers what was run, and how."""
 
-    def __init__(self, **how: Ran) -> None:
+    def __init__(self, **how: CellResult) -> None:
         super().__init__(four_cells(), self._run)
         self.runs: list[tuple[str, str | None]] = []
         self.how = how
 
-    async def _run(self, cell: Any, nested: str | None) -> Ran:
+    async def _run(self, cell: Any, nested: str | None) -> CellResult:
         self.runs.append((cell.handle, nested))
-        return self.how.get(cell.handle, Ran(cell.handle, "ok"))
+        return self.how.get(cell.handle, CellResult(cell.handle, "ok"))
 
 
 async def test_code_cells_of_a_range_are_run_in_order_and_text_is_skipped() -> None:
@@ -331,16 +331,16 @@ async def test_code_cells_of_a_range_are_run_in_order_and_text_is_skipped() -> N
 
 
 FAILURES = [
-    (Ran("c", "error", "SyntaxError"), "SyntaxError"),
-    (Ran("c", "error"), "error"),
-    (Ran("c", "timed_out"), "timed out"),
-    (Ran("c", "died", "the kernel died"), "the kernel died"),
-    (Ran("c", "cancelled"), "cancelled"),
+    (CellResult("c", "error", "SyntaxError"), "SyntaxError"),
+    (CellResult("c", "error"), "error"),
+    (CellResult("c", "timed_out"), "timed out"),
+    (CellResult("c", "died", "the kernel died"), "the kernel died"),
+    (CellResult("c", "cancelled"), "cancelled"),
 ]
 
 
 @pytest.mark.parametrize(("ran", "words"), FAILURES)
-async def test_the_first_failure_ends_the_run_and_is_named_by_index(ran: Ran, words: str) -> None:
+async def test_the_first_failure_ends_the_run_and_is_named_by_index(ran: CellResult, words: str) -> None:
     host = Runs(c=ran)
     code, message = await Stage(host).refused("execute_cell_range", {"start": 0, "end": 4})
     assert (code, message) == ("EXECUTION_FAILED", f"Cell execution failed at index 2: {words}")
@@ -377,8 +377,8 @@ def test_the_codes_are_the_nine_of_the_protocol_and_one_of_ours() -> None:
         *("INVALID_CELL_DATA", "EXECUTION_FAILED", "UNKNOWN_METHOD", "INTERNAL_ERROR"),
         "NO_ACTIVE_NOTEBOOK",
     }
-    assert set(Code) == {*nine, "MODE_FORBIDS"}
-    assert all(code == code.name for code in Code)
+    assert set(ErrorCode) == {*nine, "MODE_FORBIDS"}
+    assert all(code == code.name for code in ErrorCode)
 
 
 @pytest.mark.parametrize("method", ["nope", "", "GET_CELL_COUNT", None, 3, ["get_cell_count"]])
@@ -404,7 +404,7 @@ async def test_without_a_notebook_every_method_says_so(method: str) -> None:
     assert found == ("NO_ACTIVE_NOTEBOOK", "No active notebook is available")
 
 
-class Refusing(MemoryHost):
+class Refusing(MemoryAccess):
     """A host whose notebook cannot be changed."""
 
     def __init__(self, error: Exception) -> None:
@@ -448,7 +448,7 @@ async def test_trouble_of_our_own_is_an_internal_error_on_one_line(
 
 
 async def test_a_notebook_that_somebody_else_edits_meanwhile_is_looked_at_again() -> None:
-    class Contested(MemoryHost):
+    class Contested(MemoryAccess):
         tries = 0
 
         async def apply(self, edits: Any, *, base: Any = None) -> Any:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from cellwright.kernel.local import LocalKernel
     from cellwright.protocol.conformance.rows import Result
-    from cellwright.protocol.wire import CommLike
+    from cellwright.protocol.messages import CommLike
 
 
 @click.command()
@@ -67,9 +67,9 @@ async def _kernel(name: str | None, python: str | None) -> Sequence[Result]:
     from cellwright.kernel.transport import Launch
     from cellwright.protocol.conformance.kernel import KERNEL
     from cellwright.protocol.conformance.python import PythonClient
-    from cellwright.protocol.kernel_path import with_kernel_path
+    from cellwright.protocol.kernel_path import add_kernel_path
 
-    env = with_kernel_path(os.environ)
+    env = add_kernel_path(os.environ)
     python = python or (None if name else sys.executable)
     launch = Launch(os.getcwd(), env, python=python, kernel_name=name)  # noqa: PTH109
     kernel = LocalKernel(launch)

@@ -7,7 +7,7 @@ import itertools
 from typing import Protocol
 
 from cellwright.protocol.conformance.rows import Broken, Skipped, require, require_equal
-from cellwright.protocol.wire import MANIPULATOR, NOTEKIT
+from cellwright.protocol.messages import MANIPULATOR, NOTEKIT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from cellwright.protocol.conformance.asking import (
     with_cells,
 )
 from cellwright.protocol.conformance.rows import Table, require, require_equal
-from cellwright.protocol.wire import NOTEKIT
+from cellwright.protocol.messages import NOTEKIT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from cellwright.protocol.conformance.rows import Broken, Skipped, Table, require, require_equal
-from cellwright.protocol.wire import MANIPULATOR, METHODS, TARGETS, is_request, read_params
+from cellwright.protocol.messages import MANIPULATOR, METHODS, TARGETS, is_request, read_params
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from cellwright.protocol.wire import CommLike
+    from cellwright.protocol.messages import CommLike
 
     Respond = Callable[["Mapping[str, Any]"], "Sequence[Mapping[str, Any]]"]
 

@@ -8,14 +8,14 @@ from typing import Protocol
 
 from cellwright.protocol.conformance.kernel import Called, Scripted
 from cellwright.protocol.conformance.rows import Broken, Skipped
-from cellwright.protocol.wire import NESTED, NESTED_MARK, ON_CONTROL, TARGETS
+from cellwright.protocol.messages import NESTED, NESTED_MARK, ON_CONTROL, TARGETS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from cellwright.protocol.wire import CommLike
+    from cellwright.protocol.messages import CommLike
 
     Hear = Callable[["CommLike"], None]
 

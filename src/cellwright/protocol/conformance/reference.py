@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from cellwright.document.edits import SetOutputs
 from cellwright.document.notebook import Notebook
 from cellwright.errors import ModeForbids
+from cellwright.protocol.access import CellResult, MemoryAccess
 from cellwright.protocol.bridge import CommBridge
-from cellwright.protocol.host import Ran
-from cellwright.protocol.memory import MemoryHost
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cellwright.document.cells import Cell
-    from cellwright.protocol.wire import Answer
+    from cellwright.protocol.messages import Reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +32,7 @@ class Message:
     is_ours: bool = True
 
 
-class _Forbidden(MemoryHost):
+class _Forbidden(MemoryAccess):
     async def apply(self, *_: Any, **__: Any) -> Any:
         raise ModeForbids("edit", "ask", "agent")
 
@@ -41,7 +40,7 @@ class _Forbidden(MemoryHost):
         raise ModeForbids("run", "ask", "agent")
 
 
-class _Broken(MemoryHost):
+class _Broken(MemoryAccess):
     async def snapshot(self) -> Any:
         raise OSError("the disk is gone")
 
@@ -55,7 +54,7 @@ class ReferenceFrontend:
     bad_name = "SyntaxError"
 
     def __init__(self) -> None:
-        self.host: MemoryHost | None = MemoryHost(Notebook(), self._execute)
+        self.host: MemoryAccess | None = MemoryAccess(Notebook(), self._execute)
         self.bridge = CommBridge(lambda: self.host, self._deliver)
         self._notebook = Notebook()
         self._inboxes: dict[str, asyncio.Queue[Mapping[str, Any]]] = {}
@@ -67,11 +66,11 @@ class ReferenceFrontend:
         shape |= {"nbformat": 4, "nbformat_minor": 5}
         self._notebook = Notebook(json.dumps(shape).encode())
         self._notebook.apply([{"op": "splice", "start": 0, "cells": [dict(c) for c in cells]}])
-        self.host = MemoryHost(self._notebook, self._execute)
+        self.host = MemoryAccess(self._notebook, self._execute)
 
     async def become(self, state: str) -> bool:
         """Have no notebook, one that fails, or one whose mode forbids."""
-        kinds = {"broken": _Broken, "forbidden": _Forbidden, "usual": MemoryHost}
+        kinds = {"broken": _Broken, "forbidden": _Forbidden, "usual": MemoryAccess}
         kind = kinds.get(state)
         self.host = None if kind is None else kind(self._notebook, self._execute)
         return True
@@ -103,18 +102,20 @@ class ReferenceFrontend:
         """Let go of everything."""
         await self.bridge.close()
 
-    async def _deliver(self, answer: Answer) -> None:
+    async def _deliver(self, answer: Reply) -> None:
         self.put(answer.comm_id, dict(answer.data))
 
     def put(self, comm_id: str, data: Mapping[str, Any]) -> None:
         """Have a message reach the kernel's end of a comm."""
         self._inboxes[comm_id].put_nowait(data)
 
-    async def _execute(self, cell: Cell, nested: str | None) -> Ran:
+    async def _execute(self, cell: Cell, nested: str | None) -> CellResult:
         del nested
         word, _, rest = cell.source.partition(" ")
         await asyncio.sleep(float(rest) if word == "sleep" else 0)
         self._runs += 1
         self._notebook.apply([SetOutputs(cell.handle, (), self._runs)])
         failed = word == "raise"
-        return Ran(cell.handle, "error" if failed else "ok", rest if failed else "", self._runs)
+        return CellResult(
+            cell.handle, "error" if failed else "ok", rest if failed else "", self._runs
+        )

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field, create_model
 
 from cellwright.errors import CellwrightError, Conflict, UnknownRevision
-from cellwright.protocol.codes import Code, Refusal, refusal_of
-from cellwright.protocol.host import Presence, Ran
-from cellwright.protocol.methods import carry_out, plan_run, read_or_edit
-from cellwright.protocol.wire import Request
+from cellwright.protocol.messages import ErrorCode, Refusal, refusal_of
+from cellwright.protocol.access import Presence, CellResult
+from cellwright.protocol.methods import run_plan, plan_run, read_or_edit
+from cellwright.protocol.messages import ManipulatorRequest
 from cellwright.tools.native.editing import DEADLINE
 from cellwright.tools.page import Page
 from cellwright.tools.params import InvalidParameters, Params
@@ -58,7 +58,7 @@ class BookHost:
 
     async def run(
         self, cells: Sequence[str], *, base: Snapshot | None = None, nested: str | None = None
-    ) -> Sequence[Ran]:
+    ) -> Sequence[CellResult]:
         """Run code cells until one does not end well."""
         del base, nested  # handles are ids; a tool is never called from inside its own cell
         caller = self._caller
@@ -68,9 +68,9 @@ class BookHost:
         )
         if not done.done:
             told = f"Cell execution is not over after {DEADLINE:g} s and goes on, as run {done.run}"
-            raise Refusal(Code.EXECUTION_FAILED, told)
+            raise Refusal(ErrorCode.EXECUTION_FAILED, told)
         return [
-            Ran(
+            CellResult(
                 each.cell,
                 "ok" if each.expected else each.status,  # type: ignore[arg-type]  # pending is left out
                 each.error[0] if each.error else "",
@@ -95,12 +95,12 @@ def _method(name: str) -> Callable[[Caller, Any], Awaitable[Answer]]:
         given = params.model_dump(exclude_none=True)
         book = active_book(caller, given.pop("path", None))
         if book is None:
-            return refused(Refusal(Code.NO_ACTIVE_NOTEBOOK, "No active notebook is available"))
+            return refused(Refusal(ErrorCode.NO_ACTIVE_NOTEBOOK, "No active notebook is available"))
         host = BookHost(book, caller)
-        request = Request("", None, name, given)
+        request = ManipulatorRequest("", None, name, given)
         try:
             if name == "execute_cell_range":
-                result = await carry_out(host, request, await plan_run(host, request))
+                result = await run_plan(host, request, await plan_run(host, request))
             else:
                 result = await read_or_edit(host, request)
         except Refusal as refusal:
@@ -127,7 +127,7 @@ def refused(error: CellwrightError | Refusal) -> Answer:
     """An error in the words of the protocol."""
     refusal = refusal_of(error)
     if isinstance(error, InvalidParameters):  # parameters of another type than the schema says
-        refusal = Refusal(Code.INTERNAL_ERROR, error.message)
+        refusal = Refusal(ErrorCode.INTERNAL_ERROR, error.message)
     told = {"message": refusal.message, "code": str(refusal.code)}
     text = f"error: {refusal.code}: {refusal.message}"
     return Answer(text, {"status": "error", "error": told}, is_error=True)

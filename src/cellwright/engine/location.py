@@ -1,0 +1,78 @@
+"""Where an engine is found: its socket, the lock that makes it the only one, its log."""
+
+# Every command looks here first, so it costs no pathlib.
+# ruff: noqa: PTH118
+from __future__ import annotations
+
+import os
+from hashlib import blake2b
+
+from cellwright.config.directories import runtime_directory, state_directory
+
+# A socket's path may have 107 bytes.
+_LONGEST = 100
+
+
+def name_engine() -> str:
+    """What tells engines apart: where their history is. A user has one place for it."""
+    return blake2b(os.fsencode(str(state_directory())), digest_size=6).hexdigest()
+
+
+def socket_path() -> str:
+    """The path of the engine's socket, whether there is one or not."""
+    return os.path.join(runtime_directory(), f"engine-{name_engine()}.sock")
+
+
+def lock_path() -> str:
+    """The file that a living engine keeps locked."""
+    return os.path.join(runtime_directory(), f"engine-{name_engine()}.lock")
+
+
+def starting_path() -> str:
+    """The file that whoever starts an engine keeps locked meanwhile."""
+    return os.path.join(runtime_directory(), f"engine-{name_engine()}.starting")
+
+
+def draining_path(pid: int) -> str:
+    """The socket of an engine that has made room for another."""
+    return os.path.join(runtime_directory(), f"engine-{name_engine()}-{pid}.sock")
+
+
+def draining_paths() -> list[str]:
+    """The sockets of engines that have made room for others, also of those that died since."""
+    folder, start = runtime_directory(), f"engine-{name_engine()}-"
+    found = (each for each in os.listdir(folder) if each.startswith(start))  # noqa: PTH208
+    return sorted(os.path.join(folder, each) for each in found if each.endswith(".sock"))
+
+
+def is_current(descriptor: int) -> bool:
+    """Whether a lock that we hold is on the file that others will find."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(lock_path()))  # noqa: PTH116
+    except OSError:
+        return False
+
+
+def log_path() -> str:
+    """The file that an engine writes its log to."""
+    return os.path.join(str(state_directory()), "engine.log")
+
+
+class SocketAddress:
+    """A path that fits into a socket address, inside the `with` block."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._folder = -1
+
+    def __enter__(self) -> str:
+        if len(os.fsencode(self._path)) <= _LONGEST or not os.path.isdir("/proc/self/fd"):  # noqa: PTH112
+            return self._path
+        folder, file = os.path.split(self._path)
+        self._folder = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        return f"/proc/self/fd/{self._folder}/{file}"
+
+    def __exit__(self, *_: object) -> None:
+        if self._folder >= 0:
+            os.close(self._folder)
+            self._folder = -1

@@ -1,0 +1,116 @@
+"""Who calls a verb: from where, with which rights, on which shared resources."""
+
+from __future__ import annotations
+
+import os
+from _thread import allocate_lock  # `threading` would cost every command its import
+
+from cellwright.errors import InvalidEdit, ModeForbids
+from cellwright.workspace.paths import resolve
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+    from typing import ClassVar
+
+    from cellwright.config.settings import Settings
+    from cellwright.journal import Journal
+    from cellwright.workspace.hub import Hub
+    from cellwright.workspace.notebook import OpenNotebook
+    from cellwright.workspace.requests import Effect, Mode, PathLike
+
+ALLOWED: dict[str, frozenset[str]] = {
+    "ask": frozenset({"read"}),
+    "edit": frozenset({"read"}),
+    "agent": frozenset({"read", "edit", "run"}),
+}
+"""Which mode allows which effect; by default `edit` only proposes, and a setting changes that."""
+
+
+class Caller:
+    """One caller of verbs; see `Workspace` for the arguments.
+
+    `hub` is shared with other callers of the process if it was given, and made when it is first
+    needed otherwise. `owner` keeps a notebook's kernel alive; the actor by default.
+    """
+
+    extend_hub: ClassVar[Callable[[Hub], Awaitable[object]] | None] = None
+    """Awaited with every new hub before its first kernel starts; the composition root sets it."""
+
+    def __init__(
+        self,
+        root: PathLike | None = None,
+        *,
+        cwd: str | None = None,
+        mode: Mode = "agent",
+        actor: str = "python:caller",
+        environ: Mapping[str, str] | None = None,
+        journal: Journal | None = None,
+        hub: Hub | None = None,
+        owner: str | None = None,
+    ) -> None:
+        if mode not in ALLOWED:
+            raise InvalidEdit(f"Unknown mode {mode!r}", hint="One of ask, edit, agent")
+        self.cwd = cwd or os.getcwd()  # noqa: PTH109  # hot path: no pathlib
+        self.root = None if root is None else resolve(os.fspath(root), self.cwd)
+        self.mode = mode
+        self.actor = actor
+        self.owner: str | None = owner or actor
+        self._environ = environ
+        self._settings: Settings | None = None
+        self._journal = journal
+        self._hub = hub
+        self._owns_hub = hub is None
+        self._lock = allocate_lock()
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """The caller's variables; kernels get them, without secrets."""
+        return os.environ if self._environ is None else self._environ
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the working folder."""
+        if self._settings is None:
+            from cellwright.config.loading import load
+
+            self._settings = load(self.cwd, self.environ)
+        return self._settings
+
+    @property
+    def hub(self) -> Hub:
+        """The kernels, runs and history of this process."""
+        if self._hub is None:
+            from cellwright.workspace.hub import Hub
+
+            with self._lock:  # two threads with a hub each would not see each other's runs
+                if self._hub is None:
+                    self._hub = Hub(
+                        self.settings, journal=self._journal, extend=type(self).extend_hub
+                    )
+        return self._hub
+
+    @property
+    def journal(self) -> Journal:
+        """The history of all notebooks of this user on this host."""
+        return self.hub.journal
+
+    def open(self, path: PathLike) -> OpenNotebook:
+        """Return a notebook by path, in the place where it lives now."""
+        from cellwright.workspace.notebook import OpenNotebook
+
+        return OpenNotebook(self, os.fspath(path))
+
+    def require(self, effect: Effect, what: str) -> None:
+        """Raise `ModeForbids` unless the mode allows an effect."""
+        if effect in ALLOWED[self.mode]:
+            return
+        if effect == self.mode == "edit" and self.settings.edit_mode_edits:
+            return
+        raise ModeForbids(what, self.mode, "agent")
+
+    def close(self) -> None:
+        """End the kernels that were started here, and let go of the journal."""
+        if self._hub is not None and self._owns_hub:
+            self._hub.close()
+            self._hub = None

@@ -1,0 +1,133 @@
+"""The seam: what a verb may ask of the place where a notebook lives."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from cellwright.workspace.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cellwright.document.change import Change, State
+    from cellwright.document.notebook import Notebook
+
+    Make = Callable[[Notebook], Change]
+    Hook = Callable[[], None]
+
+
+def do_nothing() -> None:
+    """Do nothing when a change was stored, or was not."""
+
+
+class Presence(Value):
+    """Where a person is in the notebook, by cell handles; nowhere if it is not open."""
+
+    active: str | None = None
+    selected: tuple[str, ...] = ()
+
+
+class NotebookHost(Protocol):
+    """One notebook, wherever it lives.
+
+    The methods block. Errors are raised as a `CellwrightError`; then nothing was changed, unless
+    the error says otherwise.
+    """
+
+    kind: str
+    """What answers call it: `file`, `memory`, `tab`."""
+
+    def exists(self) -> bool:
+        """Whether there is a notebook."""
+        ...
+
+    def read(self) -> Notebook:
+        """Return the notebook as it is now.
+
+        Raises:
+            NotebookNotFound: there is none.
+        """
+        ...
+
+    def read_bytes(self) -> bytes:
+        """Return the notebook's bytes, also if they are not a valid notebook."""
+        ...
+
+    def signature(self) -> str | None:
+        """Return what changes whenever the stored notebook does; None if there is none."""
+        ...
+
+    def change(
+        self,
+        make: Make,
+        *,
+        create: bool = False,
+        on_saved: Hook = do_nothing,
+        on_failed: Hook = do_nothing,
+    ) -> Change:
+        """Let `make` change the notebook, store it, and read it back, as one step.
+
+        `make` may be called again if another program changes the notebook meanwhile. After each
+        call of `make`, `on_saved` or `on_failed` is called before any other writer gets a turn.
+        With `create`, a notebook that does not exist begins empty.
+        """
+        ...
+
+    def begin_landing(self, start: State) -> Landing:
+        """Begin to receive the outputs of a run; `start` is what the notebook held then."""
+        ...
+
+    def save(self) -> None:
+        """Store what was changed, if `change` did not do so already."""
+        ...
+
+    def back_up(self, state: State) -> str:
+        """Store a copy of a state beside the notebook, and return its name."""
+        ...
+
+    def presence(self) -> Presence:
+        """Return where a person is in the notebook."""
+        ...
+
+    def own(self) -> None:
+        """Claim the notebook for this process's kernel.
+
+        Raises:
+            OwnedElsewhere: another process runs it.
+        """
+        ...
+
+    def release(self) -> None:
+        """Give up the claim."""
+        ...
+
+
+class Landing(Protocol):
+    """Where the outputs of one run land; used by one thread at a time.
+
+    `left` is the signature of the notebook after the last landing, `written` what it held then.
+    """
+
+    left: str | None
+    written: State | None
+
+    def land(
+        self,
+        make: Make,
+        *,
+        is_last: bool = True,
+        on_saved: Hook = do_nothing,
+        on_failed: Hook = do_nothing,
+    ) -> None:
+        """Let `make` put outputs into the notebook; unless `is_last`, more will follow soon."""
+        ...
+
+    @property
+    def needs_end(self) -> bool:
+        """Whether `end` has anything to do."""
+        ...
+
+    def end(self) -> None:
+        """Finish: the run is over."""
+        ...

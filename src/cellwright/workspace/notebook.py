@@ -1,0 +1,177 @@
+"""One notebook as verbs see it: read through its host, changed on record.
+
+Every change is announced to the journal before the host stores it, so that a crash between the
+two is found out and every stored state has an entry.
+"""
+
+from __future__ import annotations
+
+from cellwright.errors import AlreadyExists, CellwrightError, UnknownRevision
+from cellwright.workspace.answers import EditAnswer, describe_change
+from cellwright.workspace.paths import confine, resolve
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cellwright.document.change import Change
+    from cellwright.document.notebook import Notebook
+    from cellwright.document.revision import Snapshot
+    from cellwright.journal import Entry, Recording
+    from cellwright.journal.executions import Executed
+    from cellwright.workspace.caller import Caller
+
+
+class OpenNotebook:
+    """A notebook of one caller.
+
+    `name` is what the caller calls it, `path` where that is, `real` the path without links, which
+    its history, its session and its lock are kept under. `host` is where it lives, fixed for the
+    length of one call.
+    """
+
+    def __init__(self, caller: Caller, name: str) -> None:
+        self.caller = caller
+        self.name = name
+        self.path = resolve(name, caller.cwd)
+        self.real = confine(self.path, caller.root)
+        self.hub = caller.hub
+        self.journal = caller.hub.journal
+        self.host = caller.hub.find_host(self)
+        self.current: Notebook | None = None  # as the last change of this call left it
+
+    def load(self) -> Notebook:
+        """Read the notebook, and remember its revision, to serve as a base."""
+        notebook = self.host.read()
+        self.journal.remember(self.real, notebook.snapshot())
+        return notebook
+
+    def find_base(self, notebook: Notebook, revision: str | None) -> Snapshot | None:
+        """Return the snapshot that a revision names; None if it is the notebook as it is.
+
+        Raises:
+            UnknownRevision: it was never given out, or is forgotten.
+        """
+        if revision is None or revision == notebook.revision:
+            return None
+        snapshot = self.journal.recall(self.real, revision)
+        if snapshot is None:
+            raise UnknownRevision(revision)
+        return snapshot
+
+    def list_executions(self) -> list[Executed]:
+        """Return the runs of the cells on record; none where the journal cannot be read."""
+        try:
+            return self.journal.executions(self.real)
+        except CellwrightError:
+            return []  # reading must not fail for want of a history
+
+    def change(
+        self,
+        make: Callable[[Notebook], Change],
+        *,
+        create: bool = False,
+        dry_run: bool = False,
+        backup: bool = False,
+        label: str = "",
+        kind: str = "edit",
+        concerns: Sequence[Entry] = (),
+    ) -> EditAnswer:
+        """Change the notebook through its host, on record before it is stored."""
+        host, journal, actor = self.host, self.journal, self.caller.actor
+        recordings: list[Recording] = []
+        entries: list[Entry | None] = []
+        copies: list[str] = []
+        made: list[Notebook] = []
+        created = not host.exists()
+
+        def make_and_announce(notebook: Notebook) -> Change:
+            before, known = notebook.state, host.signature()
+            is_new = known is None
+            if kind == "create" and not is_new:
+                raise AlreadyExists(self.name)  # another caller was faster
+            if not is_new and not dry_run:  # a dry run does not hold the lock
+                journal.catch_up(self.real, before, known)
+            change = make(notebook)
+            made[:] = [notebook]
+            if change and not dry_run:
+                if backup and not is_new:
+                    copies.append(host.back_up(before))
+                recordings.append(
+                    journal.begin(
+                        self.real,
+                        change,
+                        actor=actor,
+                        label=label,
+                        kind="create" if is_new else kind,
+                        concerns=" ".join(entry.id for entry in concerns) or None,
+                    )
+                )
+            return change
+
+        def confirm() -> None:
+            now = host.signature()
+            entries.extend(recording.finish(now) for recording in recordings)
+            recordings.clear()
+
+        def abandon() -> None:
+            for recording in recordings:
+                recording.abandon()
+            recordings.clear()
+
+        if dry_run:
+            change = make_and_announce(self._read_or_create(create=create))
+        else:
+            change = host.change(
+                make_and_announce, create=create, on_saved=confirm, on_failed=abandon
+            )
+            self.current = made[0]
+        entry = entries[-1] if entries else None
+        if change and not dry_run:
+            self.hub.actors.note(self.real, actor, kind)
+            self.hub.events.publish(
+                self.real,
+                "changed",
+                kind=kind,
+                actor=actor,
+                change=entry and entry.id,
+                revision=change.after.snapshot.revision,
+                cells=[cell.handle for cell in change.cells],
+            )
+        return EditAnswer.extend(
+            describe_change(change, self.name),
+            change=entry.id if entry is not None else None,
+            changed=bool(change) or created,
+            saved=not dry_run,
+            host=host.kind,
+            backup=copies[-1] if copies else None,
+            others=self.hub.actors.list_others(self.real, actor),
+            warnings=self.take_warnings(),
+        )
+
+    def catch_up(self) -> None:
+        """Put on record what other programs changed."""
+        before = self.host.signature()
+        try:
+            notebook = self.host.read()
+        except CellwrightError:
+            return  # the history of a notebook that is gone, or broken, is still there to see
+        if before is not None and before == self.host.signature():
+            self.journal.catch_up(self.real, notebook.state, before)
+
+    def take_warnings(self) -> list[str]:
+        """Return what the journal could not do since this was last asked."""
+        found = list(self.journal.warnings)
+        self.journal.warnings.clear()
+        return found
+
+    def _read_or_create(self, *, create: bool) -> Notebook:
+        from cellwright.document.notebook import Notebook
+        from cellwright.errors import NotebookNotFound
+
+        try:
+            return self.host.read()
+        except NotebookNotFound:
+            if create:
+                return Notebook(path=self.path)
+            raise

@@ -1,0 +1,148 @@
+"""Which cells a run is for: named ones, ranges, those above or below, stale ones, a replay."""
+
+from __future__ import annotations
+
+import re
+
+from cellwright.errors import AmbiguousCell, CellNotFound, InvalidCell, InvalidEdit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from cellwright.document.cells import Cell
+    from cellwright.document.notebook import Notebook
+    from cellwright.document.refs import CellRef
+    from cellwright.journal.executions import Executed
+
+_numbers = re.compile(r"\d+-\d*", re.ASCII).fullmatch
+
+
+def choose_code(
+    notebook: Notebook,
+    cells: Sequence[CellRef] | None = None,
+    *,
+    above: CellRef | None = None,
+    below: CellRef | None = None,
+    stale: bool = False,
+    replay: CellRef | None = None,
+    executions: Callable[[], Sequence[Executed]] = lambda: (),
+    life: Callable[[], str | None] = lambda: None,
+) -> list[Cell]:
+    """Return the code cells that are meant, in the order of the notebook; all of them by default.
+
+    Args:
+        notebook: as it is now.
+        cells: references and ranges: `A-B` is the code cells from A to B, both included, and
+            `A-` those from A on.
+        above: those before this cell.
+        below: this cell and those after it.
+        stale: those whose results are stale.
+        replay: this cell, after the cells above that give it what it needs.
+        executions: asks for the runs on record, for `stale` and `replay`.
+        life: asks which life of a kernel the notebook has now.
+
+    Raises:
+        CellNotFound, AmbiguousCell: a cell is not there, or not the only one.
+        InvalidCell: a cell that was named is not code.
+        InvalidEdit: the choice was made twice.
+    """
+    given = [value for value in (cells, above, below, stale or None, replay) if value is not None]
+    if len(given) > 1:
+        raise InvalidEdit(
+            "only one of cells, above, below, stale and replay", hint="Run the rest after it"
+        )
+    if stale:
+        from cellwright.workspace.staleness import find_stale_cells
+
+        cells = find_stale_cells(notebook, executions(), life())
+    elif replay is not None:
+        from cellwright.workspace.staleness import find_replay_cells
+
+        target = _require_code(notebook.cell(replay))
+        cells = [*find_replay_cells(notebook, executions(), target, life()), target.index]
+    if cells is not None:
+        return _find_named(notebook, cells)
+    every: Iterable[Cell] = notebook.cells
+    if above is not None:
+        every = notebook.cells[: notebook.cell(above).index]
+    elif below is not None:
+        every = notebook.cells[notebook.cell(below).index :]
+    return [cell for cell in every if cell.type == "code"]
+
+
+def choose_cells(notebook: Notebook, refs: Sequence[CellRef]) -> list[Cell]:
+    """Return the cells of any type that are named, one by one or as ranges, in order.
+
+    Raises:
+        CellNotFound, AmbiguousCell: a cell is not there, or not the only one.
+    """
+    chosen: dict[int, Cell] = {}
+    for ref in refs:
+        found = _find_span(notebook, ref) if isinstance(ref, str) and "-" in ref else None
+        cells = [notebook.cell(ref)] if found is None else notebook.cells[found[0] : found[1] + 1]
+        chosen.update((cell.index, cell) for cell in cells)
+    return [chosen[index] for index in sorted(chosen)]
+
+
+def _find_named(notebook: Notebook, refs: Sequence[CellRef]) -> list[Cell]:
+    chosen: dict[int, Cell] = {}
+    for ref in refs:
+        found = _find_range(notebook, ref) if isinstance(ref, str) and "-" in ref else None
+        cells = [_require_code(notebook.cell(ref))] if found is None else found
+        chosen.update((cell.index, cell) for cell in cells)
+    return [chosen[index] for index in sorted(chosen)]
+
+
+def _require_code(cell: Cell) -> Cell:
+    if cell.type != "code":
+        raise InvalidCell(cell.index, f"it is {cell.type}, and only code can run")
+    return cell
+
+
+def _find_range(notebook: Notebook, text: str) -> list[Cell] | None:
+    """The code cells of a range; None if the text is no range."""
+    found = _find_span(notebook, text)
+    if found is None:
+        return None
+    return [cell for cell in notebook.cells[found[0] : found[1] + 1] if cell.type == "code"]
+
+
+def _find_span(notebook: Notebook, text: str) -> tuple[int, int] | None:
+    """The first and the last index of a range; None if the text is a plain reference, or nothing.
+
+    A text that is a cell's id, or names one cell otherwise, is no range. Ids may hold dashes, so
+    that every one is tried as the dash of the range: if two make sense, nobody can tell.
+    """
+    try:
+        notebook.cell(text)
+    except AmbiguousCell:
+        return None
+    except CellNotFound:
+        pass
+    else:
+        return None
+    # Where ids look like this, it is more likely a cell that is gone.
+    if _numbers(text) and any(_numbers(cell.id or "") for cell in notebook.cells):
+        return None
+    found: set[tuple[int, int]] = set()
+    for at in (place for place, sign in enumerate(text) if sign == "-"):
+        try:
+            first = notebook.cell(text[:at]).index
+            last = notebook.cell(text[at + 1 :]).index if text[at + 1 :] else None
+        except CellNotFound:
+            continue
+        found.add((first, len(notebook.cells) - 1 if last is None else last))
+    if not found:
+        return None
+    if len(found) > 1:
+        raise InvalidEdit(
+            f"`{text}` can be read as {len(found)} different ranges", hint="Use positions: 2-5"
+        )
+    first, last = found.pop()
+    if first > last:
+        raise InvalidEdit(
+            f"the range `{text}` ends before it begins",
+            hint="Write the upper cell first",
+        )
+    return first, last

@@ -1,0 +1,221 @@
+"""`Execution`: what became of one cell that was run; `Executions`: of all cells of a run."""
+
+from __future__ import annotations
+
+import re
+
+from cellwright.workspace.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any, Self
+
+    Base = list["Execution"]
+else:
+    Base = list
+
+_TRACEBACK_LINES = 60
+# A frame of a cell, by its count, as IPython and as the plain runner write it.
+_find_cell_frames = re.compile(r'(?:Cell In ?\[|File "<cell )(\d+)(?:\]|>"), line (\d+)').findall
+
+_ABOUT = {"status": "status", "execution_count": "count", "seconds": "seconds"}
+_OF_NOTEBOOK = ("expected", "saved", "stale", "state_kept", "lost", "replay")
+_OF_EVAL = (
+    *("text", "truncated", "total_lines", "total_bytes", "artifact", "json", "images", "events"),
+    *("error", "exit", "state_kept", "replaced", "retried", "notes"),
+)
+
+
+class CellError(Value):
+    """The exception that ended a cell.
+
+    `traceback` has no colours. `line` is the line of the cell that failed, counted from 1, if it
+    is known. Both are None for code that is not in a notebook.
+    """
+
+    ename: str
+    evalue: str
+    traceback: list[str] | None = None
+    line: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        shape = super().to_json()
+        if self.traceback is None:
+            del shape["traceback"], shape["line"]
+        return shape
+
+
+class ExitView(Value):
+    """How a kernel's process ended."""
+
+    code: int | None
+    signal: int | None
+    out_of_memory: bool
+
+
+class Execution(Value):
+    """What became of one cell that was run.
+
+    `status` is `pending` for cells that were not reached. `state_kept` is false if the kernel,
+    and all it had defined, is gone. `notes` say in sentences what a caller has to know.
+
+    Of a notebook's cell (`cell` is its handle): `saved` says that `outputs` are in the notebook.
+    `stale` says that the cell was edited while it ran, so that they are those of an earlier
+    source. If the kernel is gone, `lost` are the cells whose state went with it, and `replay`
+    those to run before this one. `expected` marks an error that the cell's tag
+    `raises-exception` announces. `check` says how the outputs compare with those in the
+    notebook, if that was asked for.
+
+    Of code in `eval` (`cell` is None): `text` is what it printed, bounded, `artifact` the whole
+    of it if it was longer; `json`, `images` and `events` are what it displayed. `replaced` says
+    that the session's kernel had died before it, `retried` that it was run twice because the
+    kernel died under it.
+    """
+
+    status: str
+    cell: str | None = None
+    index: int | None = None
+    title: str | None = None
+    seconds: float = 0.0
+    count: int | None = None
+    error: CellError | None = None
+    state_kept: bool = True
+    notes: Sequence[str] = ()
+
+    outputs: Sequence[dict[str, Any]] = ()
+    saved: bool = False
+    stale: bool = False
+    expected: bool = False
+    lost: Sequence[str] = ()
+    replay: Sequence[str] = ()
+    check: dict[str, Any] | None = None
+
+    text: str = ""
+    truncated: bool = False
+    total_lines: int = 0
+    total_bytes: int = 0
+    artifact: str | None = None
+    json: Sequence[Any] = ()
+    images: Sequence[dict[str, Any]] = ()
+    events: Sequence[dict[str, Any]] = ()
+    exit: ExitView | None = None
+    replaced: bool = False
+    retried: bool = False
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether it failed unexpectedly."""
+        return self.status not in ("ok", "pending", "running") and not self.expected
+
+    def raise_for_status(self) -> None:
+        """Raise the error that ended the cell; do nothing if it ended well or was not reached.
+
+        Raises:
+            CellFailed, ExecutionTimedOut, ExecutionCancelled, KernelDied: as `status` says.
+        """
+        from cellwright.errors import (
+            CellFailed,
+            ExecutionCancelled,
+            ExecutionTimedOut,
+            KernelDied,
+        )
+
+        if self.status == "error":
+            reason = self.notes[0] if self.notes else "no traceback was given"
+            error = self.error or CellError("error", reason)
+            raise CellFailed(error.ename, error.evalue)
+        if self.status == "timed_out":
+            raise ExecutionTimedOut(self.seconds)
+        if self.status == "cancelled":
+            raise ExecutionCancelled
+        if self.status == "died":
+            raise KernelDied(" ".join(self.notes))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as plain data: the fields of a notebook's cell, or those of `eval`."""
+        plain = super().to_json()
+        shape = {key: plain[name] for key, name in _ABOUT.items()}
+        shape["seconds"] = round(self.seconds, 3)
+        if self.cell is None:
+            if self.status == "pending":
+                return {"title": self.title or "", "status": "pending"}
+            return {"title": self.title or "", **shape, **{name: plain[name] for name in _OF_EVAL}}
+        return {
+            "cell": self.cell,
+            "index": self.index,
+            **shape,
+            "outputs": plain["outputs"],
+            "error": plain["error"],
+            **{name: plain[name] for name in _OF_NOTEBOOK},
+            **({} if self.check is None else {"check": plain["check"]}),
+            "notes": plain["notes"],
+        }
+
+    @classmethod
+    def from_json(cls, shape: dict[str, Any]) -> Self:
+        """Return the execution that `to_json` made into data."""
+        return super().from_json({**shape, "count": shape.get("execution_count")})
+
+
+class Executions(Base):
+    """One `Execution` for each cell of a run, in order.
+
+    `run` is the run's id, by which any caller can follow or stop it; `done` is false if it
+    continued after this answer. Cells that were not reached are `pending`.
+    """
+
+    def __init__(
+        self, executions: Iterable[Execution] = (), *, run: str = "", done: bool = False
+    ) -> None:
+        super().__init__(executions)
+        self.run = run
+        self.done = done
+
+    @property
+    def ok(self) -> bool:
+        """Whether the run is over and every cell ended well, or failed as expected."""
+        return self.done and all(each.status == "ok" or each.expected for each in self)
+
+    def raise_for_status(self) -> None:
+        """Raise the error of the first cell that failed unexpectedly, if any did."""
+        for execution in self:
+            if execution.is_failure:
+                execution.raise_for_status()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {
+            "run": self.run,
+            "done": self.done,
+            "executions": [execution.to_json() for execution in self],
+        }
+
+    @classmethod
+    def from_json(cls, shape: dict[str, Any]) -> Executions:
+        """Return what `to_json` made into data."""
+        executions = map(Execution.from_json, shape["executions"])
+        return cls(executions, run=shape["run"], done=shape["done"])
+
+
+def strip_traceback(lines: Sequence[str]) -> list[str]:
+    """Return a traceback without colours; of a long one its end, where the error is."""
+    from cellwright.outputs.sanitize import printed
+
+    found = printed("\n".join(lines)).split("\n") if lines else []
+    if len(found) > _TRACEBACK_LINES:
+        cut = len(found) - _TRACEBACK_LINES
+        found[:cut] = [f"[{cut} lines before this one are in the outputs]"]
+    return found
+
+
+def find_failing_line(traceback: Sequence[str], count: int | None) -> int | None:
+    """Return the line of a Python cell, counted from 1, in which it failed, if that is known.
+
+    If it failed in a function of another cell, this is the line that called it; `count` is the
+    cell's own execution count.
+    """
+    frames = _find_cell_frames("\n".join(traceback))
+    lines = [int(line) for cell, line in frames if int(cell) == count]
+    return lines[-1] if lines else None

@@ -1,0 +1,263 @@
+"""What remains of a run: outputs in the notebook, executions in the journal.
+
+A cell that runs for long is saved now and then. Such a save is announced to the journal and not
+confirmed, so that it is not an entry of the history: the next save of the same cell replaces it.
+If another caller changes the notebook in between, or this process dies, the next reader finds
+the notebook as it was announced, and only then it becomes an entry of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+
+from cellwright.errors import CellwrightError, DurabilityUnconfirmed
+from cellwright.journal.executions import Executed
+from cellwright.workspace.staleness import PARAMETERS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from cellwright.document.change import Change, State
+    from cellwright.document.edits import Edit
+    from cellwright.document.notebook import Notebook
+    from cellwright.journal import Recording
+    from cellwright.kernel.session import Ran
+    from cellwright.workspace.hosts.host import Make
+    from cellwright.workspace.notebook import OpenNotebook
+    from cellwright.workspace.runs.cell_run import CellRun, OutputsSoFar
+
+
+class RunRecord:
+    """Lands the outputs of one run and puts its cells on record; a check keeps nothing.
+
+    It is used by one thread at a time.
+    """
+
+    def __init__(self, book: OpenNotebook, start: State, *, is_check: bool = False) -> None:
+        self._book = book
+        self._is_check = is_check
+        self._landing = book.host.begin_landing(start)
+        self._announced_cells: set[int] = set()
+        # Of the last save that was announced and not confirmed:
+        self._announced: tuple[Recording, Change, str] | None = None
+        self._before: State | None = None  # what the notebook held before it
+        self._newest: str | None = None  # the newest entry of the history then
+
+    @property
+    def needs_end(self) -> bool:
+        """Whether `end` has anything to do."""
+        return self._landing.needs_end
+
+    @property
+    def written(self) -> State | None:
+        """What the notebook held after the last landing; None if nothing landed."""
+        return self._landing.written
+
+    def end(self) -> None:
+        """Finish: the run is over."""
+        self._landing.end()
+
+    def land_so_far(self, run: CellRun, outputs: Sequence[OutputsSoFar]) -> None:
+        """Put what a cell has said until now into the notebook; not an entry of the history.
+
+        Raises:
+            CellwrightError: it could not be saved.
+        """
+        if run.cell.index not in self._announced_cells:  # known as running, should we die now
+            self._announced_cells.add(run.cell.index)
+            seconds = time.time() - run.began
+            self._record(self._describe(run, "running", kernel=run.life, seconds=seconds))
+        self._land(_make_landing(run, outputs, []), f"run {run.cell.handle}", is_last=False)
+
+    def land(
+        self, run: CellRun, ran: Ran, outputs: Sequence[OutputsSoFar]
+    ) -> tuple[bool, bool, list[str]]:
+        """Put the outputs of a cell that is over into the notebook, and the cell on record.
+
+        Returns whether they are in the notebook, whether the cell was edited meanwhile, and notes.
+        """
+        if self._is_check:
+            return False, False, []
+        status, seconds = ran.outcome.status, ran.outcome.seconds
+        executed = self._describe(run, status, kernel=ran.kernel, seconds=seconds)
+        answer = self._land_or_keep(run, outputs, executed)
+        if run.injected is not None:
+            self.record_parameters(*run.injected)
+        return answer
+
+    def record_parameters(self, source: str, ran: Ran) -> None:
+        """Remember code that is in no cell: what used it did not see what the notebook says."""
+        if self._is_check:
+            return
+        self._record(
+            Executed(
+                cell=PARAMETERS,
+                index=-1,
+                hash="",
+                source=source,
+                kernel=ran.kernel,
+                status=ran.outcome.status,
+                count=None,
+                began=time.time() - ran.outcome.seconds,
+                seconds=ran.outcome.seconds,
+                actor=self._book.caller.actor,
+            )
+        )
+
+    def _land_or_keep(
+        self, run: CellRun, outputs: Sequence[OutputsSoFar], executed: Executed | None
+    ) -> tuple[bool, bool, list[str]]:
+        own = next(each.outputs for each in outputs if each.run is run)
+        edited: list[bool] = []
+        try:
+            make = _make_landing(run, outputs, edited)
+            self._land(make, f"run {run.cell.handle}", executed=executed)
+        except DurabilityUnconfirmed as failure:
+            return True, edited == [True], [failure.message]
+        except CellwrightError as failure:  # the cell ran all the same
+            self._record(executed)
+            for each in outputs:
+                each.run.is_unsaved = each.run is not run
+            return False, False, [f"The outputs are {self._keep(own)}: {failure.message}"]
+        if not edited:
+            kept = self._keep(own)
+            return False, False, [f"The cell was deleted while it ran; its outputs are {kept}"]
+        if edited[0]:
+            note = "The cell was edited while it ran; its outputs are of the source it had"
+            return True, True, [note]
+        return True, False, []
+
+    def _keep(self, outputs: list[dict[str, Any]]) -> str:
+        """Keep outputs that have no place in the notebook; returns where they are, in words."""
+        if outputs:
+            content = json.dumps(outputs, ensure_ascii=False).encode("utf-8", "surrogatepass")
+            try:
+                store = self._book.hub.artifacts
+                artifact = store.put(content, mime="application/json", name="outputs")
+            except CellwrightError:
+                pass
+            else:
+                return f"only in this answer and in artifact://{artifact.id}"
+        return "only in this answer"
+
+    def _describe(
+        self, run: CellRun, status: str, *, kernel: str, seconds: float
+    ) -> Executed | None:
+        """Describe a run of a cell for the record; None for an empty cell before any kernel."""
+        cell = run.cell
+        if not kernel:
+            return None
+        return Executed(
+            cell=cell.handle,
+            index=cell.index,
+            hash=cell.hash,
+            source=cell.source,
+            kernel=kernel,
+            status=status,
+            count=run.count,
+            began=run.began,
+            seconds=seconds,
+            actor=self._book.caller.actor,
+        )
+
+    def _record(self, executed: Executed | None) -> None:
+        if executed is not None:
+            self._book.journal.executed(self._book.real, executed)
+
+    # -- through the host, with the journal --------------------------------------------------
+
+    def _land(
+        self, make: Make, label: str, *, is_last: bool = True, executed: Executed | None = None
+    ) -> None:
+        """Let `make` put outputs into the notebook; `is_last` puts them and `executed` on record."""
+        book, landing = self._book, self._landing
+        journal, real, actor = book.journal, book.real, book.caller.actor
+        recordings: list[Recording] = []
+        befores: list[State] = []
+        newest: list[str | None] = []
+        made: list[Change] = []
+
+        def make_and_announce(notebook: Notebook) -> Change:
+            now = book.host.signature()
+            if self._is_as_left(notebook, now):
+                assert self._before is not None  # noqa: S101  # `_is_as_left` looked
+                notebook.state = self._before  # the new outputs replace the earlier ones
+            else:
+                journal.catch_up(real, notebook.state, now)
+            befores[:] = [notebook.state]
+            if not is_last:
+                newest[:] = [self._find_newest()]
+            change = make(notebook)
+            if change:
+                recordings.append(journal.begin(real, change, actor=actor, label=label, kind="run"))
+            elif self._announced is not None:
+                self._announced[0].abandon()
+            made[:] = [change]
+            return change
+
+        def confirm() -> None:
+            self._before = self._announced = None
+            if is_last:
+                book.hub.actors.note(real, actor, "run")
+                for recording in recordings:
+                    recording.finish(landing.left, executed)
+                if not recordings:
+                    self._record(executed)
+            elif recordings:
+                self._announced = (recordings[-1], made[0], label)
+                self._before, self._newest = befores[0], newest[0]
+            recordings.clear()
+
+        def abandon() -> None:
+            for recording in recordings:
+                recording.abandon()
+            recordings.clear()
+            if self._announced is not None and book.host.signature() == landing.left:
+                # The notebook still holds the last save, which the new one was to replace.
+                _, change, before = self._announced
+                again = journal.begin(real, change, actor=actor, label=before, kind="run")
+                self._announced = (again, change, before)
+
+        landing.land(make_and_announce, is_last=is_last, on_saved=confirm, on_failed=abandon)
+
+    def _is_as_left(self, notebook: Notebook, now: str | None) -> bool:
+        """Whether notebook and history are unchanged since a save of this very cell."""
+        landing = self._landing
+        return (
+            self._before is not None
+            and now is not None
+            and now == landing.left  # quick to compare, but too coarse to be enough
+            and self._find_newest() == self._newest
+            and landing.written is not None
+            and landing.written.holds_the_same(notebook.state)
+        )
+
+    def _find_newest(self) -> str | None:
+        try:
+            entries = self._book.journal.log(self._book.real, limit=1)
+        except CellwrightError:
+            return None
+        return entries[0].id if entries else None
+
+
+def _make_landing(run: CellRun, outputs: Sequence[OutputsSoFar], edited: list[bool]) -> Make:
+    """Return what puts outputs into a notebook.
+
+    `edited` then says whether the cell was edited meanwhile; it stays empty if the cell is gone.
+    """
+
+    def make(notebook: Notebook) -> Change:
+        edited.clear()
+        edits: list[Edit] = []
+        for each in outputs:
+            cell = each.run.find_in(notebook)
+            if cell is not None and cell.type == "code":
+                edits += each.make_edits(cell)
+                if each.run is run:
+                    edited[:] = [cell.hash != run.cell.hash]
+        return notebook.apply(edits)
+
+    return make

@@ -1,0 +1,436 @@
+"""A run of a notebook's cells: in its own kernel, with their outputs in the notebook."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from dataclasses import replace
+
+from cellwright.errors import CellwrightError, KernelError
+from cellwright.kernel.environment import about_withheld
+from cellwright.kernel.running import Outcome, timed_out
+from cellwright.kernel.session import Ran
+from cellwright.kernel.transport import Code
+from cellwright.outputs.collector import Collector
+from cellwright.outputs.events import Cleared, Raised, Shown, StreamText
+from cellwright.workspace.runs.cell_run import CellRun, InterimSaves
+from cellwright.workspace.runs.execution import (
+    CellError,
+    Execution,
+    Executions,
+    find_failing_line,
+    strip_traceback,
+)
+from cellwright.workspace.runs.landing import RunRecord
+from cellwright.workspace.runs.parameters import Parameters
+from cellwright.workspace.runs.run import Run, finish_despite_cancel
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Sequence
+    from typing import Any
+
+    from cellwright.document.cells import Cell
+    from cellwright.document.notebook import Notebook
+    from cellwright.kernel.events import KernelEvent
+    from cellwright.kernel.session import Session
+    from cellwright.kernel.transport import KernelInfo
+    from cellwright.workspace.notebook import OpenNotebook
+    from cellwright.workspace.runs.cell_run import OutputsSoFar
+    from cellwright.workspace.runs.run import RunOptions
+
+_OUTPUTS = (StreamText, Shown, Raised, Cleared)
+_EXPECTS_ERROR = "raises-exception"
+NESTED_REQUEST = "nbmp_request"
+"""In the metadata of an execute request: which request of the running cell it is for."""
+
+
+class _StoppedEarly(Exception):
+    """The run has to end before the kernel got the cell."""
+
+
+class NotebookRun(Run):
+    """One call that runs cells of a notebook.
+
+    `notebook` is what it held when the run was asked for. With the option `nested` the cells run
+    inside a cell that waits for them: past the queue, in the turn that it has.
+    """
+
+    KIND = "run"
+
+    def __init__(
+        self,
+        book: OpenNotebook,
+        notebook: Notebook,
+        cells: Sequence[Cell],
+        options: RunOptions,
+    ) -> None:
+        pending = [Execution("pending", cell.handle, cell.index) for cell in cells]
+        handles = [cell.handle for cell in cells]
+        super().__init__(book.real, book.caller.actor, pending, options, handles)
+        self._book = book
+        self._notebook = notebook
+        self._chosen = cells
+        self._sessions = book.hub.sessions
+        self._parameters = Parameters(options.parameters or {}, cells)
+        self._record = RunRecord(book, notebook.state, is_check=options.check)
+        self._runs: list[CellRun] = []  # those that their kernel got
+        self._has_begun_cell = False
+        self._session: Session
+        self._withheld: tuple[str, ...] = ()
+        book.hub.actors.note(book.real, book.caller.actor, "run")
+
+    def answer(self) -> Executions:
+        """Return what is known of the cells now; what comes later does not change it."""
+        return Executions(self.executions, run=self.id, done=self.is_over)
+
+    def notebook_now(self) -> Notebook:
+        """Return the notebook as the run left it; read anew if it lands nothing."""
+        written = self._record.written
+        if written is None:
+            return self._book.host.read()
+        from cellwright.document.notebook import Notebook
+
+        return Notebook.holding(written, path=self._book.path)
+
+    # -- the run as a whole -----------------------------------------------------------------
+
+    @contextlib.asynccontextmanager
+    async def _open(self) -> AsyncIterator[None]:
+        if self.options.nested is not None:
+            self.state = "running"
+            async with self._open_session():
+                yield
+            return
+        book, hub = self._book, self._book.hub
+        async with hub.runs.turns.take(book.real):
+            self.state = "running"
+            if not hub.leases.owns(book.real):
+                # That may take a moment, and other kernels must not wait for it.
+                await hub.in_file_thread(book.host.own)
+            try:
+                async with self._open_session():
+                    yield
+            finally:
+                hub.actors.note(book.real, book.caller.actor, "run")
+                if hub.find_session(book.real) is None:
+                    book.host.release()
+
+    @contextlib.asynccontextmanager
+    async def _open_session(self) -> AsyncIterator[None]:
+        book, options = self._book, self.options
+        kernelspec = self._notebook.metadata.get("kernelspec")
+        name = kernelspec.get("name") if isinstance(kernelspec, dict) else None
+        # A check has a kernel of its own, in the same folder: the notebook's keeps its state.
+        path = f"{book.real}.check-{self.id}" if options.check else book.real
+        with self.stop.watch_clock():
+            self._session, self._withheld = await self._sessions.open_notebook(
+                path,
+                book.caller,
+                kernel=options.kernel,
+                notebook_kernel=name if isinstance(name, str) else None,
+                restart=options.restart and not options.check,
+            )
+            try:
+                for place in range(len(self._chosen)):
+                    self.report_cell(place, status="pending")
+                yield
+            finally:
+                await self._end_cells()
+                if options.check:
+                    await finish_despite_cancel(self._sessions.pool.end(self._session.key))
+
+    async def _end_cells(self) -> None:
+        if self._record.needs_end:
+            await finish_despite_cancel(self._book.hub.in_file_thread(self._record.end))
+        for place, execution in enumerate(self.executions):
+            run = next((run for run in self._runs if run.cell.index == execution.index), None)
+            if run is not None:
+                self.executions[place] = self._renew(execution, run)
+            elif execution.status == "pending" and not execution.notes:
+                self.executions[place] = self._describe_unreached(self._chosen[place])
+
+    def _is_last(self, place: int, execution: Execution) -> bool:
+        if not execution.is_failure or self.options.keep_going:
+            return self.stop.is_set
+        if self.options.check and execution.status == "error":
+            # An error that is in the notebook was expected.
+            return "error" not in self._chosen[place].output_types
+        return True
+
+    def report_cell(self, place: int, **facts: Any) -> None:
+        """Report something about a cell, by its index and handle."""
+        cell = self._chosen[place]
+        self.report({"cell": cell.index, "handle": cell.handle, **facts})
+
+    def _renew(self, execution: Execution, run: CellRun) -> Execution:
+        """Add the displays that later cells changed, and compare if that was asked for."""
+        if run.is_changed:
+            execution = execution.replace(outputs=run.collector.outputs())
+        if self.options.check:
+            from cellwright.workspace.runs.comparison import compare_outputs
+
+            found = compare_outputs(run.cell, execution.status, execution.outputs)
+            execution = execution.replace(check=found)
+        return execution
+
+    # -- one cell ---------------------------------------------------------------------------
+
+    async def _run_cell(self, place: int) -> Execution:
+        cell = self._chosen[place]
+        run = CellRun(cell, self._make_collector())
+        is_first, self._has_begun_cell = not self._has_begun_cell, True
+        interval = 0.0 if self.options.check else self._book.caller.settings.run_save_interval
+        saves = InterimSaves(lambda: self._land_so_far(run), interval)
+        self._runs.append(run)
+        self.report_cell(place, status="running")
+        try:
+            ran = await self._execute(place, run, saves, is_first=is_first)
+        except asyncio.CancelledError:
+            if run.began:
+                transport = self._session.transport
+                kept = transport is not None and transport.is_alive
+                outcome = Outcome("cancelled", time.time() - run.began, state_kept=kept)
+                ran = Ran(outcome, kernel=self._session.life)
+                await finish_despite_cancel(self._finish(run, ran, saves))
+            raise
+        except KernelError as error:
+            self._runs.remove(run)
+            if is_first:
+                raise
+            # What the cells before it did must not be lost with the answer.
+            return Execution("pending", cell.handle, cell.index, notes=[error.message])
+        if not run.began:
+            self._runs.remove(run)
+            return self._describe_not_begun(run, ran)
+        return await finish_despite_cancel(self._finish(run, ran, saves))
+
+    def _make_collector(self) -> Collector:
+        store = self._sessions.store
+        return Collector(
+            limit_bytes=self._sessions.settings.notebook_output_bytes,
+            spill=None if store is None else lambda: store.create(name="outputs"),
+        )
+
+    def _describe_unreached(self, cell: Cell) -> Execution:
+        notes = []
+        if self.stop.is_late:
+            notes = [f"The time limit of {self.stop.time_limit:g} s was over"]
+        return Execution("pending", cell.handle, cell.index, notes=notes)
+
+    def _describe_not_begun(self, run: CellRun, ran: Ran) -> Execution:
+        """Describe a cell that its kernel never got."""
+        cell, outcome = run.cell, ran.outcome
+        if self.stop.is_late:
+            return self._describe_unreached(cell)
+        if run.notes:  # the parameters that it was to have could not be set
+            error = outcome.error
+            about = CellError(error.ename, error.evalue, []) if error else None
+            return Execution(
+                outcome.status, cell.handle, cell.index, error=about, notes=list(run.notes)
+            )
+        note = "It was stopped before its turn came"
+        return Execution("cancelled", cell.handle, cell.index, notes=[note])
+
+    # -- in the kernel ----------------------------------------------------------------------
+
+    async def _execute(
+        self, place: int, run: CellRun, saves: InterimSaves, *, is_first: bool
+    ) -> Ran:
+        cell, parameters = run.cell, self._parameters
+        if is_first and parameters and parameters.cell is None:
+            ran = await self._inject_parameters(run)
+            if ran.outcome.status != "ok":
+                return ran
+        if cell.source.strip():
+            ran = await self._send(place, run, saves, is_first=is_first)
+        else:
+            # As in Jupyter, no kernel gets it; it just has no outputs and no count any more.
+            run.begin(self._session.life)
+            ran = Ran(Outcome("ok", 0.0), kernel=self._session.life)
+        if ran.outcome.status == "ok" and parameters.cell is cell:
+            failed = (await self._inject_parameters(run)).outcome
+            if failed.status != "ok":
+                outcome = replace(ran.outcome, status=failed.status, error=failed.error)
+                outcome = replace(outcome, exit=failed.exit, state_kept=failed.state_kept)
+                return replace(ran, outcome=outcome)
+        return ran
+
+    async def _send(self, place: int, run: CellRun, saves: InterimSaves, *, is_first: bool) -> Ran:
+        """Have the kernel run a cell."""
+        cell, parameters, session = run.cell, self._parameters, self._session
+        options = self.options
+
+        def make_code(info: KernelInfo) -> Code:
+            if parameters and is_first:
+                parameters.source(info.language)  # refused before anything ran, if at all
+            if self.stop.is_set:
+                raise _StoppedEarly  # while the kernel was being started
+            run.begin(session.life)
+            code = self._sessions.make_notebook_code(
+                cell.source, cell.id, session, self._book.real, info
+            )
+            if options.nested is not None:
+                return replace(code, metadata={NESTED_REQUEST: options.nested})
+            return code
+
+        listener = self._make_listener(place, run, saves)
+        timeout = options.timeout or 0
+        try:
+            if options.nested is not None:
+                return await session.run_nested(
+                    make_code, timeout=timeout, on_event=listener, caller=cell.handle
+                )
+            return await session.run(
+                make_code,
+                timeout=timeout,
+                on_event=listener,
+                answers=options.answers,
+                ask=None if options.ask is None else self.ask,
+                stop=self.stop.event,
+                caller=cell.handle,
+            )
+        except _StoppedEarly:
+            return Ran(Outcome("cancelled", 0.0))
+
+    async def _inject_parameters(self, run: CellRun) -> Ran:
+        """Set the parameters, as a part of the cell that they belong to."""
+        sent: list[tuple[str, str]] = []
+
+        def make_code(info: KernelInfo) -> Code:
+            source = self._parameters.source(info.language)
+            sent.append((source, info.language))
+            return Code(source, silent=True, store_history=False)
+
+        ran = await self._session.run(
+            make_code, timeout=self.options.timeout or 0, stop=self.stop.event
+        )
+        if sent:
+            source, language = sent[0]
+            run.notes += self._parameters.notes(language)
+            if run.began:
+                run.injected = (source, ran)  # on record after the cell, as it happened
+            else:
+                self._record.record_parameters(source, ran)
+        if ran.outcome.status != "ok":
+            error = ran.outcome.error
+            why = f"{error.ename}: {error.evalue}" if error else ran.outcome.status
+            run.notes.append(f"The parameters could not be set: {why}")
+        return ran
+
+    def _make_listener(
+        self, place: int, run: CellRun, saves: InterimSaves
+    ) -> Callable[[KernelEvent], None]:
+        def listen(event: KernelEvent) -> None:
+            if not isinstance(event, _OUTPUTS):
+                return
+            run.collector.feed(event)
+            if isinstance(event, Shown) and event.display_id:
+                # What has an id changes wherever it is shown, here or in an earlier cell.
+                for earlier in self._runs:
+                    if earlier is not run and earlier.collector.update(event):
+                        earlier.is_unsaved = earlier.is_changed = True
+            saves.touch()
+            if isinstance(event, StreamText):
+                self.report_cell(place, text=event.text)
+
+        return listen
+
+    # -- into the notebook ------------------------------------------------------------------
+
+    async def _land_so_far(self, run: CellRun) -> bool:
+        outputs = self._take_outputs(run)
+        try:
+            await self._book.hub.in_file_thread(self._record.land_so_far, run, outputs)
+        except (CellwrightError, OSError):
+            for each in outputs:
+                each.run.is_unsaved = True
+            return False  # the next one may work, and the last one reports
+        return True
+
+    def _take_outputs(self, run: CellRun) -> list[OutputsSoFar]:
+        """Return what has not landed yet: of this cell, and of earlier ones that it changed."""
+        return [each.take_outputs() for each in self._runs if each is run or each.is_unsaved]
+
+    async def _finish(self, run: CellRun, ran: Ran, saves: InterimSaves) -> Execution:
+        await saves.end()
+        limit = self.stop.time_limit
+        if self.stop.is_late and ran.outcome.status == "cancelled":
+            ran = replace(ran, outcome=replace(ran.outcome, status="timed_out"))
+            run.collector.feed(StreamText("stderr", f"\n{timed_out(limit)}\n"))
+            run.notes.append(f"That was the time limit of {limit:g} s for the run")
+        run.end(ran.outcome)
+        outputs = self._take_outputs(run)
+        return await self._book.hub.in_file_thread(self._land, run, ran, outputs)
+
+    def _land(self, run: CellRun, ran: Ran, outputs: Sequence[OutputsSoFar]) -> Execution:
+        """Land the outputs of a cell that is over, and describe what became of it; blocks."""
+        cell, outcome = run.cell, ran.outcome
+        notes = [*run.notes, *self._list_notes(ran)]
+        saved, stale, more = self._record.land(run, ran, outputs)
+        lost, replay, told = self._find_loss(cell, ran)
+        error = None
+        if outcome.error is not None:
+            traceback = strip_traceback(outcome.error.traceback)
+            line = find_failing_line(traceback, run.count)
+            error = CellError(outcome.error.ename, outcome.error.evalue, traceback, line)
+        tags = cell.metadata.get("tags")
+        return Execution(
+            outcome.status,
+            cell.handle,
+            cell.index,
+            outputs=next(each.outputs for each in outputs if each.run is run),
+            seconds=outcome.seconds,
+            count=run.count,
+            error=error,
+            expected=outcome.status == "error"
+            and isinstance(tags, list)
+            and _EXPECTS_ERROR in tags,
+            saved=saved,
+            stale=stale,
+            state_kept=outcome.state_kept,
+            lost=lost,
+            replay=replay,
+            notes=[*notes, *more, *told],
+        )
+
+    def _find_loss(self, cell: Cell, ran: Ran) -> tuple[list[str], list[str], list[str]]:
+        """After a kernel is gone, find whose state went with it, and the way back."""
+        outcome = ran.outcome
+        if self.options.check or (outcome.state_kept and not ran.replaced):
+            return [], [], []
+        from cellwright.workspace import staleness
+
+        notebook, executions = self._notebook, self._book.list_executions()
+        life = ran.kernel
+        if outcome.state_kept:  # it was found dead, and this cell ran in a new one
+            life = staleness.find_previous_life(executions, ran.kernel) or ""
+        lost = staleness.find_lost_cells(notebook, executions, life)
+        if cell.handle in lost and outcome.state_kept:
+            lost.remove(cell.handle)  # it has just run
+        cells = notebook.cells
+        replay = [
+            cells[index].handle for index in staleness.find_replay_cells(notebook, executions, cell)
+        ]
+        language = staleness.find_language(notebook)
+        return lost, replay, [staleness.describe_loss(language, lost, replay, cell.handle)]
+
+    def _list_notes(self, ran: Ran) -> list[str]:
+        outcome = ran.outcome
+        notes = []
+        if ran.replaced:
+            notes.append(
+                "The kernel had died; this cell ran in a new one, without earlier variables"
+            )
+        if outcome.status == "died":
+            notes.append(
+                f"The kernel died, {outcome.exit}; its variables are lost. Nothing was run again"
+            )
+        elif outcome.status in ("timed_out", "cancelled"):
+            kept = "kept" if outcome.state_kept else "lost, since it had to be ended"
+            notes.append(f"The kernel was interrupted; its variables are {kept}")
+        if outcome.error is not None:
+            said = f"{outcome.error.ename} {outcome.error.evalue}"
+            notes += filter(None, [about_withheld(self._withheld, said)])
+        return [*notes, *(f"Part of the output was missed: {reason}" for reason in outcome.missed)]

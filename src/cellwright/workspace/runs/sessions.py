@@ -1,0 +1,363 @@
+"""The sessions of one process: which kernel code gets, what it is told, who answers its questions."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from hashlib import blake2b
+from typing import Protocol
+
+from cellwright.errors import InvalidEdit, KernelCannot, KernelMissing
+from cellwright.kernel.environment import for_kernel, for_session, write_session_file
+from cellwright.kernel.events import CommMessage
+from cellwright.kernel.pool import SessionPool
+from cellwright.kernel.session import Key
+from cellwright.kernel.supply import Order, Supply
+from cellwright.kernel.transport import Code
+from cellwright.protocol.bridge import CommBridge
+from cellwright.protocol.kernel_path import add_kernel_path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+    from typing import Any
+
+    from cellwright.config.settings import Settings
+    from cellwright.kernel.session import Session, Start
+    from cellwright.kernel.transport import KernelInfo
+    from cellwright.outputs.artifacts import ArtifactStore
+    from cellwright.protocol.access import NotebookAccess
+    from cellwright.protocol.messages import Reply
+    from cellwright.workspace.caller import Caller
+    from cellwright.workspace.requests import EvalRequest
+
+_PYTHON = ("", "py", "python", "python3")
+
+
+_CELL_KINDS: dict[str, tuple[type, ...]] = {
+    "code": (str,),
+    "title": (str,),
+    "language": (str,),
+    "reset": (bool,),
+    "timeout": (int, float, type(None)),
+}
+
+
+class EvalCell:
+    """One cell of an `eval` call: its code, and how it is run."""
+
+    __slots__ = ("code", "language", "reset", "timeout", "title")
+
+    def __init__(
+        self,
+        code: str,
+        title: str = "",
+        language: str = "",
+        *,
+        reset: bool = False,
+        timeout: float | None = None,
+    ) -> None:
+        self.code = code
+        self.title = title
+        self.language = language
+        self.reset = reset
+        self.timeout = timeout
+
+    @property
+    def is_python(self) -> bool:
+        """Whether its language is Python, which is also what no language means."""
+        return self.language.lower() in _PYTHON
+
+    @classmethod
+    def parse(cls, value: Mapping[str, Any] | str, position: int = 0) -> EvalCell:
+        """Make one of its JSON shape, or of its code alone."""
+        if isinstance(value, str):
+            return cls(value)
+        for name, given in value.items():
+            if name not in _CELL_KINDS:
+                known = ", ".join(_CELL_KINDS)
+                raise InvalidEdit(
+                    f"a cell has no `{name}`", position=position, hint=f"It has {known}"
+                )
+            if not isinstance(given, _CELL_KINDS[name]) or (name == "timeout" and given is True):
+                raise InvalidEdit(f"`{name}` is {given!r}", position=position)
+        if "code" not in value:
+            raise InvalidEdit("a cell needs `code`", position=position)
+        return cls(**value)
+
+
+class ToolBridge(Protocol):
+    """Lets the code of a session call tools."""
+
+    def variables(
+        self, session: str, *, mode: str, root: str | None, cwd: str | None
+    ) -> dict[str, str]:
+        """Return what a session's kernel must know."""
+        ...
+
+    def forget(self, session: str) -> None:
+        """Close the bridge for a session that is over."""
+        ...
+
+
+class KernelFactory(Protocol):
+    """Starts kernels."""
+
+    def starter(self, order: Order) -> Start:
+        """Return what starts the kernel that is wanted."""
+        ...
+
+    async def release_spare(self) -> None:
+        """End a kernel that is kept ready."""
+        ...
+
+
+class SessionManager:
+    """The sessions of eval and of notebooks; for use on the event loop.
+
+    Args:
+        settings: how many sessions are kept, and for how long.
+        store: where long output goes.
+        folder: where the files are that tell code about its session.
+        kernels: starts kernels; by default those of this machine and of servers.
+        on_start: awaited once, before the first session.
+        on_end: called with every session that is over.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: ArtifactStore | None,
+        folder: str,
+        *,
+        kernels: KernelFactory | None = None,
+        on_start: Callable[[], Awaitable[object]] | None = None,
+        on_end: Callable[[Session], object] | None = None,
+    ) -> None:
+        self.settings = settings
+        self.store = store
+        self.bridge: ToolBridge | None = None
+        self._folder = folder
+        self._kernels: KernelFactory = kernels or Supply(settings)
+        self._on_start = on_start
+        self._on_end = on_end
+        self._comms: dict[Session, CommBridge] = {}
+        self._notebooks: dict[str, NotebookAccess] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+        self.pool = SessionPool(
+            settings,
+            release_spare=self._kernels.release_spare,
+            on_new=self._answer_comms,
+            on_end=self._forget,
+        )
+        self._starting: asyncio.Task[None] | None = None
+        self._session_files: dict[str, dict[str, str | None]] = {}
+        self._callers: dict[Key, tuple[str | None, str]] = {}
+
+    async def close(self) -> None:
+        """End all sessions."""
+        try:
+            try:
+                await self.pool.close()
+            finally:
+                await self._kernels.release_spare()
+        finally:
+            for path in self._session_files:
+                with contextlib.suppress(OSError):
+                    os.unlink(path)  # noqa: PTH108
+
+    async def _start(self) -> None:
+        if self._starting is None:
+            self._starting = asyncio.ensure_future(self._start_once())
+        await asyncio.shield(self._starting)
+
+    async def _start_once(self) -> None:
+        await self.pool.__aenter__()
+        if self._on_start is not None:
+            await self._on_start()
+
+    # -- sessions ---------------------------------------------------------------------------
+
+    @contextlib.asynccontextmanager
+    async def open_eval(
+        self, cell: EvalCell, request: EvalRequest, caller: Caller
+    ) -> AsyncIterator[tuple[Session, tuple[str, ...]]]:
+        """Give a cell its session inside this block, and the names of withheld variables.
+
+        Raises:
+            KernelCannot: the session has another kernel than the one that was asked for.
+        """
+        await self._start()
+        cwd = request.cwd or caller.cwd
+        env, withheld = for_kernel(caller.environ, self.settings.pass_variables)
+        kernel = request.kernel
+        runner = request.runner or (kernel is None and request.server is None)
+        name = request.session
+        if not cell.is_python:
+            kernel, runner = _find_spec(cell.language, env), False
+            name = f"{name}:{cell.language.lower()}"
+        order = Order(
+            cwd=cwd,
+            env=env,
+            kernel=kernel,
+            runner=runner,
+            server=request.server,
+            server_token=request.server_token,
+            kernel_id=request.kernel_id,
+        )
+        key, start = Key(name, cwd), self._kernels.starter(order)
+        if request.per_call:
+            async with self.pool.per_call(key, start) as session:
+                yield session, withheld
+            return
+        what = "runner" if runner else f"kernel {kernel or request.server or 'default'}"
+        session = await self.pool.get(key, start, owner=caller.owner)
+        if session.note != what:
+            if session.note and not cell.reset:
+                raise KernelCannot(
+                    session.note,
+                    f"stand in for {what} in session `{name}`",
+                    hint="Reset the session, or use another",
+                )
+            if session.note:
+                await self.pool.end(key)
+                session = await self.pool.get(key, start, owner=caller.owner)
+            session.note = what
+        yield session, withheld
+
+    async def open_notebook(
+        self,
+        path: str,
+        caller: Caller,
+        *,
+        kernel: str | None,
+        notebook_kernel: str | None,
+        restart: bool = False,
+    ) -> tuple[Session, tuple[str, ...]]:
+        """Return the one session of a notebook, in its folder, and the names of withheld variables.
+
+        With `restart` its kernel is started anew, and may be another one.
+
+        Raises:
+            KernelCannot: it has a kernel already, and not the one that was asked for.
+        """
+        await self._start()
+        env, withheld = for_kernel(caller.environ, self.settings.pass_variables)
+        env = add_kernel_path(env)
+        folder = os.path.dirname(path)  # noqa: PTH120
+        order = Order(cwd=folder, env=env, kernel=kernel, notebook_kernel=notebook_kernel)
+        start = self._kernels.starter(order)
+        key = Key(path, folder)
+        session = await self.pool.get(key, start, kind="notebook", owner=caller.owner)
+        wanted = kernel or session.note
+        if session.executions and wanted != session.note:
+            if not restart:
+                had = session.note or notebook_kernel or "the default kernel"
+                raise KernelCannot(
+                    had, f"be changed for {kernel} while it has state", hint="Restart with it"
+                )
+            await self.pool.end(key)
+            session = await self.pool.get(key, start, kind="notebook", owner=caller.owner)
+        elif restart:
+            await session.restart()
+        session.note = wanted
+        self._callers[key] = (caller.root, caller.mode)
+        return session, withheld
+
+    # -- code -------------------------------------------------------------------------------
+
+    def make_eval_code(
+        self, cell: EvalCell, session: Session, caller: Caller, info: KernelInfo
+    ) -> Code:
+        """Return a cell of `eval` as its kernel gets it."""
+        variables = self._describe_session(session, info, root=caller.root, mode=caller.mode)
+        return Code(cell.code, allow_stdin=True, env=variables)
+
+    def make_notebook_code(
+        self, source: str, cell_id: str | None, session: Session, path: str, info: KernelInfo
+    ) -> Code:
+        """Return a cell of a notebook as its kernel gets it."""
+        root, mode = self._callers.get(session.key, (None, "agent"))
+        variables = self._describe_session(session, info, notebook=path, root=root, mode=mode)
+        return Code(source, allow_stdin=True, env=variables, cell_id=cell_id)
+
+    def _describe_session(
+        self,
+        session: Session,
+        info: KernelInfo,
+        *,
+        notebook: str | None = None,
+        root: str | None = None,
+        mode: str = "agent",
+    ) -> dict[str, str | None]:
+        """Return the variables that tell code where it is."""
+        # Another language has its own ways, and another machine other folders.
+        if info.language != "python" or info.transport == "remote":
+            return {}
+        path = os.path.join(self._folder, _name_file(session.key))  # noqa: PTH118
+        facts = {"session": session.key.session, "notebook": notebook, "root": root, "mode": mode}
+        if self._session_files.get(path) != facts:  # once, and not before every cell
+            with contextlib.suppress(OSError):  # a courtesy: code runs as well without it
+                write_session_file(path, facts)
+            self._session_files[path] = facts
+        artifacts = None if self.store is None else str(self.store.directory)
+        bridge: dict[str, str] = {}
+        if self.bridge is not None:
+            name, cwd = session.key
+            bridge = self.bridge.variables(name, mode=mode, root=root, cwd=cwd)
+        return for_session(session_file=path, artifacts_dir=artifacts, **bridge)
+
+    # -- comms ------------------------------------------------------------------------------
+
+    def serve_notebook(self, name: str, notebook: NotebookAccess) -> None:
+        """Let the kernel of a notebook's session read, edit and run that notebook.
+
+        The caller who ran a cell of it last answers for it. A session of `eval` has no notebook.
+        """
+        self._notebooks[name] = notebook
+
+    def _answer_comms(self, session: Session) -> None:
+        async def send(answer: Reply) -> None:
+            if session.transport is None:
+                raise KernelCannot(session.key.session, "be answered: it is gone")
+            message = CommMessage(
+                "msg", answer.comm_id, data=dict(answer.data), channel=answer.channel
+            )
+            await session.transport.send_comm(message)
+
+        bridge = CommBridge(lambda: self._notebooks.get(session.key.session), send)
+        self._comms[session] = bridge
+        session.on_comm = lambda message, caller: bridge.feed(message, caller=caller)
+        session.on_fresh = bridge.forget
+
+    def _forget(self, session: Session) -> None:
+        bridge = self._comms.pop(session, None)
+        if bridge is not None:
+            self._notebooks.pop(session.key.session, None)
+            closing = asyncio.ensure_future(bridge.close())
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+        self._callers.pop(session.key, None)
+        if self.bridge is not None:
+            self.bridge.forget(session.key.session)
+        if self._on_end is not None:
+            self._on_end(session)
+
+
+def _find_spec(language: str, env: Mapping[str, str]) -> str:
+    from cellwright.kernel.discovery import list_specs
+
+    specs = list_specs(env)
+    for spec in specs:
+        if language.lower() in (spec.name.lower(), spec.language.lower()):
+            return spec.name
+    known = sorted({spec.language for spec in specs} | {"py"})
+    raise KernelMissing(
+        f"No kernel here runs `{language}`", hint=f"There are kernels for {', '.join(known)}"
+    )
+
+
+def _name_file(key: Key) -> str:
+    name = blake2b(f"{os.getpid()}\0{key.session}\0{key.cwd}".encode(), digest_size=8).hexdigest()
+    return f"session-{name}.json"

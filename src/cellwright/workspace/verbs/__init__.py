@@ -1,0 +1,51 @@
+"""The verbs, each written once: a function from a caller and a request to an answer.
+
+`requests.py` lists them. A verb that has to do with kernels is a coroutine on their event loop;
+all others block and need no loop. Modes are checked before a verb is called, once, in `perform`.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    from cellwright.workspace.caller import Caller
+    from cellwright.workspace.requests import Request
+
+    A = TypeVar("A")
+
+
+def perform(caller: Caller, request: Request[A]) -> A:
+    """Carry a request out, in this process, and wait for its answer; not on the kernels' loop.
+
+    Raises:
+        ModeForbids: the caller's mode does not allow it.
+    """
+    caller.require(request.effect, request.what)
+    work = _find_handler(request)
+    if request.waits:
+        return caller.hub.call(work(caller, request))  # type: ignore[no-any-return]
+    return work(caller, request)  # type: ignore[no-any-return]
+
+
+async def perform_on_loop(caller: Caller, request: Request[A]) -> A:
+    """Carry a request out on the kernels' loop; what blocks is done in a file thread.
+
+    Raises:
+        ModeForbids: the caller's mode does not allow it.
+    """
+    caller.require(request.effect, request.what)
+    work = _find_handler(request)
+    if request.waits:
+        return await work(caller, request)  # type: ignore[no-any-return]
+    return await caller.hub.in_file_thread(work, caller, request)
+
+
+def _find_handler(request: Request[Any]) -> Any:
+    from importlib import import_module
+
+    module, name = request.HANDLER.split(":")
+    if request.waits and request.VERB == "edit":
+        name = "edit_and_run"
+    return getattr(import_module(f"cellwright.workspace.verbs.{module}"), name)

@@ -1,0 +1,149 @@
+"""Verbs that edit a notebook, and run what the edit changed."""
+
+from __future__ import annotations
+
+from cellwright.errors import AlreadyExists, InvalidEdit
+from cellwright.workspace.answers import EditAnswer, ExecutionText, StaleCell
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from cellwright.document.change import Change
+    from cellwright.document.notebook import Notebook
+    from cellwright.workspace import requests
+    from cellwright.workspace.caller import Caller
+    from cellwright.workspace.notebook import OpenNotebook
+    from cellwright.workspace.runs.execution import Execution
+
+_MAX_TOKENS = 8000
+_LEAST_TOKENS = 50
+
+
+def create(caller: Caller, request: requests.CreateRequest) -> EditAnswer:
+    """Make a notebook with no cells."""
+    book = caller.open(request.path)
+    if book.host.exists():
+        raise AlreadyExists(book.name)
+    metadata: dict[str, Any] = {}
+    if request.kernel is not None:
+        metadata = {"kernelspec": {"name": request.kernel, "display_name": request.kernel}}
+    edit = {"op": "set_metadata", "metadata": metadata}
+    return book.change(
+        lambda notebook: notebook.apply([edit]), create=True, label="create", kind="create"
+    )
+
+
+def edit(caller: Caller, request: requests.EditRequest) -> EditAnswer:
+    """Apply a list of edits, all or nothing, and save."""
+    return _apply(caller.open(request.path), request)
+
+
+def _apply(book: OpenNotebook, request: requests.EditRequest) -> EditAnswer:
+    def make(notebook: Notebook) -> Change:
+        return notebook.apply(request.edits, base=book.find_base(notebook, request.base))
+
+    return book.change(
+        make,
+        create=request.create,
+        dry_run=request.dry_run,
+        backup=request.backup,
+        label=request.label,
+        kind=request.kind,
+    )
+
+
+async def edit_and_run(caller: Caller, request: requests.EditRequest) -> EditAnswer:
+    """Apply a list of edits and save, then run the cells that were changed, or all stale ones.
+
+    The edit is kept whatever happens to the run.
+    """
+    from cellwright.workspace.runs.run import RunOptions
+    from cellwright.workspace.verbs.running import start_run
+
+    if request.run not in ("changed", "stale"):
+        raise InvalidEdit(f"`run` is {request.run!r}", hint="One of changed, stale")
+    options, hub = RunOptions.of(request), caller.hub
+
+    def apply() -> tuple[OpenNotebook, EditAnswer]:
+        book = caller.open(request.path)
+        return book, _apply(book, request)
+
+    book, answer = await hub.in_file_thread(apply)
+    if request.dry_run:
+        return answer
+    which: dict[str, Any] = {"stale": True}
+    if request.run == "changed":
+        which = {
+            "cells": [
+                cell.after
+                for cell in answer.cells
+                if cell.type == "code" and cell.kind in ("edited", "inserted")
+            ]
+        }
+    run = await start_run(book, options, book.current, **which)
+    done = run.answer()
+
+    def describe() -> EditAnswer:
+        from cellwright.workspace.staleness import describe_staleness
+
+        stale = describe_staleness(run.notebook_now(), book.journal.executions(book.real))
+        return answer.replace(
+            run=done.run,
+            done=done.done,
+            executions=list(done),
+            outputs=describe_executions(done),
+            stale=[
+                StaleCell(cell.cell, cell.index, cell.stale_reason)
+                for cell in stale
+                if cell.state == "stale"
+            ],
+            warnings=[*answer.warnings, *book.take_warnings()],
+        )
+
+    return await hub.in_file_thread(describe)
+
+
+def describe_executions(
+    done: Sequence[Execution], max_tokens: int = _MAX_TOKENS
+) -> list[ExecutionText]:
+    """Describe what the cells of a run said, as text within one budget, and what is left out."""
+    from cellwright.outputs.describe import describe
+
+    said = [execution for execution in done if execution.outputs]
+    rows: list[ExecutionText] = []
+    left = max_tokens
+    for place, execution in enumerate(said):
+        share = max(_LEAST_TOKENS, left // (len(said) - place))
+        found = describe(execution.outputs, share, images=0)
+        left -= len(found.text) // 4
+        left_out = [str(item) for item in found.left_out]
+        rows.append(ExecutionText(execution.cell or "", found.text, left_out))
+    return rows
+
+
+def write(caller: Caller, request: requests.WriteRequest) -> EditAnswer:
+    """Make the notebook say what an edited text view says."""
+    from cellwright.text.combine import edits_for
+    from cellwright.text.parsing import parse
+
+    cells = parse(request.text)
+    book = caller.open(request.path)
+
+    def make(notebook: Notebook) -> Change:
+        return notebook.apply(edits_for(cells, notebook, book.find_base(notebook, request.base)))
+
+    return book.change(
+        make, create=True, dry_run=request.dry_run, backup=request.backup, label=request.label
+    )
+
+
+def upgrade(caller: Caller, request: requests.UpgradeRequest) -> EditAnswer:
+    """Make it nbformat 4.5, with an id for every cell."""
+    return caller.open(request.path).change(
+        lambda notebook: notebook.upgrade(),
+        dry_run=request.dry_run,
+        backup=request.backup,
+        label="upgrade",
+    )

@@ -1,0 +1,206 @@
+"""Verbs on the history of a notebook: log, diff, undo, redo, restore, blame, backups."""
+
+from __future__ import annotations
+
+import os
+
+from cellwright.document.change import Change
+from cellwright.errors import ChangeNotFound, NothingToUndo
+from cellwright.workspace.answers import BlameAnswer, describe_change
+from cellwright.workspace.paths import resolve
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cellwright.document.change import State
+    from cellwright.document.notebook import Notebook
+    from cellwright.journal import Entry
+    from cellwright.journal.entry import Backup
+    from cellwright.journal.executions import Executed
+    from cellwright.workspace import requests
+    from cellwright.workspace.answers import DiffAnswer, EditAnswer
+    from cellwright.workspace.caller import Caller
+    from cellwright.workspace.notebook import OpenNotebook
+
+_ALL = 2**31
+
+
+def list_changes(caller: Caller, request: requests.LogRequest) -> list[Entry]:
+    """Return the changes, the newest first."""
+    book = caller.open(request.path)
+    book.catch_up()
+    return book.journal.log(book.real, limit=_ALL if request.limit is None else request.limit)
+
+
+def list_executions(caller: Caller, request: requests.ExecutionsRequest) -> list[Executed]:
+    """Return the runs of cells on record, the oldest first."""
+    book = caller.open(request.path)
+    return book.journal.executions(book.real)
+
+
+def list_backups(caller: Caller, request: requests.BackupsRequest) -> list[Backup]:
+    """Return the states that can be restored to the byte, the newest first."""
+    book = caller.open(request.path)
+    return book.journal.backups(book.real)
+
+
+def take_warnings(caller: Caller, request: requests.WarningsRequest) -> list[str]:
+    """Return what the journal could not do since this was last asked."""
+    return caller.open(request.path).take_warnings()
+
+
+def blame(caller: Caller, request: requests.BlameRequest) -> list[BlameAnswer]:
+    """Return for every cell the change that last touched it."""
+    book = caller.open(request.path)
+    book.catch_up()
+    rows = book.journal.blame(book.real)
+    answers = []
+    for cell in book.host.read().cells:
+        row = rows[cell.index] if cell.index < len(rows) else None
+        about = {} if row is None else row.to_json()
+        answers.append(
+            BlameAnswer(**{**about, "index": cell.index, "handle": cell.handle, "type": cell.type})
+        )
+    return answers
+
+
+def compare(caller: Caller, request: requests.DiffRequest) -> DiffAnswer:
+    """Return what changed between two states."""
+    book, after = caller.open(request.path), request.after
+    other = after if after is not None and _is_file(book, after) else None
+    return describe_change(_compare_states(book, request.before, after), book.name, other)
+
+
+def undo(caller: Caller, request: requests.UndoRequest) -> EditAnswer:
+    """Undo a change, or several as one."""
+    book = caller.open(request.path)
+    return _step(
+        book, "undo", lambda notebook: _undo(book, notebook, request.change), request.dry_run
+    )
+
+
+def redo(caller: Caller, request: requests.RedoRequest) -> EditAnswer:
+    """Make a change again that was undone."""
+    book = caller.open(request.path)
+    return _step(
+        book, "redo", lambda notebook: _redo(book, notebook, request.change), request.dry_run
+    )
+
+
+def restore(caller: Caller, request: requests.RestoreRequest) -> EditAnswer:
+    """Bring back a state to the byte."""
+    book = caller.open(request.path)
+    state = _find_state(book, request.change)
+    # A notebook that was deleted can be brought back too: that is when it is needed most.
+    return book.change(
+        lambda notebook: notebook.become(state),
+        create=True,
+        dry_run=request.dry_run,
+        label=f"restore {request.change}",
+        kind="restore",
+    )
+
+
+def _step(
+    book: OpenNotebook,
+    kind: str,
+    take: Callable[[Notebook], tuple[Change, list[Entry]]],
+    dry_run: bool,  # noqa: FBT001
+) -> EditAnswer:
+    found: list[Entry] = []
+
+    def make(notebook: Notebook) -> Change:
+        change, found[:] = take(notebook)
+        return change
+
+    answer = book.change(make, dry_run=dry_run, kind=kind, concerns=found)
+    return answer.replace(concerns=" ".join(entry.id for entry in found))
+
+
+def _find_state(book: OpenNotebook, name: str) -> State:
+    """Return a state by name: `now`, `first`, a change id (after it), or a change id and `^` (before)."""
+    journal = book.journal
+    if name == "now":
+        return book.host.read().state
+    if name == "first":
+        return journal.first(book.real)
+    if name.endswith("^"):
+        return journal.state(book.real, name[:-1], side="before")
+    return journal.state(book.real, name, side="after")
+
+
+def _compare_states(book: OpenNotebook, before: str | None, after: str | None) -> Change:
+    """Return what changed from one state to another.
+
+    One name alone is compared with the file as it is now; no name shows what the newest change,
+    and whatever came after it, did. A name that is the path of a file means that file.
+    """
+    if before is None:
+        newest = book.journal.log(book.real, limit=1)
+        if not newest:
+            raise NothingToUndo("compare: this notebook has no history")
+        before = f"{newest[0].id}^"
+    return Change.between(
+        _find_state_or_file(book, before), _find_state_or_file(book, after or "now")
+    )
+
+
+def _is_file(book: OpenNotebook, name: str) -> bool:
+    """Whether a name means another notebook rather than a state of this one."""
+    return name.endswith(".ipynb") and os.path.exists(resolve(name, book.caller.cwd))  # noqa: PTH110
+
+
+def _undo(
+    book: OpenNotebook, notebook: Notebook, names: str | Sequence[str] | None
+) -> tuple[Change, list[Entry]]:
+    """Undo one change, or several as one, the newest first.
+
+    Raises:
+        NothingToUndo: there is none, or all of them were undone before.
+        ChangeNotFound: there is no such change.
+        Conflict: one of the cells has been changed since.
+    """
+    journal, actor = book.journal, book.caller.actor
+    if names is None or isinstance(names, str):
+        found = [journal.undo_target(book.real, actor=actor, change_id=names)]
+    else:
+        found = _list_standing(book, names)
+    done: Change | None = None
+    for entry in found:
+        step = notebook.apply(journal.change(entry).inverse())
+        done = step if done is None else done.then(step)
+    if done is None:
+        raise NothingToUndo("undo: all of these are undone already")
+    return done, found
+
+
+def _redo(book: OpenNotebook, notebook: Notebook, name: str | None) -> tuple[Change, list[Entry]]:
+    """Make a change again that was undone.
+
+    Raises:
+        NothingToUndo: there is none.
+        Conflict: one of the cells has been changed since.
+    """
+    journal = book.journal
+    entry = journal.redo_target(book.real, actor=book.caller.actor, change_id=name)
+    return notebook.apply(journal.change(entry)), [entry]
+
+
+def _list_standing(book: OpenNotebook, names: Sequence[str]) -> list[Entry]:
+    """Return those of the named changes that have not been undone, the newest first."""
+    journal = book.journal
+    found: dict[str, Entry] = {}
+    for name in names:
+        if not isinstance(name, str):
+            raise ChangeNotFound(str(name))
+        if journal.get(book.real, name).undone_by is None:
+            entry = journal.undo_target(book.real, change_id=name)  # a run cannot be undone
+            found[entry.id] = entry
+    return sorted(found.values(), key=lambda entry: entry.number, reverse=True)
+
+
+def _find_state_or_file(book: OpenNotebook, name: str) -> State:
+    if _is_file(book, name):
+        return book.caller.open(name).load().state
+    return _find_state(book, name)

@@ -1,0 +1,165 @@
+"""Verbs that read: notebooks, their text, outputs and staleness, and artifacts."""
+
+from __future__ import annotations
+
+import os
+
+from cellwright.workspace.answers import (
+    ArtifactAnswer,
+    CellOutputs,
+    NotebookRow,
+    OutlineRow,
+    OutputsAnswer,
+    SelectAnswer,
+    StaleAnswer,
+    TextLine,
+)
+from cellwright.workspace.paths import leads_inside
+from cellwright.workspace.status import describe_notebook
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cellwright.document.notebook import Notebook
+    from cellwright.text.selection import Selection
+    from cellwright.workspace import requests
+    from cellwright.workspace.answers import ReadAnswer
+    from cellwright.workspace.caller import Caller
+
+_HIDDEN = (".", "__pycache__", "node_modules")
+_LEAST_TOKENS = 50
+_TEXT = ("application/json", "image/svg+xml")
+
+
+def list_notebooks(caller: Caller, _: requests.ListRequest) -> list[NotebookRow]:
+    """List the notebooks below the root."""
+    top = caller.root or caller.cwd
+    found = []
+    for folder, folders, files in os.walk(top):
+        folders[:] = sorted(name for name in folders if not name.startswith(_HIDDEN))
+        for name in sorted(files):
+            if name.endswith(".ipynb") and not name.startswith("."):
+                path = os.path.join(folder, name)  # noqa: PTH118  # as os.walk has it
+                # Not a broken link, nor one that leads out.
+                if os.path.isfile(path) and leads_inside(path, caller.root):  # noqa: PTH113
+                    size = os.path.getsize(path)  # noqa: PTH202
+                    found.append(NotebookRow(os.path.relpath(path, caller.cwd), size))
+    return found
+
+
+def load(caller: Caller, request: requests.LoadRequest) -> Notebook:
+    """Return the notebook itself."""
+    return caller.open(request.path).load()
+
+
+def read(caller: Caller, request: requests.ReadRequest) -> ReadAnswer:
+    """Describe the cells, their status, and the text view."""
+    book = caller.open(request.path)
+    notebook = book.load()
+    now = book.hub.list_active_cells(book.real)
+    found = describe_notebook(notebook, book.name, book.list_executions(), now, stale=request.stale)
+    text = None
+    if request.text:
+        from cellwright.text.view import to_text
+
+        text = to_text(notebook)
+    others = book.hub.actors.list_others(book.real, caller.actor)
+    return found.replace(others=others, text=text)
+
+
+def select(caller: Caller, request: requests.SelectRequest) -> SelectAnswer:
+    """Return the part of the text that a selector asks for."""
+    from cellwright.text.selection import select as select_text
+    from cellwright.text.selection import select_raw
+    from cellwright.text.selectors import parse_selector
+    from cellwright.text.view import render
+
+    wanted = parse_selector(request.selector)
+    book = caller.open(request.path)
+    if wanted.raw:
+        text = book.host.read_bytes().decode("utf-8", "surrogateescape")
+        found = _describe_selection(book.name, request.selector, select_raw(text, wanted))
+        return found.replace(total_cells=None)  # it may be any file
+    notebook = book.load()
+    found = _describe_selection(book.name, request.selector, select_text(render(notebook), wanted))
+    return found.replace(revision=notebook.revision)
+
+
+def _describe_selection(path: str, selector: str, found: Selection) -> SelectAnswer:
+    return SelectAnswer(
+        path,
+        None,
+        selector,
+        found.total_lines,
+        found.total_cells,
+        [TextLine(*line) for line in found.lines],
+        [OutlineRow(*row) for row in found.outline],
+        found.text,
+    )
+
+
+def read_outputs(caller: Caller, request: requests.OutputsRequest) -> OutputsAnswer:
+    """Describe the outputs of some cells, or of all that have any, within one budget.
+
+    Every cell gets an equal share of what is left, so that short ones leave more to the rest.
+    """
+    from cellwright.outputs.describe import describe
+
+    book = caller.open(request.path)
+    notebook = book.host.read()
+    if request.cells is None:
+        chosen = [cell for cell in notebook.cells if cell.type == "code" and cell.outputs]
+    else:
+        chosen = [notebook.cell(ref) for ref in request.cells]
+    rows: list[CellOutputs] = []
+    left = request.max_tokens
+    for done, cell in enumerate(chosen):
+        share = max(_LEAST_TOKENS, left // (len(chosen) - done))
+        if left <= 0:
+            break
+        found = describe(cell.outputs, share, images=0)
+        left -= len(found.text) // 4
+        rows.append(
+            CellOutputs(
+                cell.index,
+                cell.id,
+                cell.handle,
+                cell.type,
+                getattr(cell, "execution_count", None),
+                len(cell.outputs),
+                found.text,
+                [str(item) for item in found.left_out],
+            )
+        )
+    left_out = [cell.handle for cell in chosen[len(rows) :]]
+    return OutputsAnswer(book.name, notebook.revision, rows, left_out)
+
+
+def find_stale(caller: Caller, request: requests.StaleRequest) -> StaleAnswer:
+    """Describe the staleness of every code cell."""
+    from cellwright.workspace.staleness import describe_staleness
+
+    book = caller.open(request.path)
+    runs = book.journal.executions(book.real)
+    return StaleAnswer(book.name, describe_staleness(book.host.read(), runs))
+
+
+def read_raw(caller: Caller, request: requests.RawRequest) -> bytes:
+    """Return the bytes of a file."""
+    return caller.open(request.path).host.read_bytes()
+
+
+def read_artifact(caller: Caller, request: requests.ArtifactRequest) -> ArtifactAnswer:
+    """Return a part of an artifact."""
+    from dataclasses import asdict
+
+    store = caller.hub.artifacts
+    facts = store.get(request.ref)
+    answer = ArtifactAnswer(**asdict(facts))
+    if facts.mime.startswith("text/") or facts.mime in _TEXT:
+        text = store.read_text(request.ref, request.offset, request.limit)
+        return answer.replace(offset=text.offset, next_offset=text.next_offset, text=text.text)
+    from base64 import b64encode
+
+    part = store.read(request.ref, request.offset, request.limit)
+    content = b64encode(part.data).decode()
+    return answer.replace(offset=part.offset, next_offset=part.next_offset, base64=content)

@@ -1,0 +1,314 @@
+"""Verbs that run code, follow runs, and look after kernels; most belong on the kernels' loop."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+
+from cellwright.errors import InvalidEdit, KernelCannot, KernelMissing, OutsideRoot, RunNotFound
+from cellwright.workspace.answers import (
+    AttachAnswer,
+    KernelAnswer,
+    KernelSpecView,
+    SessionView,
+    Variable,
+    WatchAnswer,
+)
+from cellwright.workspace.paths import confine
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from cellwright.document.notebook import Notebook
+    from cellwright.kernel.events import KernelEvent
+    from cellwright.kernel.session import Session
+    from cellwright.workspace import requests
+    from cellwright.workspace.activity import Event
+    from cellwright.workspace.answers import EvalAnswer, RunView
+    from cellwright.workspace.caller import Caller
+    from cellwright.workspace.notebook import OpenNotebook
+    from cellwright.workspace.runs.execution import Executions
+    from cellwright.workspace.runs.notebook_run import NotebookRun
+    from cellwright.workspace.runs.run import Run, RunOptions
+
+_ACTIONS = ("status", "interrupt", "restart", "variables", "shutdown")
+_LOOK_EVERY = 0.5
+_VARIABLES_WITHIN = 30.0
+_VARIABLES = """
+def _cellwright_variables():
+    import json, types
+    hidden = {"In", "Out", "exit", "quit", "get_ipython", "open", "display"}
+    rows = []
+    for name, value in list(globals().items()):
+        if name.startswith("_") or name in hidden or isinstance(value, types.ModuleType):
+            continue
+        try:
+            text = repr(value)
+        except Exception as error:
+            text = "<repr failed: %s>" % type(error).__name__
+        size = getattr(value, "shape", None)
+        if size is None:
+            try:
+                size = len(value)
+            except Exception:
+                size = None
+        rows.append({"name": name, "type": type(value).__name__,
+                     "size": None if size is None else str(size), "value": text[:200]})
+    print(json.dumps(rows))
+_cellwright_variables()
+del _cellwright_variables
+"""
+
+
+# -- running cells ------------------------------------------------------------------------------
+
+
+async def evaluate(caller: Caller, request: requests.EvalRequest) -> EvalAnswer:
+    """Run code that belongs to no notebook."""
+    from cellwright.workspace.runs.eval_run import EvalRun
+
+    run = EvalRun(caller, request)
+    await caller.hub.runs.start_and_follow(run)
+    return run.answer()
+
+
+async def run_cells(caller: Caller, request: requests.RunRequest) -> Executions:
+    """Run cells of a notebook."""
+    from cellwright.workspace.runs.run import RunOptions
+
+    options = RunOptions.of(request)
+    book = await caller.hub.in_file_thread(caller.open, request.path)
+    run = await start_run(
+        book,
+        options,
+        cells=request.cells,
+        above=request.above,
+        below=request.below,
+        stale=request.stale,
+        replay=request.replay,
+    )
+    return run.answer()
+
+
+async def start_run(
+    book: OpenNotebook, options: RunOptions, notebook: Notebook | None = None, **which: Any
+) -> NotebookRun:
+    """Choose cells of a notebook, run them, and wait as the options say.
+
+    `notebook` is what it holds now; it is read if it is not given. `which` is as for `choose_code`.
+    """
+    from cellwright.workspace.runs.choice import choose_code
+    from cellwright.workspace.runs.notebook_access import KernelAccess
+    from cellwright.workspace.runs.notebook_run import NotebookRun
+
+    hub, life = book.hub, _find_life(book)
+
+    def prepare() -> NotebookRun:
+        found = book.host.read() if notebook is None else notebook
+        chosen = choose_code(
+            found,
+            **which,
+            executions=lambda: book.journal.executions(book.real),
+            life=lambda: life,
+        )
+        return NotebookRun(book, found, chosen, options)
+
+    run = await hub.in_file_thread(prepare)
+    hub.sessions.serve_notebook(book.real, KernelAccess(book))
+    await hub.runs.start_and_follow(run)
+    return run
+
+
+def _find_life(book: OpenNotebook) -> str:
+    """Return the life of the kernel that a notebook has now; a new one, if it has none."""
+    session = book.hub.find_session(book.real)
+    kernel = None if session is None else session.transport
+    return session.life if session and kernel is not None and kernel.is_alive else "none yet"
+
+
+# -- runs by id ---------------------------------------------------------------------------------
+
+
+async def list_runs(caller: Caller, _: requests.RunsRequest) -> list[RunView]:
+    """List what runs, and what ran lately."""
+    found = caller.hub.runs.list() if caller.hub.has_runs else []
+    return [run for run in found if run.kind != "run" or _is_inside(run.subject, caller.root)]
+
+
+async def attach(caller: Caller, request: requests.AttachRequest) -> AttachAnswer:
+    """Follow a run from its beginning; looking away does not stop it."""
+    run = _find_run(caller, request.run)
+    await run.follow(request.progress, request.wait, from_start=True, stops=False)
+    return _describe_run(run)
+
+
+async def cancel(caller: Caller, request: requests.CancelRequest) -> AttachAnswer:
+    """Stop a run, and wait until its kernel has obeyed or was ended."""
+    run = _find_run(caller, request.run)
+    was_stopped = run.cancel()
+    await run.wait()
+    return _describe_run(run).replace(cancelled=was_stopped)
+
+
+def _find_run(caller: Caller, run_id: str) -> Run:
+    """Return a run that this caller may know of."""
+    run = caller.hub.runs.get(run_id)
+    if run.KIND == "run" and not _is_inside(run.subject, caller.root):
+        raise RunNotFound(run_id)
+    return run
+
+
+def _describe_run(run: Run) -> AttachAnswer:
+    return AttachAnswer.extend(run.describe(), done=run.is_over, answer=run.last_answer)
+
+
+def _is_inside(real: str, root: str | None) -> bool:
+    try:
+        confine(real, root)
+    except OutsideRoot:
+        return False
+    return True
+
+
+async def watch(caller: Caller, request: requests.WatchRequest) -> WatchAnswer:
+    """Report events of one notebook, or of all in the root, as they happen."""
+    hub, progress, until = caller.hub, request.progress, request.until
+    book = None
+    if request.path is not None:
+        book = await hub.in_file_thread(caller.open, request.path)
+    real = None if book is None else book.real
+    loop = asyncio.get_running_loop()
+    waiting: asyncio.Queue[Event] = asyncio.Queue()
+    unsubscribe = hub.events.subscribe(
+        real, lambda event: loop.call_soon_threadsafe(waiting.put_nowait, event)
+    )
+    deadline = None if request.wait is None else time.monotonic() + request.wait
+    count = 0
+
+    async def look() -> str | None:
+        return None if book is None else await hub.in_file_thread(book.host.signature)
+
+    try:
+        seen = await look()
+        while until is None or not until():
+            left = _LOOK_EVERY if deadline is None else deadline - time.monotonic()
+            if left <= 0:
+                break
+            try:
+                async with asyncio.timeout(min(left, _LOOK_EVERY)):
+                    event = await waiting.get()
+            except TimeoutError:
+                now = await look()
+                if now == seen or real is None:
+                    continue
+                if hub.has_runs and hub.runs.is_busy(real):
+                    seen = now  # what a cell says is saved now and then, while it runs
+                    continue
+                event = {"event": "outside", "notebook": real, "when": time.time()}
+            seen = await look()
+            if real is None and not _is_inside(event["notebook"], caller.root):
+                continue
+            count += 1
+            progress(event)
+    finally:
+        unsubscribe()
+    return WatchAnswer(count)
+
+
+# -- kernels ------------------------------------------------------------------------------------
+
+
+async def list_sessions(caller: Caller, _: requests.SessionsRequest) -> list[SessionView]:
+    """List the sessions and their kernels."""
+    if not caller.hub.has_kernels:
+        return []
+    return [
+        SessionView(**session.to_json())
+        for session in caller.hub.sessions.pool
+        if session.kind != "notebook" or _is_inside(session.key.session, caller.root)
+    ]
+
+
+async def act_on_kernel(caller: Caller, request: requests.KernelRequest) -> KernelAnswer:
+    """Look at a session's kernel, or do something to it."""
+    action, name = request.action, request.session
+    if action not in _ACTIONS:
+        raise InvalidEdit(f"Unknown action {action!r}", hint=f"One of {', '.join(_ACTIONS)}")
+    if name.endswith(".ipynb"):  # a notebook's session is named by its real path
+        name = (await caller.hub.in_file_thread(caller.open, name)).real
+    pool = caller.hub.sessions.pool
+    session = pool.find(name, request.cwd)
+    if session.kind == "notebook":
+        confine(session.key.session, caller.root)
+    interrupted = variables = None
+    if action == "interrupt":
+        interrupted = session.interrupt()
+    elif action == "restart":
+        await session.restart()
+    elif action == "variables":
+        variables = await _list_variables(session)
+    elif action == "shutdown":
+        await pool.end(session.key)
+    return KernelAnswer(**session.to_json(), interrupted=interrupted, variables=variables)
+
+
+async def _list_variables(session: Session) -> list[Variable]:
+    """List what a user's Python code has defined.
+
+    Raises:
+        KernelCannot: it is another language, or the kernel does not answer.
+    """
+    from cellwright.kernel.transport import Code
+    from cellwright.outputs.events import StreamText
+
+    texts: list[str] = []
+
+    def take(event: KernelEvent) -> None:
+        if isinstance(event, StreamText) and event.name == "stdout":
+            texts.append(event.text)
+
+    code = Code(_VARIABLES, silent=True, store_history=False)
+    ran = await session.run(code, timeout=_VARIABLES_WITHIN, on_event=take)
+    if ran.outcome.status != "ok":
+        raise KernelCannot(session.note or "kernel", "list its variables")
+    try:
+        return [Variable(**row) for row in json.loads("".join(texts))]
+    except ValueError:
+        return []
+
+
+def list_kernel_specs(caller: Caller, _: requests.KernelSpecsRequest) -> list[KernelSpecView]:
+    """List every kernel; if the default one is missing, its place is taken by the reason."""
+    from cellwright.kernel.discovery import choose_kernel, list_specs
+
+    chosen, why, problem = None, "", None
+    try:
+        choice = choose_kernel(
+            caller.cwd, env=caller.environ, setting=caller.settings.kernel or None
+        )
+        chosen, why = choice.spec, choice.why
+    except KernelMissing as error:
+        problem = error
+    specs = list_specs(caller.environ, chosen.python if chosen else None)
+    if chosen is not None and all(spec.command != chosen.command for spec in specs):
+        specs = [chosen, *specs]
+    rows = []
+    if problem is not None:
+        rows.append(KernelSpecView(default=True, problem=problem.message, hint=problem.hint))
+    for spec in specs:
+        is_default = chosen is not None and spec.command == chosen.command
+        rows.append(
+            KernelSpecView(
+                spec.name,
+                spec.display_name,
+                spec.language,
+                spec.origin,
+                spec.python,
+                spec.folder,
+                is_default,
+                why if is_default else None,
+            )
+        )
+    return rows
