@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.raw_client import RawClient
 from benchmarks.tables import compare
-from cellwright.engine import EngineWorkspace, connect
+from cellwright.engine import connect
+from cellwright.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -43,7 +44,7 @@ def run(*, quick: bool = False) -> list[str]:
 
 
 @contextlib.contextmanager
-def _engine(folder: Path) -> Iterator[EngineWorkspace]:
+def _engine(folder: Path) -> Iterator[Workspace]:
     """An engine of its own, in places of its own."""
     for place in PLACES:
         (folder / place).mkdir(mode=0o700)
@@ -91,7 +92,7 @@ def _timed(work: Callable[[], Any]) -> float:
     return (time.perf_counter() - began) * 1000
 
 
-def _cells(folder: Path, workspace: EngineWorkspace, rounds: int) -> list[str]:
+def _cells(folder: Path, workspace: Workspace, rounds: int) -> list[str]:
     _notebook(folder / "small.ipynb", *(_code(f"c{number}", CELL) for number in range(20)))
     book = workspace.open("small.ipynb")
     raw = RawClient(str(folder))
@@ -144,7 +145,7 @@ def _have_notary(folder: Path) -> None:
     notary.store.close()
 
 
-def _first(folder: Path, workspace: EngineWorkspace, rounds: int) -> list[str]:
+def _first(folder: Path, workspace: Workspace, rounds: int) -> list[str]:
     rows: dict[str, list[float]] = {"a warm cell": [], "first cell, spare": []}
     for number in range(rounds):
         path = folder / f"new-{number}.ipynb"
@@ -159,7 +160,7 @@ def _first(folder: Path, workspace: EngineWorkspace, rounds: int) -> list[str]:
     return compare(f"The first cell of a notebook · {rounds} rounds", rows, "a warm cell", goals)
 
 
-def _processes(folder: Path, workspace: EngineWorkspace, rounds: int) -> list[str]:
+def _processes(folder: Path, workspace: Workspace, rounds: int) -> list[str]:
     _notebook(folder / "process.ipynb", _code("a", CELL))
     workspace.open("process.ipynb").run(["a"])
     module = ["-m", "cellwright"]
@@ -195,7 +196,7 @@ def _cpu(words: list[str]) -> float:
     return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1000
 
 
-def _large(folder: Path, workspace: EngineWorkspace, rounds: int) -> list[str]:
+def _large(folder: Path, workspace: Workspace, rounds: int) -> list[str]:
     picture = {"data": {"image/png": "A" * 500_000}, "metadata": {}, "output_type": "display_data"}
     path = folder / "large.ipynb"
     _notebook(path, *(_code(f"c{number}", CELL, [picture]) for number in range(100)))

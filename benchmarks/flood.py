@@ -37,11 +37,11 @@ def _raw(folder: str, code: str) -> dict[str, object]:
 
 
 async def _ours(who: str, folder: str, code: str) -> dict[str, object]:
-    from cellwright.kernel.execution import Recorder
     from cellwright.kernel.local import LocalKernel
     from cellwright.kernel.runner import Runner
     from cellwright.kernel.session import Key, Session
     from cellwright.outputs.artifacts import ArtifactStore
+    from cellwright.workspace.runs.recorder import EvalRecorder
 
     settings = Settings()
     store = ArtifactStore(Path(folder) / "artifacts")
@@ -54,10 +54,10 @@ async def _ours(who: str, folder: str, code: str) -> dict[str, object]:
 
     session = Session(Key("flood", folder), start, settings)
     # Everything that is loaded once is loaded before memory is looked at.
-    warm = Recorder(settings, store)
+    warm = EvalRecorder(settings, store)
     ran = await session.run(Code("print('x' * 200_000)"), on_event=warm.feed)
     warm.finish(ran)
-    recorder = Recorder(settings, store)
+    recorder = EvalRecorder(settings, store)
     base, began = _peak(), time.perf_counter()
     ran = await session.run(Code(code), on_event=recorder.feed)
     execution = recorder.finish(ran)

@@ -14,8 +14,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from cellwright.engine import EngineBook, EngineWorkspace, connect
+from cellwright.engine import EngineBook, connect
 from cellwright.errors import CellwrightError, EngineError, OwnedElsewhere
+from cellwright.workspace.workspace import Workspace
 
 NOTEBOOKS = ("one.ipynb", "two.ipynb")
 ATTEMPTS = 200
@@ -30,7 +31,7 @@ class Client:
         self.cells: dict[str, dict[str, str]] = {path: {} for path in NOTEBOOKS}
         self.printed: dict[str, dict[str, str | None]] = {path: {} for path in NOTEBOOKS}
         self.lost = 0
-        self._workspace: EngineWorkspace | None = None
+        self._workspace: Workspace | None = None
 
     def book(self, path: str) -> EngineBook:
         if self._workspace is None:

@@ -19,7 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cellwright.engine import EngineWorkspace, connect
+from cellwright.engine import connect
+from cellwright.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -97,7 +98,7 @@ def soak(folder: Path, scale: float = 1.0) -> Report:
         return _work(workspace, folder, scale)
 
 
-def _work(workspace: EngineWorkspace, folder: Path, scale: float) -> Report:
+def _work(workspace: Workspace, folder: Path, scale: float) -> Report:
     report = Report()
     executions, restarts, edits = (
         max(1, round(number * scale)) for number in (EXECUTIONS, RESTARTS, EDITS)

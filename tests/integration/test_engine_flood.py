@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cellwright.engine import wire
-from cellwright.engine.client import EngineClient, try_connect
+from cellwright.engine.client import EngineConnection
+from cellwright.engine.launch import try_connect
 from tests.unit.cli import samples
 from tests.unit.cli.calling import process
 from tests.unit.engine.engines import Engine, engine_of_its_own, greeting, wait_for
@@ -47,7 +48,7 @@ def test_who_does_not_read_is_told_what_was_missed_and_others_do_not_notice(
     before = memory(pid)
     connected = try_connect()
     assert connected is not None
-    deaf = EngineClient(connected, greeting)
+    deaf = EngineConnection(connected, greeting)
     params = {"cells": [flood], "session": "flood", "timeout": 0}
     deaf._send("eval", wire.request(99, "eval", params))
 

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cellwright.config.directories import runtime_directory
-from cellwright.engine import place, wire
-from cellwright.engine.client import EngineClient, try_connect
-from cellwright.engine.greeting import hello
-from cellwright.engine.starting import connect_or_start
+from cellwright.engine import location, wire
+from cellwright.engine.client import EngineConnection
+from cellwright.engine.launch import connect_or_start, try_connect
+from cellwright.engine.wire import make_hello
 from cellwright.errors import EngineDraining, EngineUnavailable
 from tests.unit.cli import samples
 from tests.unit.cli.calling import command, process
@@ -58,7 +58,7 @@ def no_engine_yet(monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
 
 
 def log() -> str:
-    return Path(place.log_path()).read_text(encoding="utf-8")
+    return Path(location.log_path()).read_text(encoding="utf-8")
 
 
 # --- Only one ------------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ def test_the_socket_of_a_dead_one_is_no_obstacle(engine: Engine) -> None:
     first = engine.pid
     os.kill(first, signal.SIGKILL)
     end(first)
-    assert Path(place.socket_path()).exists()
+    assert Path(location.socket_path()).exists()
     # A child that it was just starting has the socket, too, until it is a program of its own.
     wait_for(is_refused, "the last that holds its socket", 5)
     assert process("engine", "status").text == "No engine runs\n"
@@ -114,19 +114,19 @@ def test_the_socket_of_a_dead_one_is_no_obstacle(engine: Engine) -> None:
 
 def test_only_its_user_can_reach_it(engine: Engine) -> None:
     assert engine.pid
-    path = Path(place.socket_path())
+    path = Path(location.socket_path())
     assert path.is_relative_to(runtime_directory())
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
     assert len(path.name) < 40
-    assert Path(place.log_path()).stat().st_mode & 0o777 == 0o600
+    assert Path(location.log_path()).stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.root
 def test_another_user_is_refused_by_the_engine_and_refuses_one_of_another(
     engine: Engine, places: Path
 ) -> None:
-    path, folders = place.socket_path(), (places / "run", Path(runtime_directory()))
+    path, folders = location.socket_path(), (places / "run", Path(runtime_directory()))
     Path(path).chmod(0o777)
     for folder in (places.parent, places, *folders):
         folder.chmod(0o755)  # as if they did not keep them out
@@ -246,13 +246,13 @@ def test_where_a_socket_is_impossible_it_works_in_process_and_says_so(
 ) -> None:
     del no_engine_yet
     # A folder where the socket should be: it cannot be removed, and nothing bound there.
-    Path(place.socket_path()).mkdir()
+    Path(location.socket_path()).mkdir()
     words = ["--json"] if as_json else []
     answer = process("eval", "1 + 1", *words)
     assert answer.code == 0
     assert answer.text == "2\n" if not as_json else json.loads(answer.text)["ok"]
     assert "working in this process alone" in answer.err
-    Path(place.socket_path()).rmdir()
+    Path(location.socket_path()).rmdir()
     assert places.exists()
 
 
@@ -278,13 +278,13 @@ def test_it_leaves_when_idle_and_not_before(
     pid = no_engine_yet.pid
     connected = try_connect()
     assert connected is not None
-    client = EngineClient(connected, greeting)
+    client = EngineConnection(connected, greeting)
     # It must not leave while somebody is there.
     began = no_engine_yet.status()["seconds"]
     wait_for(lambda: no_engine_yet.status()["seconds"] > began + 1.5, "time to pass")
     client.close()
     end(pid)
-    assert not Path(place.socket_path()).exists()
+    assert not Path(location.socket_path()).exists()
     assert "leaving: idle" in log()
 
 
@@ -297,7 +297,7 @@ def test_stop_ends_it_with_all_kernels(engine: Engine) -> None:
     assert not is_alive(pid)
     wait_for(lambda: not is_alive(kernel), "the end of the kernel", 5)
     assert process("engine", "stop", "--json").data == {"stopped": False, "pid": None, "pids": []}
-    assert not Path(place.socket_path()).exists()
+    assert not Path(location.socket_path()).exists()
 
 
 def test_a_signal_ends_it_with_all_kernels_and_a_cell_keeps_what_it_said(
@@ -342,9 +342,9 @@ def test_a_newer_client_makes_it_drain_and_another_can_start_meanwhile(engine: E
     connected, newer = try_connect(), try_connect()
     assert connected is not None
     assert newer is not None
-    here = EngineClient(connected, greeting)
+    here = EngineConnection(connected, greeting)
     with pytest.raises(EngineDraining):
-        EngineClient(newer, newer_greeting)
+        EngineConnection(newer, newer_greeting)
     # Who is connected keeps the sessions there are.
     with pytest.raises(EngineDraining):
         here.call("eval", {"cells": ["1"], "session": "new"})
@@ -363,7 +363,7 @@ def test_a_newer_client_makes_it_drain_and_another_can_start_meanwhile(engine: E
     here.close()
     end(old)
     assert process("engine", "status", "--json").data["making_room"] == []
-    assert place.draining_paths() == []
+    assert location.draining_paths() == []
 
 
 def test_stop_ends_also_those_that_drain(engine: Engine) -> None:
@@ -372,7 +372,7 @@ def test_stop_ends_also_those_that_drain(engine: Engine) -> None:
     newer = try_connect()
     assert newer is not None
     with pytest.raises(EngineDraining):
-        EngineClient(newer, newer_greeting)
+        EngineConnection(newer, newer_greeting)
     wait_for(lambda: try_connect() is None, "room")
     assert process("engine", "stop", "--json").data["pids"] == [old]
     assert not is_alive(old)
@@ -382,7 +382,7 @@ def test_one_that_has_lost_its_place_leaves_anothers_socket_alone(engine: Engine
     """As after a cleaner of temp folders: the next engine cannot know of the first."""
     assert process("eval", "-s", "old", "x = 1").code == 0
     first = engine.pid
-    for path in (place.socket_path(), place.lock_path()):
+    for path in (location.socket_path(), location.lock_path()):
         Path(path).unlink()
     assert process("eval", "2").text == "2\n"
     second = engine.pid
@@ -400,15 +400,15 @@ def test_one_that_has_lost_its_place_leaves_anothers_socket_alone(engine: Engine
 def test_its_log_is_bounded(engine: Engine) -> None:
     connected = try_connect()
     assert connected is not None
-    client = EngineClient(connected, None)
+    client = EngineConnection(connected, None)
     # Every one of these leaves two lines, most of them the actor's name.
     for _ in range(700):
-        words = hello(cwd="/", root=None, mode="agent", actor="a" * 2000, environ={})
+        words = make_hello(cwd="/", root=None, mode="agent", actor="a" * 2000, environ={})
         other = socket.socket(socket.AF_UNIX)
-        other.connect(place.socket_path())
-        EngineClient(other, lambda words=words: words).close()
+        other.connect(location.socket_path())
+        EngineConnection(other, lambda words=words: words).close()
     client.close()
-    path = Path(place.log_path())
+    path = Path(location.log_path())
     sizes = [each.stat().st_size for each in path.parent.glob("engine.log*")]
     assert len(sizes) == 2
     assert max(sizes) < 1.1 * 2**20
@@ -420,7 +420,7 @@ def test_its_log_is_bounded(engine: Engine) -> None:
 def test_status_tells_who_it_is(engine: Engine) -> None:
     told = process("engine", "status", "--json").data
     assert told["pid"] == engine.pid
-    assert told["socket"] == place.socket_path()
+    assert told["socket"] == location.socket_path()
     assert (told["sessions"], told["runs"], told["draining"]) == ([], [], None)
     assert told["running"] is True
     assert ask("status")["wire"] == wire.VERSION

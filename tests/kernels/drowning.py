@@ -11,10 +11,10 @@ import sys
 from pathlib import Path
 
 from cellwright.config.settings import Settings
-from cellwright.kernel.execution import Recorder
 from cellwright.kernel.session import Key, Session
 from cellwright.kernel.transport import Code
 from cellwright.outputs.artifacts import ArtifactStore
+from cellwright.workspace.runs.recorder import EvalRecorder
 from tests.kernels.fleet import KINDS, launch
 
 
@@ -35,10 +35,10 @@ async def main(name: str, folder: str, code: str, interrupt: float) -> None:
         return kernel
 
     session = Session(Key("flood", folder), start, settings)  # type: ignore[arg-type]
-    warm = Recorder(settings, store)  # what is loaded once is loaded before
+    warm = EvalRecorder(settings, store)  # what is loaded once is loaded before
     ran = await session.run(Code("print('x' * 200_000)"), on_event=warm.feed)
     warm.finish(ran)
-    recorder, base = Recorder(settings, store), peak()
+    recorder, base = EvalRecorder(settings, store), peak()
     if interrupt:
         asyncio.get_running_loop().call_later(interrupt, session.interrupt)
     ran = await session.run(Code(code), on_event=recorder.feed)

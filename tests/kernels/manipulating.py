@@ -16,9 +16,8 @@ from cellwright.kernel.events import CommMessage, Finished
 from cellwright.kernel.local import LocalKernel
 from cellwright.kernel.transport import Code, Launch
 from cellwright.outputs.events import Raised, Shown, StreamText
+from cellwright.protocol.access import CellResult, MemoryAccess
 from cellwright.protocol.bridge import CommBridge
-from cellwright.protocol.access import CellResult
-from cellwright.protocol.access import MemoryAccess
 from cellwright.protocol.messages import NESTED_MARK
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from cellwright.assistant.budget import fit, window
 from cellwright.assistant.context import CellContext, LastRun, NotebookContext
 from cellwright.errors import CellwrightError
 from cellwright.outputs.describe import CHARACTERS_PER_TOKEN, describe
-from cellwright.workspace.statuses import describe_status, latest
+from cellwright.workspace.status import find_last_runs, find_status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -67,10 +67,10 @@ def build_context(
         editor: what is selected in it; cells that are not there any more are passed over.
         standing: what is known of its runs.
     """
-    from cellwright.workspace.staleness import language_of
+    from cellwright.workspace.staleness import find_language
 
     selection = _selection(notebook, editor)
-    recorded = latest(standing.runs)
+    recorded = find_last_runs(standing.runs)
     stale = _stale(notebook, standing)
     sources = _Sources(notebook, standing, selection, stale, recorded)
     count = len(notebook.cells)
@@ -84,7 +84,7 @@ def build_context(
         path=path,
         revision=notebook.revision,
         kernel_id=standing.kernel,
-        kernel_language=standing.language or language_of(notebook),
+        kernel_language=standing.language or find_language(notebook),
         cell_count=count,
         selected_cells=tuple(selected.values()),
     )
@@ -161,7 +161,7 @@ def _tell(cell: Cell, sources: _Sources, outputs: int = 0) -> CellContext:
 
 def _run(cell: Cell, sources: _Sources) -> tuple[LastRun, bool]:
     now = sources.standing.now
-    status = describe_status(
+    status = find_status(
         cell,
         sources.recorded.get(cell.handle),
         None if now is None else now.get(cell.handle, "idle"),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from cellwright.assistant.permissions import Confirm, Kind, Permissions
     from cellwright.kernel.running import Ask
     from cellwright.tools.tool import Tool
-    from cellwright.workspace.asynchronous import AsyncWorkspace
+    from cellwright.workspace.workspace import AsyncWorkspace
 
 _log = logging.getLogger("cellwright.assistant")
 

@@ -11,7 +11,7 @@ from cellwright.errors import CellwrightError, InvalidEdit, NothingToUndo
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from cellwright.workspace.asynchronous import AsyncWorkspace
+    from cellwright.workspace.workspace import AsyncWorkspace
 
 
 @dataclass(slots=True)

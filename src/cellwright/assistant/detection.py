@@ -27,7 +27,7 @@ from cellwright.tools.words import one_line
 if TYPE_CHECKING:
     from cellwright.assistant.context import NotebookContext
     from cellwright.assistant.requests import ChatRequest
-    from cellwright.workspace.asynchronous import AsyncBook, AsyncWorkspace
+    from cellwright.workspace.workspace import AsyncBook, AsyncWorkspace
 
 _log = logging.getLogger("cellwright.assistant")
 

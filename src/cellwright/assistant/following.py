@@ -14,7 +14,7 @@ from cellwright.tools.tool import Answer
 from cellwright.tools.words import is_failure, one_line, run_facts, summary, tell_run
 
 if TYPE_CHECKING:
-    from cellwright.workspace.asynchronous import AsyncWorkspace
+    from cellwright.workspace.workspace import AsyncWorkspace
 
 _TOKENS = 8000
 

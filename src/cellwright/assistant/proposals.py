@@ -11,7 +11,7 @@ from cellwright.assistant.changes import ChangeSet, edited_by
 
 if TYPE_CHECKING:
     from cellwright.assistant.context import NotebookContext
-    from cellwright.workspace.asynchronous import AsyncWorkspace
+    from cellwright.workspace.workspace import AsyncWorkspace
 
 _block = re.compile(r"^(`{3,}|~{3,})[^\n`]*\n(.*?)^\1[ \t]*$", re.DOTALL | re.MULTILINE).findall
 

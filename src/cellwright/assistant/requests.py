@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cellwright.document.refs import CellRef
-    from cellwright.workspace.workspace import Mode
+    from cellwright.workspace.requests import Mode
 
 Location: TypeAlias = Literal["pane", "cell"]
 """Where a chat takes place: in the chat pane, or inline in a cell of the active notebook."""

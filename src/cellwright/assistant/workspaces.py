@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from cellwright.workspace.asynchronous import AsyncWorkspace, InProcess
-from cellwright.workspace.workspace import Workspace
+from cellwright.workspace.local import AsyncLocalApi
+from cellwright.workspace.workspace import AsyncWorkspace, Workspace
 
 if TYPE_CHECKING:
     import os
 
-    from cellwright.workspace.workspace import Mode
+    from cellwright.workspace.requests import Mode
 
 Connect = Callable[["Mode"], Awaitable[AsyncWorkspace]]
 
@@ -65,5 +65,5 @@ class Workspaces:
             self._here = Workspace(self.root, cwd=self.cwd, actor=self.actor)
         guest = Workspace(self.root, cwd=self.cwd, mode=mode, actor=self.actor, hub=self._here.hub)
         return AsyncWorkspace(
-            self.root, cwd=self.cwd, mode=mode, actor=self.actor, api=InProcess(guest)
+            self.root, cwd=self.cwd, mode=mode, actor=self.actor, api=AsyncLocalApi(guest)
         )

@@ -11,12 +11,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from cellwright.engine.remote import EngineWorkspace
+    from cellwright.workspace.workspace import Workspace
 
 
 def through_engine(
     root: str | None, mode: Any, actor: str, *, start: bool
-) -> EngineWorkspace | None:
+) -> Workspace | None:
     """A workspace whose kernels live in the engine; None to work in this process alone.
 
     An engine that runs is used by every command, so that all see one state. One is started only
@@ -26,17 +26,17 @@ def through_engine(
     wanted = os.environ.get("CELLWRIGHT_ENGINE", "")
     if wanted == "never":
         return None
-    from cellwright.engine import place
+    from cellwright.engine import location
 
     try:
-        if not start and not os.path.exists(place.socket_path()):  # noqa: PTH110
+        if not start and not os.path.exists(location.socket_path()):  # noqa: PTH110
             return None
         from cellwright.config.loading import load
 
         setting = load().engine
         if setting == "never":
             return None
-        from cellwright.engine.remote import connect
+        from cellwright.engine.client import connect
 
         starts = start and (setting == "always" or not _is_ci())
         return connect(root, mode=mode, actor=actor, start=starts)

@@ -11,7 +11,7 @@ from cellwright.errors import CellwrightError
 from cellwright.mcp.results import clean
 
 if TYPE_CHECKING:
-    from cellwright.workspace.asynchronous import AsyncWorkspace
+    from cellwright.workspace.workspace import AsyncWorkspace
 
 _MOST = 100  # what the protocol allows
 

@@ -18,7 +18,7 @@ from cellwright.tools.words import one_line
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cellwright.workspace.asynchronous import AsyncWorkspace
+    from cellwright.workspace.workspace import AsyncWorkspace
 
 
 @dataclass(frozen=True, slots=True)

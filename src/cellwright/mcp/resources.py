@@ -16,7 +16,7 @@ from cellwright.outputs.sanitize import visible
 from cellwright.text.view import to_text
 
 if TYPE_CHECKING:
-    from cellwright.workspace.asynchronous import AsyncWorkspace
+    from cellwright.workspace.workspace import AsyncWorkspace
 
 NOTEBOOK, ARTIFACT = "notebook://", "artifact://"
 TEXT_VIEW = "text/x-cellwright"

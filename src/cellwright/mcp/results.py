@@ -10,7 +10,7 @@ import mcp_types as types
 if TYPE_CHECKING:
     from cellwright.tools.tool import Answer, Tool
     from cellwright.tools.toolbox import Toolbox
-    from cellwright.workspace.workspace import Effect
+    from cellwright.workspace.requests import Effect
 
 FACTS = "cellwright/facts"
 """The key of `_meta` that holds an answer's facts for programs."""

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from cellwright.kernel.running import Ask
     from cellwright.tools.tool import Tool
-    from cellwright.workspace.asynchronous import AsyncWorkspace
-    from cellwright.workspace.workspace import Mode
+    from cellwright.workspace.requests import Mode
+    from cellwright.workspace.workspace import AsyncWorkspace
 
     Context = ServerRequestContext[Any, Any]
 

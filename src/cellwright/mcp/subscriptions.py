@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import mcp_types as types
     from mcp.server.context import ServerRequestContext
 
-    from cellwright.workspace.asynchronous import AsyncWorkspace
+    from cellwright.workspace.workspace import AsyncWorkspace
 
     Context = ServerRequestContext[Any, Any]
 

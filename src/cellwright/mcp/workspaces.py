@@ -8,13 +8,13 @@ import re
 from typing import TYPE_CHECKING
 
 from cellwright.errors import EngineError
-from cellwright.workspace.asynchronous import AsyncWorkspace, InProcess
-from cellwright.workspace.workspace import Workspace
+from cellwright.workspace.local import AsyncLocalApi
+from cellwright.workspace.workspace import AsyncWorkspace, Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cellwright.workspace.workspace import Mode
+    from cellwright.workspace.requests import Mode
 
 _MOST = 64  # clients of one server that are told apart
 _TRIES, _PAUSE = 10, 0.5
@@ -86,7 +86,7 @@ class Workspaces:
             self._here = Workspace(self.root, cwd=self.root, mode=self.mode, actor=actor)
         guest = Workspace(self.root, cwd=self.root, mode=self.mode, actor=actor, hub=self._here.hub)
         return AsyncWorkspace(
-            self.root, cwd=self.root, mode=self.mode, actor=actor, api=InProcess(guest)
+            self.root, cwd=self.root, mode=self.mode, actor=actor, api=AsyncLocalApi(guest)
         )
 
     async def _through_engine(self, actor: str) -> AsyncWorkspace | None:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cellwright.tools.tool import Answer, Tool
-    from cellwright.workspace.asynchronous import AsyncWorkspace
     from cellwright.workspace.hub import Hub
+    from cellwright.workspace.workspace import AsyncWorkspace
 
 _MOST_AT_ONCE = 256
 _PATIENCE = 30.0  # seconds in which a request must have come
@@ -184,14 +184,14 @@ async def start_bridge(hub: Hub) -> Bridge:
 
     It ends with the hub's kernels.
     """
-    from cellwright.workspace.asynchronous import AsyncWorkspace, InProcess
-    from cellwright.workspace.workspace import Workspace
+    from cellwright.workspace.local import AsyncLocalApi
+    from cellwright.workspace.workspace import AsyncWorkspace, Workspace
 
     def workspace(session: str, mode: Any, root: str | None, cwd: str | None) -> AsyncWorkspace:
         actor = f"kernel:{session}"
         here = Workspace(root, cwd=cwd, mode=mode, actor=actor, hub=hub)
         here.owner = None  # a kernel keeps no other kernel alive
-        return AsyncWorkspace(root, cwd=cwd, mode=mode, actor=actor, api=InProcess(here))
+        return AsyncWorkspace(root, cwd=cwd, mode=mode, actor=actor, api=AsyncLocalApi(here))
 
     bridge = Bridge(workspace)
     await bridge.start()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cellwright.tools.tool import Tool
-    from cellwright.workspace.workspace import Mode
+    from cellwright.workspace.requests import Mode
 
 _reference = re.compile(r"(?<![\w#/&])#([A-Za-z][A-Za-z0-9]*)").finditer
 

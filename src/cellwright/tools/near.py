@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cellwright.errors import CellwrightError
 
 if TYPE_CHECKING:
-    from cellwright.workspace.asynchronous import AsyncWorkspace
+    from cellwright.workspace.workspace import AsyncWorkspace
 
 _MOST = 3
 _PATIENCE = 2.0  # seconds; a hint is not worth more

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from cellwright.errors import CellwrightError
     from cellwright.kernel.running import Ask
     from cellwright.outputs.images import Picture
-    from cellwright.workspace.asynchronous import AsyncWorkspace
-    from cellwright.workspace.workspace import Effect, Mode
+    from cellwright.workspace.requests import Effect, Mode
+    from cellwright.workspace.workspace import AsyncWorkspace
 
     Progress = Callable[[dict[str, Any]], object]
     Tag = Literal["requires-notebook", "read-only", "destructive"]

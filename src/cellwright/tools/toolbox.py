@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
 
     from cellwright.tools.tool import Caller, Tool
-    from cellwright.workspace.workspace import Effect, Mode
+    from cellwright.workspace.requests import Effect, Mode
 
 
 class Toolbox:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cellwright.assistant.permissions import Decision, Operation
     from cellwright.assistant.requests import Location
     from cellwright.document.refs import CellRef
-    from cellwright.workspace.workspace import Mode
+    from cellwright.workspace.requests import Mode
 
 NOTEBOOK = "sales.ipynb"
 

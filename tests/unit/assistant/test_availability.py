@@ -13,7 +13,7 @@ from cellwright.tools.profiles.positron import POSITRON
 if TYPE_CHECKING:
     from cellwright.assistant.availability import Offer
     from cellwright.assistant.requests import Location
-    from cellwright.workspace.workspace import Mode
+    from cellwright.workspace.requests import Mode
 
 READING = ["#getNotebookCells", "#getCellOutputs"]
 ALL = [*READING, "#runNotebookCells", "#addNotebookCell", "#updateNotebookCell"]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cellwright import AsyncWorkspace
-    from cellwright.workspace.workspace import Mode
+    from cellwright.workspace.requests import Mode
 
 MODES: tuple[Mode, ...] = ("ask", "edit", "agent")
 READING = ["GetNotebookCells", "GetCellOutputs"]

@@ -19,7 +19,7 @@ from tests.unit.assistant.chatting import Conversation, call
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cellwright.workspace.workspace import Mode
+    from cellwright.workspace.requests import Mode
 
     Make = Callable[..., Conversation]
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cellwright.kernel.memory import MemoryKernel
-    from cellwright.workspace.workspace import Mode
+    from cellwright.workspace.requests import Mode
     from tests.unit.assistant.chatting import Conversation, Turn
     from tests.unit.assistant.model_servers import Dialect, Received, Step
 

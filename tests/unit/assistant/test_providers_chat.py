@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from cellwright.workspace.workspace import Mode
+    from cellwright.workspace.requests import Mode
     from tests.unit.assistant.chatting import Conversation
     from tests.unit.assistant.model_servers import Dialect, Script
 

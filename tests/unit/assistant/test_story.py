@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cellwright import AsyncWorkspace
-    from cellwright.workspace.workspace import Mode
+    from cellwright.workspace.requests import Mode
 
 
 @pytest.fixture(params=["in this process", "in the engine"])

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cellwright.config.settings import Settings
-from cellwright.engine import place, wire
-from cellwright.engine.client import EngineClient, try_connect
+from cellwright.engine import location, wire
+from cellwright.engine.client import EngineConnection
 from cellwright.engine.connection import Connection
-from cellwright.engine.greeting import hello, identity
+from cellwright.engine.launch import connect_or_start, try_connect
 from cellwright.engine.service import Service
-from cellwright.engine.starting import connect_or_start
+from cellwright.engine.wire import identify_file, make_hello
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -60,7 +60,7 @@ class Line:
 
 
 def greeting(**other: Any) -> dict[str, Any]:
-    words = hello(
+    words = make_hello(
         cwd=str(Path.cwd()), root=None, mode="agent", actor="test:ada", environ=dict(os.environ)
     )
     return {**words, **other}
@@ -78,7 +78,7 @@ async def serving(
         await service.serve(Connection(reader, writer, handle or service.handle, most=most))
 
     server = await asyncio.start_unix_server(client, path / "s", limit=2**18)
-    service._place = identity(str(path / "s"))
+    service._place = identify_file(str(path / "s"))
 
     async def connect() -> Line:
         reader, writer = await asyncio.open_unix_connection(path / "s", limit=2**26)
@@ -120,7 +120,7 @@ def ask(verb: str, path: str | None = None) -> Any:
     connected = try_connect(path)
     if connected is None:
         raise ConnectionRefusedError
-    client = EngineClient(connected, None)
+    client = EngineConnection(connected, None)
     try:
         return client.call(verb, {})
     finally:
@@ -163,7 +163,7 @@ def engine_of_its_own(patch: pytest.MonkeyPatch, *, started: bool = True) -> Ite
     try:
         yield engine
     finally:
-        for path in place.draining_paths():
+        for path in location.draining_paths():
             with contextlib.suppress(ConnectionError):
                 end(ask("stop", path)["pid"])
         engine.stop()

@@ -10,9 +10,8 @@ import pytest
 
 from cellwright.engine import verbs
 from cellwright.errors import InvalidCall
-from cellwright.workspace.book import Book
-from cellwright.workspace.running import NotebookRun
-from cellwright.workspace.workspace import Workspace
+from cellwright.workspace.runs.notebook_run import NotebookRun
+from cellwright.workspace.workspace import Book, Workspace
 from tests.conftest import ROOT
 
 # What is no data: these are given by the engine, and called over the wire.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from cellwright.kernel.supply import Order
     from cellwright.tools.tool import Answer
-    from cellwright.workspace.workspace import Mode
+    from cellwright.workspace.requests import Mode
 
 
 @pytest.fixture

@@ -31,11 +31,11 @@ async def bridge(folder: Path, workspace: AsyncWorkspace) -> AsyncIterator[Bridg
     shared: Workspace = workspace._here
 
     def make(session: str, mode: str, root: str | None, cwd: str | None) -> AsyncWorkspace:
-        from cellwright.workspace.asynchronous import InProcess
+        from cellwright.workspace.local import AsyncLocalApi
 
         place = {"cwd": cwd or str(folder), "mode": mode, "actor": f"kernel:{session}"}
         here = Workspace(root or folder, hub=shared.hub, **place)  # type: ignore[arg-type]
-        return AsyncWorkspace(root or folder, api=InProcess(here), **place)  # type: ignore[arg-type]
+        return AsyncWorkspace(root or folder, api=AsyncLocalApi(here), **place)  # type: ignore[arg-type]
 
     bridge = Bridge(make)
     await bridge.start()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cellwright.tools.tool import Caller
-    from cellwright.workspace.workspace import Mode
+    from cellwright.workspace.requests import Mode
 
 MODES: tuple[Mode, ...] = ("ask", "edit", "agent")
 

@@ -13,8 +13,8 @@ from cellwright.kernel.pool import SessionPool
 from cellwright.kernel.session import Key
 from cellwright.kernel.transport import Code, Launch
 from cellwright.outputs.collector import Collector
-from cellwright.workspace.choosing import choose
-from cellwright.workspace.running import NotebookRun
+from cellwright.workspace.runs.choice import choose_code
+from cellwright.workspace.runs.notebook_run import NotebookRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cellwright.document.cells import Cell
     from cellwright.kernel.session import Session
     from cellwright.kernel.transport import KernelInfo
-    from cellwright.workspace.execution import Execution
+    from cellwright.workspace.runs.execution import Execution
 
 
 class MemoryEvaluator:
@@ -88,7 +88,7 @@ async def run(
 ) -> list[Execution]:
     """Run cells, all of them by default, and wait for the end."""
     notebook = book.load()
-    chosen = choose(notebook, list(cells) or None)
+    chosen = choose_code(notebook, list(cells) or None)
     return await NotebookRun(book, evaluator, **options).run(notebook, chosen)  # type: ignore[arg-type]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cellwright.engine import aio
-from cellwright.workspace.asynchronous import AsyncWorkspace
+from cellwright.workspace.workspace import AsyncWorkspace
 from tests.unit.cli import samples
 from tests.unit.engine.engines import engine_of_its_own
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cellwright.document.notebook import Notebook
-from cellwright.workspace.checking import compare
+from cellwright.workspace.runs.comparison import compare_outputs
 from tests.unit.workspace.memory_run import MemoryEvaluator, cells_of, make_notebook, run
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def compared(
         "outputs": stored,
     }
     shape = {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
-    found = compare(Notebook(json.dumps(shape).encode()).cells[0], status, now)
+    found = compare_outputs(Notebook(json.dumps(shape).encode()).cells[0], status, now)
     return found["result"], found["diff"]
 
 

@@ -10,7 +10,7 @@ import pytest
 from cellwright.document.notebook import Notebook
 from cellwright.errors import CellNotFound, InvalidCell, InvalidEdit
 from cellwright.journal.executions import Executed
-from cellwright.workspace.choosing import choose
+from cellwright.workspace.runs.choice import choose_code
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +35,7 @@ def notebook(*ids: str, sources: Sequence[str] = ()) -> Notebook:
 
 
 def handles(found: Notebook, *args: Any, **options: Any) -> list[str]:
-    return [cell.handle for cell in choose(found, *args, **options)]
+    return [cell.handle for cell in choose_code(found, *args, **options)]
 
 
 LETTERS = ("a", "m1", "b", "c", "d-e", "f")
@@ -68,32 +68,32 @@ def test_cells_are_named_by_reference_and_range(refs: list[Any], expected: list[
 @pytest.mark.parametrize("ref", ["x-y", "2-99", "cell-9", "--", "-", "a-zz", "0-cell-99"])
 def test_a_range_of_cells_that_are_not_there_is_no_guess(ref: str) -> None:
     with pytest.raises(CellNotFound) as caught:
-        choose(notebook(*LETTERS), [ref])
+        choose_code(notebook(*LETTERS), [ref])
     assert caught.value.ref == ref
 
 
 def test_a_range_that_can_be_read_in_two_ways_is_refused() -> None:
     with pytest.raises(InvalidEdit, match="2 different ranges"):
-        choose(notebook("a", "a-b", "b-c", "c"), ["a-b-c"])
+        choose_code(notebook("a", "a-b", "b-c", "c"), ["a-b-c"])
 
 
 def test_where_ids_look_like_ranges_a_missing_one_is_not_taken_for_a_range() -> None:
     found = notebook("1-2", "3-4", "5-6")
     assert handles(found, ["3-4"]) == ["3-4"]
     with pytest.raises(CellNotFound):
-        choose(found, ["0-2"])
+        choose_code(found, ["0-2"])
 
 
 def test_a_range_ends_after_it_begins() -> None:
     with pytest.raises(InvalidEdit, match="ends before it begins"):
-        choose(notebook(*LETTERS), ["5-2"])
+        choose_code(notebook(*LETTERS), ["5-2"])
 
 
 def test_text_does_not_run() -> None:
     with pytest.raises(InvalidCell, match="only code runs"):
-        choose(notebook(*LETTERS), ["m1"])
+        choose_code(notebook(*LETTERS), ["m1"])
     with pytest.raises(InvalidCell, match="only code runs"):
-        choose(notebook(*LETTERS), replay="m1")
+        choose_code(notebook(*LETTERS), replay="m1")
 
 
 def test_above_below_and_all() -> None:
@@ -115,7 +115,7 @@ def test_above_below_and_all() -> None:
 )
 def test_the_choice_is_made_once(options: dict[str, Any]) -> None:
     with pytest.raises(InvalidEdit, match="only one of"):
-        choose(notebook(*LETTERS), **options)
+        choose_code(notebook(*LETTERS), **options)
 
 
 # -- by what ran --------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 
 from cellwright import Workspace
 from cellwright.errors import OutsideRoot, RunNotFound
-from cellwright.workspace.events import Events
+from cellwright.workspace.activity import NotebookEvents
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +18,7 @@ EDIT = [{"op": "replace", "cell": "sum", "source": "total + 1"}]
 
 
 def test_a_listener_hears_of_its_notebook_or_of_all_until_it_ends() -> None:
-    events = Events()
+    events = NotebookEvents()
     one: list[str] = []
     every: list[str] = []
     end = events.subscribe("a", lambda event: one.append(event["event"]))

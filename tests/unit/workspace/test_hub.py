@@ -11,7 +11,7 @@ import pytest
 from cellwright.config.settings import Settings
 from cellwright.errors import ExecutionCancelled
 from cellwright.kernel.session import Key
-from cellwright.workspace.callers import Warnings, acting_for
+from cellwright.workspace.activity import ClientWarnings, act_for
 from cellwright.workspace.hub import Hub
 
 if TYPE_CHECKING:
@@ -60,24 +60,24 @@ def test_what_comes_after_the_end_starts_no_kernel(hub: Hub) -> None:
 
 
 def test_warnings_are_each_callers_own_also_in_the_threads_it_starts() -> None:
-    warnings = Warnings()
+    warnings = ClientWarnings()
 
     async def work() -> None:
         await asyncio.to_thread(warnings.append, "of ada")
 
-    with acting_for("ada"):
+    with act_for("ada"):
         asyncio.run(work())
         assert "of ada" in warnings
-    with acting_for("bob"):
+    with act_for("bob"):
         assert (list(warnings), len(warnings)) == ([], 0)
         assert "of ada" not in warnings
         warnings.clear()
     assert list(warnings) == []
-    with acting_for("ada"):
+    with act_for("ada"):
         assert (list(warnings), len(warnings)) == (["of ada"], 1)
         warnings.clear()
         assert list(warnings) == []
         warnings.append("again")
     warnings.forget("ada")
-    with acting_for("ada"):
+    with act_for("ada"):
         assert not list(warnings)

@@ -14,8 +14,8 @@ import pytest
 
 from cellwright.config.directories import runtime_directory
 from cellwright.errors import OwnedElsewhere, UnsafeDirectory
-from cellwright.workspace import leases as module
-from cellwright.workspace.leases import Leases
+from cellwright.workspace.hosts import leases as module
+from cellwright.workspace.hosts.leases import Leases
 
 if TYPE_CHECKING:
     from cellwright import Workspace
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 REAL = "/somewhere/nb.ipynb"
 OTHER = """
 import sys
-from cellwright.workspace.leases import Leases
+from cellwright.workspace.hosts.leases import Leases
 leases = Leases("another")
 {}
 print("here", flush=True)

@@ -12,8 +12,7 @@ import pytest
 
 from cellwright.errors import InvalidEdit, KernelCannot
 from cellwright.workspace import assignments
-from cellwright.workspace.assignments import assign
-from cellwright.workspace.parameters import parse_parameters, parse_value
+from cellwright.workspace.runs.parameters import assign, parse_parameters, parse_value
 from tests.unit.workspace.memory_run import MemoryEvaluator, cells_of, make_notebook, run, texts
 
 if TYPE_CHECKING:

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from cellwright.engine.remote import EngineBook
 
 from cellwright.engine import aio
-from cellwright.engine.remote import EngineBook, EngineWorkspace, connect
+from cellwright.engine.client import connect
 from cellwright.errors import (
     CellNotFound,
     CellwrightError,
@@ -29,9 +30,7 @@ from cellwright.errors import (
     RunNotFound,
     UnknownRevision,
 )
-from cellwright.workspace.asynchronous import AsyncBook, AsyncWorkspace
-from cellwright.workspace.book import Book
-from cellwright.workspace.workspace import Workspace
+from cellwright.workspace.workspace import AsyncBook, AsyncWorkspace, Book, Workspace
 from tests.conftest import PLACES
 from tests.unit.cli import samples
 from tests.unit.engine.engines import engine_of_its_own
@@ -63,10 +62,10 @@ def verbs(kind: type) -> dict[str, inspect.Signature]:
     return {name: inspect.signature(value) for name, value in found.items()}
 
 
-@pytest.mark.parametrize("other", [AsyncWorkspace, EngineWorkspace])
+@pytest.mark.parametrize("other", [AsyncWorkspace, Workspace])
 def test_workspaces_have_the_same_verbs_with_the_same_signatures(other: type) -> None:
     here, there = verbs(Workspace), verbs(other)
-    more = {"status", "stop"} if other is EngineWorkspace else set()  # the engine's own
+    more = {"status", "stop"} if other is Workspace else set()  # the engine's own
     assert set(there) == set(here) | more
     for name, signature in here.items():
         if name not in ("open", "close"):  # which answer with what is theirs

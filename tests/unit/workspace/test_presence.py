@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cellwright.workspace import presence as module
-from cellwright.workspace.presence import Presence
+from cellwright.workspace.activity import ActorLog
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def test_others_are_told_the_newest_first_and_never_oneself(clock: list[float]) -> None:
-    seen = Presence()
+    seen = ActorLog()
     seen.note("nb", "cli:ada", "edit")
     clock[0] += 3
     seen.note("nb", "mcp:bob", "run")
@@ -30,7 +30,7 @@ def test_others_are_told_the_newest_first_and_never_oneself(clock: list[float]) 
 
 
 def test_the_last_thing_counts(clock: list[float]) -> None:
-    seen = Presence()
+    seen = ActorLog()
     seen.note("nb", "cli:ada", "edit")
     clock[0] += 10
     seen.note("nb", "cli:ada", "undo")
@@ -38,7 +38,7 @@ def test_the_last_thing_counts(clock: list[float]) -> None:
 
 
 def test_it_is_forgotten_after_minutes_and_bounded(clock: list[float]) -> None:
-    seen = Presence()
+    seen = ActorLog()
     for number in range(100):
         seen.note("nb", f"cli:{number}", "edit")
     assert len(seen.others("nb", "x")) == 32

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cellwright.errors import InvalidEdit
-from cellwright.workspace.choosing import choose
-from cellwright.workspace.execution import Execution, failing_line, plain_traceback
-from cellwright.workspace.running import NotebookRun
+from cellwright.workspace.runs.choice import choose_code
+from cellwright.workspace.runs.execution import Execution, find_failing_line, strip_traceback
+from cellwright.workspace.runs.notebook_run import NotebookRun
 from tests.unit.workspace.memory_run import (
     Gate,
     MemoryEvaluator,
@@ -222,12 +222,12 @@ async def test_a_replay_runs_what_is_missing_and_then_the_cell(
     evaluator.kernels[0].kill()
     notebook = book.load()
     journal = book.workspace.journal
-    cells = choose(notebook, replay="c2", executions=lambda: journal.executions(book.real))
+    cells = choose_code(notebook, replay="c2", executions=lambda: journal.executions(book.real))
     assert [cell.handle for cell in cells] == ["c0", "c1", "c2"]
     done = await NotebookRun(book, evaluator).run(notebook, cells)  # type: ignore[arg-type]
     assert statuses(done) == ["ok", "ok", "ok"]
     life = next(iter(evaluator.pool)).life
-    cells = choose(
+    cells = choose_code(
         notebook,
         replay="c2",
         executions=lambda: journal.executions(book.real),
@@ -251,12 +251,12 @@ async def test_a_replay_runs_what_is_missing_and_then_the_cell(
     ],
 )
 def test_the_line_of_a_cell_that_failed_is_found(traceback: list[str], line: int | None) -> None:
-    assert failing_line(plain_traceback(traceback), 3) == line
+    assert find_failing_line(strip_traceback(traceback), 3) == line
 
 
 def test_a_traceback_is_plain_and_its_end_is_kept() -> None:
-    assert plain_traceback(["\x1b[31mred\x1b[0m\nnext"]) == ("red", "next")
-    found = plain_traceback([str(number) for number in range(100)])
+    assert strip_traceback(["\x1b[31mred\x1b[0m\nnext"]) == ("red", "next")
+    found = strip_traceback([str(number) for number in range(100)])
     assert found[0] == "[40 lines before this one are in the outputs]"
     assert (found[1], found[-1], len(found)) == ("40", "99", 61)
 

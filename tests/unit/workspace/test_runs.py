@@ -8,21 +8,20 @@ from typing import Any
 import pytest
 
 from cellwright.errors import CellFailed, CellwrightError, RunNotFound
-from cellwright.workspace.events import Events
-from cellwright.workspace.runs import Run, Runs
-from cellwright.workspace.turns import Turns
+from cellwright.workspace.activity import NotebookEvents
+from cellwright.workspace.runs.run import Run, RunRegistry, Turns
 
 
 async def nothing(_: Run) -> str:
     return "done"
 
 
-def started(runs: Runs, work: Any = nothing, subject: str = "nb", **more: Any) -> Run:
+def started(runs: RunRegistry, work: Any = nothing, subject: str = "nb", **more: Any) -> Run:
     return runs.start("run", subject, "test:ada", work, **more)
 
 
 async def test_a_run_ends_with_its_answer() -> None:
-    runs = Runs(Events())
+    runs = RunRegistry(NotebookEvents())
     run = started(runs, cells=["a"])
     assert (run.is_over, run.cells, runs.active) == (False, {"a": "pending"}, 1)
     assert await run.wait()
@@ -34,7 +33,7 @@ async def test_a_run_ends_with_its_answer() -> None:
 
 
 async def test_an_error_is_kept_and_a_bug_of_ours_is_one() -> None:
-    runs = Runs(Events())
+    runs = RunRegistry(NotebookEvents())
 
     async def fail(_: Run) -> None:
         raise CellFailed("ZeroDivisionError", "oh")
@@ -52,7 +51,7 @@ async def test_an_error_is_kept_and_a_bug_of_ours_is_one() -> None:
 
 
 async def test_waiting_may_end_before_the_run_does() -> None:
-    runs = Runs(Events())
+    runs = RunRegistry(NotebookEvents())
     go_on = asyncio.Event()
 
     async def wait(_: Run) -> None:
@@ -67,7 +66,7 @@ async def test_waiting_may_end_before_the_run_does() -> None:
 
 
 async def test_a_run_that_waits_is_over_at_once_when_stopped_and_one_that_runs_obeys() -> None:
-    runs = Runs(Events())
+    runs = RunRegistry(NotebookEvents())
 
     async def forever(run: Run) -> str:
         async with runs.turns.of(run.subject):
@@ -91,7 +90,7 @@ async def test_a_run_that_waits_is_over_at_once_when_stopped_and_one_that_runs_o
 
 
 async def test_a_run_that_is_stopped_before_it_begins_is_over_too() -> None:
-    runs = Runs(Events())
+    runs = RunRegistry(NotebookEvents())
     run = started(runs)
     assert run.cancel()
     assert await run.wait(10)
@@ -100,7 +99,7 @@ async def test_a_run_that_is_stopped_before_it_begins_is_over_too() -> None:
 
 
 async def test_close_stops_everything() -> None:
-    runs = Runs(Events())
+    runs = RunRegistry(NotebookEvents())
 
     async def forever(run: Run) -> None:
         run.state = "running"
@@ -113,7 +112,7 @@ async def test_close_stops_everything() -> None:
 
 
 async def test_who_comes_late_hears_it_from_the_beginning() -> None:
-    runs = Runs(Events())
+    runs = RunRegistry(NotebookEvents())
     go_on = asyncio.Event()
 
     async def tell(run: Run) -> None:
@@ -141,7 +140,7 @@ async def test_who_comes_late_hears_it_from_the_beginning() -> None:
 
 
 async def test_what_is_kept_of_a_flood_is_bounded_and_the_rest_is_counted() -> None:
-    runs = Runs(Events())
+    runs = RunRegistry(NotebookEvents())
 
     async def flood(run: Run) -> None:
         for _ in range(5000):
@@ -157,7 +156,7 @@ async def test_what_is_kept_of_a_flood_is_bounded_and_the_rest_is_counted() -> N
 
 
 async def test_old_runs_are_forgotten_and_their_answers_earlier() -> None:
-    runs = Runs(Events())
+    runs = RunRegistry(NotebookEvents())
     for _ in range(120):
         await started(runs).wait()
     rows = runs.list()
@@ -168,10 +167,10 @@ async def test_old_runs_are_forgotten_and_their_answers_earlier() -> None:
 
 
 async def test_watchers_of_a_notebook_hear_of_its_cells_and_of_the_end() -> None:
-    events = Events()
+    events = NotebookEvents()
     heard: list[Any] = []
     events.subscribe("nb", heard.append)
-    runs = Runs(events)
+    runs = RunRegistry(events)
 
     async def tell(run: Run) -> None:
         run.report({"cell": 0, "handle": "a", "status": "running"})

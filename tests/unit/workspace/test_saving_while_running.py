@@ -21,7 +21,7 @@ from cellwright import Workspace, read
 from cellwright.document import files
 from cellwright.errors import NotSaved
 from cellwright.workspace import run_file
-from cellwright.workspace.interim import InterimSaves
+from cellwright.workspace.runs.cell_run import InterimSaves
 from tests.unit.workspace.memory_run import (
     Gate,
     MemoryEvaluator,

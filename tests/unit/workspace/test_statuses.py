@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from cellwright.workspace.statuses import on_record
 
 from cellwright import Workspace
 from cellwright.document.notebook import Notebook
 from cellwright.errors import JournalUnavailable
 from cellwright.journal import Journal
 from cellwright.journal.executions import Executed
-from cellwright.workspace.answers import describe_cell, describe_notebook
-from cellwright.workspace.statuses import on_record
+from cellwright.workspace.status import describe_cell, describe_notebook
 from tests.unit.workspace.memory_run import MemoryEvaluator, cells_of, make_notebook, run
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import pytest
 from nbformat.sign import NotebookNotary
 
 from cellwright import Workspace
-from cellwright.workspace.trust import Notary
+from cellwright.workspace.hosts.trust import Notary
 from tests.unit.workspace.memory_run import Gate, MemoryEvaluator, make_notebook, run, texts, until
 
 if TYPE_CHECKING:
@@ -125,14 +125,14 @@ def put_in_outside(book: Book) -> None:
 async def test_what_changed_between_the_call_and_the_run_is_not_signed(
     book: Book, notary: NotebookNotary, evaluator: MemoryEvaluator
 ) -> None:
-    from cellwright.workspace.choosing import choose
-    from cellwright.workspace.running import NotebookRun
+    from cellwright.workspace.runs.choice import choose_code
+    from cellwright.workspace.runs.notebook_run import NotebookRun
 
     sign(notary, book)
     notebook = book.load()
     put_in_outside(book)
     going = NotebookRun(book, evaluator, answers=[""])  # type: ignore[arg-type]
-    await going.run(notebook, choose(notebook, ["c0"]))
+    await going.run(notebook, choose_code(notebook, ["c0"]))
     assert not is_trusted(notary, book)
 
 

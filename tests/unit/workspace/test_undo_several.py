@@ -15,7 +15,7 @@ from tests.unit.cli import samples
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cellwright.workspace.book import Book
+    from cellwright.workspace.workspace import Book
 
 CELLS = [
     samples.code("a", "a = 1", samples.STREAM, count=1),

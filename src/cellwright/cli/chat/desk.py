@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from cellwright.workspace.workspace import Mode
+    from cellwright.workspace.requests import Mode
 
 MODES: tuple[Mode, ...] = ("ask", "edit", "agent")
 

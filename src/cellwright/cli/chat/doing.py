@@ -54,7 +54,7 @@ class Doing:
         sitting.display.note(f"{one_line(name)} is open, {len(notebook.cells):,} cells{hint}")
 
     async def _select(self, words: list[str]) -> None:
-        from cellwright.workspace.choosing import choose_any
+        from cellwright.workspace.runs.choice import choose_cells
 
         sitting, desk = self._sitting, self._sitting.desk
         if desk.open is None:
@@ -66,7 +66,7 @@ class Doing:
         workspace = await sitting.chat.workspaces.get(desk.mode)
         notebook = await workspace.open(desk.open).load()
         refs = [ref for word in words for ref in word.split(",") if ref]
-        cells = choose_any(notebook, refs)
+        cells = choose_cells(notebook, refs)
         desk.selected = tuple(cell.handle for cell in cells)
         sitting.display.note(f"Selected {', '.join(map(_named_cell, cells))}")
 

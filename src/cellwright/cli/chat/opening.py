@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cellwright.config.settings import Settings
-    from cellwright.workspace.asynchronous import AsyncWorkspace
-    from cellwright.workspace.workspace import Mode
+    from cellwright.workspace.requests import Mode
+    from cellwright.workspace.workspace import AsyncWorkspace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,13 +155,13 @@ def _moved(name: str, start: str, cwd: str) -> str:
 
 async def _point(desk: Desk, wishes: Wishes, workspace: AsyncWorkspace) -> None:
     """Select cells, and find the one that the chat takes place in."""
-    from cellwright.workspace.choosing import choose_any
+    from cellwright.workspace.runs.choice import choose_cells
 
     if desk.open is None:
         raise click.UsageError("--select and --cell need a notebook that is open")
     notebook = await workspace.open(desk.open).load()
     refs = [ref for word in wishes.select for ref in word.split(",") if ref]
-    desk.selected = tuple(cell.handle for cell in choose_any(notebook, refs))
+    desk.selected = tuple(cell.handle for cell in choose_cells(notebook, refs))
     if wishes.cell is not None:
         desk.cell = notebook.cell(wishes.cell).handle
 

@@ -37,14 +37,15 @@ def _ask(verb: str) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
 
     They are not greeted: one of another version can be asked too.
     """
-    from cellwright.engine import place
-    from cellwright.engine.client import EngineClient, try_connect
+    from cellwright.engine import location
+    from cellwright.engine.client import EngineConnection
+    from cellwright.engine.launch import try_connect
 
     found = []
-    for path in (None, *place.draining_paths()):
+    for path in (None, *location.draining_paths()):
         connected = try_connect(path)
         if connected is not None:
-            client = EngineClient(connected, None)
+            client = EngineConnection(connected, None)
             try:
                 found.append((path, client.call(verb, {})))
             except EngineLost:
@@ -66,7 +67,7 @@ def start(call: Call) -> None:
     \b
     cellwright engine start
     """
-    from cellwright.engine.remote import connect
+    from cellwright.engine.client import connect
 
     engine = connect(actor="cli:engine")
     assert engine is not None  # noqa: S101  # it was started, or an error raised
@@ -149,7 +150,7 @@ def logs(call: Call, lines: int) -> None:
     \b
     cellwright engine logs -n 20
     """
-    from cellwright.engine.place import log_path
+    from cellwright.engine.location import log_path
 
     path = log_path()
     try:

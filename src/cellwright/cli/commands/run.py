@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cellwright.cli.output import Output
-    from cellwright.workspace.execution import Execution
+    from cellwright.workspace.runs.execution import Execution
 
 
 @click.command()
@@ -64,7 +64,7 @@ def command(call: Call, notebook: str, cells: tuple[str, ...], **options: Any) -
     cellwright run report.ipynb -p year=2026 -p 'regions=["north", "south"]'
     cellwright run analysis.ipynb --all --restart --check
     """
-    from cellwright.workspace.parameters import parse_parameters
+    from cellwright.workspace.runs.parameters import parse_parameters
 
     chosen = cells or any(options[name] is not None for name in ("above", "below", "replay"))
     if options.pop("run_all") and (chosen or options["stale"]):

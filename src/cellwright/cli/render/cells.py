@@ -13,7 +13,7 @@ from cellwright.cli.render.outputs import joined_streams, markdown_parts, show_o
 from cellwright.cli.render.source import highlight
 from cellwright.errors import CellwrightError
 from cellwright.outputs.sanitize import one_line, visible
-from cellwright.workspace.answers import status
+from cellwright.workspace.status import find_status
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ class CellView:
 
 def _status(cell: Cell) -> str | None:
     try:
-        return status(cell)
+        return find_status(cell)
     except CellwrightError:
         return "broken"
 

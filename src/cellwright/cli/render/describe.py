@@ -12,7 +12,7 @@ from cellwright.cli.render.outputs import joined_streams, show_output
 from cellwright.cli.render.screen import make_screen
 from cellwright.document.outputs import Display, Error, Result, Stream
 from cellwright.errors import CellwrightError
-from cellwright.workspace.answers import describe_cell
+from cellwright.workspace.status import describe_cell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

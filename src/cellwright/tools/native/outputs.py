@@ -14,7 +14,7 @@ from cellwright.tools.params import Cells, InvalidParameters, MaxTokens, Name, P
 from cellwright.tools.pictures import picture_of
 from cellwright.tools.tool import Answer, Tool
 from cellwright.tools.words import counted, few, named, one_line
-from cellwright.workspace.choosing import choose_any
+from cellwright.workspace.runs.choice import choose_cells
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +52,7 @@ async def call(caller: Caller, params: OutputsParams) -> Answer:
         return await _artifact(caller, params, params.artifact)
     notebook = await caller.workspace.open(params.path).load()
     if params.cells is not None:
-        chosen = [cell for cell in choose_any(notebook, params.cells) if cell.type == "code"]
+        chosen = [cell for cell in choose_cells(notebook, params.cells) if cell.type == "code"]
     else:
         chosen = [cell for cell in notebook.cells if cell.type == "code" and cell.outputs]
     if params.offset and len(chosen) != 1:

@@ -15,14 +15,14 @@ from cellwright.tools.page import Page
 from cellwright.tools.params import Cells, MaxTokens, Params, Path
 from cellwright.tools.tool import Answer, Tool
 from cellwright.tools.words import cell_line, counted, few, one_line, others_lines
-from cellwright.workspace.answers import describe_notebook
-from cellwright.workspace.choosing import choose_any
+from cellwright.workspace.runs.choice import choose_cells
+from cellwright.workspace.status import describe_notebook
 
 if TYPE_CHECKING:
     from cellwright.document.notebook import Notebook
     from cellwright.text.view import TextView
     from cellwright.tools.tool import Caller
-    from cellwright.workspace.asynchronous import AsyncBook
+    from cellwright.workspace.workspace import AsyncBook
 
 _LEAST_OUTPUT = 240
 _ATTEMPTS = 5
@@ -96,7 +96,7 @@ def _choose(
 ) -> list[dict[str, Any]]:
     wanted: set[int] | None = None
     if params.cells is not None:
-        wanted = {cell.index for cell in choose_any(notebook, params.cells)}
+        wanted = {cell.index for cell in choose_cells(notebook, params.cells)}
     if params.section is not None and view is not None:
         found = select(view, f"section={params.section}")
         numbers = [line.number for line in found.lines if not line.context]

@@ -10,7 +10,7 @@ from cellwright.tools.params import Name
 
 if TYPE_CHECKING:
     from cellwright.tools.tool import Caller
-    from cellwright.workspace.asynchronous import AsyncBook
+    from cellwright.workspace.workspace import AsyncBook
 
 OptionalPath = Annotated[
     Name | None, Field(description="Notebook, relative to the root; default: the active one")

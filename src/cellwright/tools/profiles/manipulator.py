@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field, create_model
 
 from cellwright.errors import CellwrightError, Conflict, UnknownRevision
-from cellwright.protocol.messages import ErrorCode, Refusal, refusal_of
-from cellwright.protocol.access import Presence, CellResult
-from cellwright.protocol.methods import run_plan, plan_run, read_or_edit
-from cellwright.protocol.messages import ManipulatorRequest
+from cellwright.protocol.access import CellResult, Presence
+from cellwright.protocol.messages import ErrorCode, ManipulatorRequest, Refusal, refusal_of
+from cellwright.protocol.methods import plan_run, read_or_edit, run_plan
 from cellwright.tools.native.editing import DEADLINE
 from cellwright.tools.page import Page
 from cellwright.tools.params import InvalidParameters, Params
@@ -30,8 +29,8 @@ if TYPE_CHECKING:
     from cellwright.document.notebook import Notebook
     from cellwright.document.revision import Snapshot
     from cellwright.tools.tool import Caller
-    from cellwright.workspace.asynchronous import AsyncBook
-    from cellwright.workspace.workspace import Effect
+    from cellwright.workspace.requests import Effect
+    from cellwright.workspace.workspace import AsyncBook
 
 TOKENS = 8000
 

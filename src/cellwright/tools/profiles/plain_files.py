@@ -14,7 +14,7 @@ from cellwright.errors import ModeForbids, NotebookNotFound, NotSaved, Unreadabl
 
 if TYPE_CHECKING:
     from cellwright.tools.tool import Caller
-    from cellwright.workspace.asynchronous import AsyncBook
+    from cellwright.workspace.workspace import AsyncBook
 
 
 def is_notebook(path: str) -> bool:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cellwright.tools.tool import Caller
-    from cellwright.workspace.asynchronous import AsyncBook
+    from cellwright.workspace.workspace import AsyncBook
 
 LINES = 300
 """Lines that `read` shows if no selector says which."""
