@@ -90,7 +90,8 @@ class CellwrightError(Exception):
     """Base of all errors raised on purpose.
 
     `code` is stable and goes over the wire; the message is for people and may change.
-    `hint` says what to try next. `retryable` says whether the same call may work later.
+    `hint` says what to try next, in words that fit every door; a door adds its own next step (a
+    flag, a tool, an argument). `retryable` says whether the same call may work later.
     """
 
     code: ClassVar[str] = "INTERNAL_ERROR"
@@ -104,11 +105,11 @@ class CellwrightError(Exception):
 
     def __reduce__(self) -> tuple[object, ...]:
         # Constructors take facts, which pickle does not know; it gets the finished error.
-        return (_restored, (type(self), self.__dict__))
+        return (_restore, (type(self), self.__dict__))
 
     @classmethod
-    def restored(cls, state: dict[str, object]) -> Self:
-        """An error with these attributes, as it was elsewhere; `message` must be one of them."""
+    def restore(cls, state: dict[str, object]) -> Self:
+        """Return an error with these attributes; `message` must be one of them."""
         error = cls.__new__(cls, state["message"])
         error.args = (state["message"],)
         error.__dict__.update(state)
@@ -119,8 +120,8 @@ class CellwrightError(Exception):
         return self.message
 
 
-def _restored(kind: type[CellwrightError], state: dict[str, object]) -> CellwrightError:
-    return kind.restored(state)
+def _restore(kind: type[CellwrightError], state: dict[str, object]) -> CellwrightError:
+    return kind.restore(state)
 
 
 def _on_one_line(text: str) -> str:
@@ -206,12 +207,12 @@ class NotUtf8(InvalidNotebook):
 
 
 class DuplicateKey(InvalidNotebook):
-    """A key stands twice in one object, so that an edit could hit the wrong one."""
+    """A key occurs twice in one object, so that an edit could hit the wrong one."""
 
     code = "DUPLICATE_KEY"
 
     def __init__(self, key: str, where: str) -> None:
-        super().__init__(f"The key `{key}` stands twice in {where}", hint="Remove one of the two")
+        super().__init__(f"Duplicate key `{key}` in {where}", hint="Remove one of the two")
         self.key = key
 
 
@@ -261,13 +262,13 @@ class NeedsUpgrade(DocumentError):
     def __init__(self, version: str) -> None:
         super().__init__(
             f"This notebook is nbformat {version} and is not edited in place",
-            hint="Upgrade it first: notebook.upgrade() and write, or `cellwright upgrade`",
+            hint="Upgrade it to nbformat 4.5 first",
         )
         self.version = version
 
 
 class CellNotFound(DocumentError, LookupError):
-    """No cell answers to that id or index."""
+    """There is no cell with that id or index."""
 
     code = "CELL_NOT_FOUND"
 
@@ -333,7 +334,7 @@ class InvalidMetadata(DocumentError, ValueError):
 
 
 class InvalidText(DocumentError, ValueError):
-    """The text is no text view of a notebook; `line` counts from 1."""
+    """The text is not the text view of a notebook; `line` counts from 1."""
 
     code = "INVALID_TEXT"
 
@@ -361,7 +362,7 @@ class InvalidSelector(DocumentError, ValueError):
 class CellConflict:
     """One cell (or, with no `index`, the notebook's metadata) on which two sides disagree.
 
-    A side is None when it does not hold the cell, or when nobody remembers what it held.
+    A side is None when it does not hold the cell, or when what it held is not known.
     `index` and `handle` are those of the notebook as it is now.
     """
 
@@ -389,7 +390,7 @@ class CellConflict:
 
 
 class Conflict(DocumentError):
-    """Something else changed what this edit was made against; nothing was applied.
+    """The notebook changed since the edit was made; nothing was applied.
 
     `cells` shows, for every cell concerned, what each side holds.
     """
@@ -402,7 +403,7 @@ class Conflict(DocumentError):
 
 
 class UnknownRevision(DocumentError, LookupError):
-    """Nobody remembers that base revision."""
+    """That base revision was never given out, or is forgotten."""
 
     code = "UNKNOWN_REVISION"
 
@@ -459,7 +460,7 @@ class HardLinked(SaveError):
 
 
 class OwnerWouldChange(SaveError, PermissionError):
-    """The file belongs to somebody else and would change hands."""
+    """The file belongs to another user, and saving would change its owner."""
 
     code = "OWNER_WOULD_CHANGE"
 
@@ -492,7 +493,7 @@ class DurabilityUnconfirmed(SaveError, OSError):
     def __init__(self, path: str, step: str, reason: str, *, replaced: bool = False) -> None:
         if replaced:
             message = f"{path} was saved, and by now {reason} ({step})"
-            hint = "Somebody else replaced it right after; read it to see what it holds"
+            hint = "Another program replaced it right after; read it to see what it holds"
         else:
             message = (
                 f"{path} holds the new bytes, but may lose them in a power cut: {reason} ({step})"
@@ -510,14 +511,14 @@ class HistoryError(CellwrightError):
 
 
 class JournalUnavailable(HistoryError):
-    """The journal cannot be read or written; edits go on without it."""
+    """The journal cannot be read or written; edits work without it."""
 
     code = "JOURNAL_UNAVAILABLE"
     retryable = True
 
     def __init__(self, reason: str) -> None:
         super().__init__(
-            f"The journal cannot be used: {reason}", hint="Run `cellwright doctor` for its place"
+            f"The journal cannot be used: {reason}", hint="Edits work, but are not in the history"
         )
 
 
@@ -527,7 +528,7 @@ class ChangeNotFound(HistoryError, LookupError):
     code = "CHANGE_NOT_FOUND"
 
     def __init__(self, change: str) -> None:
-        super().__init__(f"No change `{change}`", hint="`cellwright log` lists the changes")
+        super().__init__(f"No change `{change}`", hint="The log lists the changes")
         self.change = change
 
 
@@ -565,13 +566,13 @@ class KernelStartFailed(KernelError):
     def __init__(self, name: str, reason: str, *, hint: str | None = None) -> None:
         super().__init__(
             f"Kernel `{name}` did not start: {reason}",
-            hint=hint or "Try again, or see `cellwright kernel specs` for others",
+            hint=hint or "Try again, or choose another kernel",
         )
         self.name = name
 
 
 class KernelUnreachable(KernelError, ConnectionError):
-    """A Jupyter server does not answer, or refuses us."""
+    """A Jupyter server does not answer, or refuses the connection."""
 
     code = "KERNEL_UNREACHABLE"
     retryable = True
@@ -594,13 +595,14 @@ class KernelCannot(KernelError, NotImplementedError):
 
 
 class KernelDied(KernelError):
-    """A kernel ended while a cell ran; its state is lost."""
+    """A kernel ended while a cell ran; its variables are lost."""
 
     code = "KERNEL_DIED"
 
     def __init__(self, how: str) -> None:
         super().__init__(
-            f"The kernel died: {how}", hint="Its state is lost; run the cells it needs again"
+            f"The kernel died: {how}",
+            hint="Its variables are lost; run the cells that define them again",
         )
 
 
@@ -622,7 +624,7 @@ class SessionNotFound(KernelError, LookupError):
     code = "SESSION_NOT_FOUND"
 
     def __init__(self, session: str) -> None:
-        super().__init__(f"No session `{session}`", hint="`cellwright sessions` lists them")
+        super().__init__(f"No session `{session}`", hint="List the sessions to see their names")
         self.session = session
 
 
@@ -741,7 +743,7 @@ class OutsideRoot(WorkspaceError, PermissionError):
 
     def __init__(self, path: str, root: str) -> None:
         super().__init__(
-            f"{path} is outside {root}", hint="Give a path inside it, or another --root"
+            f"{path} is outside {root}", hint="Give a path inside it, or work in another root"
         )
         self.path = path
 
@@ -765,7 +767,7 @@ class OwnedElsewhere(WorkspaceError):
     def __init__(self, path: str, holder: str) -> None:
         super().__init__(
             f"{path} is owned by {holder}",
-            hint="Go through it, without --no-engine; or end its kernel first",
+            hint="Work through that process, or end the notebook's kernel there first",
         )
         self.path = path
         self.holder = holder
@@ -777,7 +779,7 @@ class RunNotFound(WorkspaceError, LookupError):
     code = "RUN_NOT_FOUND"
 
     def __init__(self, run: str) -> None:
-        super().__init__(f"There is no run {run}", hint="`cellwright runs` lists them")
+        super().__init__(f"There is no run {run}", hint="List the runs to see their ids")
         self.run = run
 
 
@@ -788,7 +790,7 @@ class ModelError(CellwrightError):
 
 
 class UnknownModel(ModelError, LookupError):
-    """No model goes by that name, here or at the provider."""
+    """There is no model of that name, here or at the provider."""
 
     code = "UNKNOWN_MODEL"
 
@@ -839,7 +841,7 @@ class ConversationTooLong(ModelError):
 
 
 class ModelRejected(ModelError, ValueError):
-    """The provider cannot make sense of the request; asking again would not help."""
+    """The provider does not understand the request; asking again would not help."""
 
     code = "MODEL_REJECTED"
 
@@ -852,14 +854,14 @@ class ModelRejected(ModelError, ValueError):
 
 
 class ModelUnavailable(ModelError, ConnectionError):
-    """A model did not answer, or broke off in the middle; `characters` of its answer had come."""
+    """A model did not answer, or stopped in the middle, after `characters` of its answer."""
 
     code = "MODEL_UNAVAILABLE"
     retryable = True
 
     def __init__(self, name: str, reason: str, *, characters: int = 0, tries: int = 1) -> None:
         if characters:
-            what = f"`{name}` broke off after {characters:,} characters"
+            what = f"`{name}` stopped after {characters:,} characters"
         else:
             what = f"`{name}` does not answer"
             what += f" ({tries} tries)" if tries > 1 else ""
@@ -884,7 +886,7 @@ class EngineUnavailable(EngineError, ConnectionError):
     def __init__(self, reason: str, *, hint: str | None = None) -> None:
         super().__init__(
             f"The engine cannot be reached: {reason}",
-            hint=hint or "`cellwright engine logs` may say why; --no-engine works without it",
+            hint=hint or "Its log may say why; work in process does not need it",
         )
 
 
@@ -896,7 +898,7 @@ class EngineLost(EngineError, ConnectionError):
     def __init__(self, what: str) -> None:
         super().__init__(
             f"The engine went away during `{what}`; whether it was done is not known",
-            hint="Read the notebook to see; the next command starts a new engine",
+            hint="Read the notebook to see; the next call starts a new engine",
         )
 
 
@@ -909,17 +911,17 @@ class EngineDraining(EngineError):
     def __init__(self, reason: str) -> None:
         super().__init__(
             f"The engine takes no new work: {reason}",
-            hint="It leaves when its sessions end; `cellwright engine stop` ends them now",
+            hint="It ends when its sessions do, or when it is stopped",
         )
 
 
 class InvalidCall(EngineError, ValueError):
-    """A message to the engine that it cannot make sense of."""
+    """A message to the engine that it does not understand."""
 
     code = "INVALID_CALL"
 
     def __init__(self, reason: str) -> None:
-        super().__init__(f"The engine cannot take this call: {reason}")
+        super().__init__(f"Invalid call to the engine: {reason}")
 
 
 class ConfigError(CellwrightError):
@@ -964,7 +966,7 @@ class BadConfigFile(ConfigError, ValueError):
 
 
 class UnsafeDirectory(ConfigError, PermissionError):
-    """A directory of ours is missing, or somebody else could write to it."""
+    """A directory of ours is missing, or another user could write to it."""
 
     code = "UNSAFE_DIRECTORY"
 

@@ -289,7 +289,7 @@ def decode_error(shape: WireMessage) -> CellwrightError:
     }
     if issubclass(kind, Conflict):
         state["cells"] = tuple(CellConflict(**cell) for cell in facts.get("cells", ()))
-    return kind.restored(state)
+    return kind.restore(state)
 
 
 def _tree(kind: type[CellwrightError]) -> list[type[CellwrightError]]:

@@ -144,7 +144,7 @@ def describe_loss(language: str, lost: Sequence[str], replay: Sequence[str], cel
     text = f"Variables lost: those of {many}"
     if not replay:
         return f"{text}; cell {cell} needs none of them"
-    how = f"`run --replay {cell}` runs {', '.join(replay)} and then {cell}"
+    how = f"To get them back, replay cell {cell}: {', '.join(replay)} and then {cell}"
     if not is_python(language):
         how += f" (names are not followed in {language}: all that had run above it)"
     return f"{text}. {how}"
