@@ -8,7 +8,12 @@ from typing import Any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Self
+
     from cellwright.document.change import CellChange
+
+
+_CELL = ("kind", "handle", "type", "before", "after")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,19 +52,18 @@ class Entry:
             "when": self.when,
             "before": self.before,
             "after": self.after,
-            "cells": [
-                {
-                    "kind": cell.kind,
-                    "handle": cell.handle,
-                    "type": cell.type,
-                    "before": cell.before,
-                    "after": cell.after,
-                }
-                for cell in self.cells
-            ],
+            "cells": [{name: getattr(cell, name) for name in _CELL} for cell in self.cells],
             "undone_by": self.undone_by,
             "concerns": self.concerns,
         }
+
+    @classmethod
+    def from_json(cls, shape: dict[str, Any]) -> Self:
+        """Return the entry that `to_json` made into data."""
+        from cellwright.document.change import CellChange
+
+        cells = tuple(CellChange(*(cell[name] for name in _CELL)) for cell in shape["cells"])
+        return cls(**{**shape, "cells": cells})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +84,11 @@ class Backup:
     def to_json(self) -> dict[str, Any]:
         """The shape that every door shows."""
         return {name: getattr(self, name) for name in self.__slots__}
+
+    @classmethod
+    def from_json(cls, shape: dict[str, Any]) -> Self:
+        """Return the backup that `to_json` made into data."""
+        return cls(**shape)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

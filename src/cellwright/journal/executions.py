@@ -7,7 +7,7 @@ from dataclasses import dataclass
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
-    from typing import Any
+    from typing import Any, Self
 
 _KEPT = 2000
 _FORGET_EVERY = 50
@@ -53,6 +53,11 @@ class Executed:
             "actor": self.actor,
             "order": self.order,
         }
+
+    @classmethod
+    def from_json(cls, shape: dict[str, Any]) -> Self:
+        """Return the run that `to_json` made into data."""
+        return cls(**shape)
 
 
 def add(connection: sqlite3.Connection, notebook: int, run: Executed) -> None:
