@@ -37,7 +37,7 @@ def main() -> int:
     """Run the engine; returns the exit code."""
     ready = _Ready(int(sys.argv[1]) if len(sys.argv) > 1 else -1)
     if ready.is_awaited and os.fork():
-        return 0  # whoever started us need not be there when we end
+        return 0  # the process that started us need not wait for our end
     code = 0
     try:
         lock = _only_one()
@@ -52,7 +52,7 @@ def main() -> int:
         log.exception("the engine failed")
         ready.tell(f"{type(error).__name__}: {error}")
         code = 1
-    # Not the usual way out, which waits for threads: those that are left wait for nobody.
+    # Not the usual way out, which waits for threads.
     logging.shutdown()
     os._exit(code)
 
@@ -144,7 +144,7 @@ async def _serve(settings: Settings, lock: int, ready: _Ready) -> None:
         await asyncio.to_thread(_sweep)
         await service.watch()
     finally:
-        # Nobody finds us from now on, but whoever is connected hears how it ends.
+        # New clients do not find us from now on, but those connected hear how it ends.
         draining.cancel()
         if service.has_socket:
             os.unlink(service.socket)  # noqa: PTH108
@@ -173,7 +173,7 @@ async def _make_room(service: Service, lock: int) -> None:
     """
     await service.is_draining.wait()
     aside = location.draining_path(os.getpid())
-    if service.has_socket:  # else somebody has removed it, or it is another engine's
+    if service.has_socket:  # else it was removed, or it is another engine's
         os.rename(service.socket, aside)  # noqa: PTH104
     service.socket = aside
     os.close(lock)

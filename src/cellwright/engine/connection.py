@@ -1,4 +1,4 @@
-"""One client of the engine: its calls, in any order, and what it is told meanwhile."""
+"""One client of the engine: its calls, in any order, and the events it gets meanwhile."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Connection:
     """Reads calls, has each handled in a task of its own, writes what comes of them.
 
     A client that sends faster than it is served, or that does not fetch its answers, is not read
-    from; one that does not read what it is told meanwhile loses events, which is said to it, and
+    from; one that does not read its events loses some, and is sent the number of those lost, but
     never an answer.
     """
 
@@ -71,7 +71,7 @@ class Connection:
             self._has_room.set()
             for future in self._asked.values():
                 if not future.done():
-                    future.set_result(None)  # nobody is there to answer
+                    future.set_result(None)  # there is no one to answer
             writing.cancel()
             self._writer.close()
             with contextlib.suppress(OSError, asyncio.CancelledError):
@@ -142,7 +142,7 @@ class Connection:
             raise InvalidCall("`method` is a string, `params` an object")
         return number, method, params
 
-    # -- calls that somebody does not want any more -----------------------------------------
+    # -- calls that are not wanted any more -------------------------------------------------
 
     def _stop(self, params: object) -> None:
         number = params.get("call") if isinstance(params, dict) else None
@@ -161,7 +161,7 @@ class Connection:
             self._calls[number].append(stop)
 
     def is_stopped(self, number: int | str) -> bool:
-        """Whether nobody waits for a call any more."""
+        """Whether the client does not wait for a call any more."""
         return self.is_closed or number in self._stopped
 
     # -- what goes out ----------------------------------------------------------------------

@@ -29,7 +29,7 @@ def lock_path() -> str:
 
 
 def starting_path() -> str:
-    """The file that whoever starts an engine keeps locked meanwhile."""
+    """The file that is locked while an engine is being started."""
     return os.path.join(runtime_directory(), f"engine-{name_engine()}.starting")
 
 

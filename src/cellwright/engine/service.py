@@ -238,7 +238,7 @@ class Service:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nobody would miss it."""
+        """Whether it has no client, no run and no session."""
         if self._clients or (self.hub.has_runs and self.hub.runs.has_active):
             return False
         return not self.hub.has_kernels or not len(self.hub.sessions.pool)
@@ -253,7 +253,7 @@ class Service:
         touched = time.monotonic()
         while not self.leaving.is_set():
             if not self.draining and not self.has_socket:
-                self.drain("its socket is gone, so nobody can reach it")
+                self.drain("its socket is gone, so it cannot be reached")
             if time.monotonic() - touched > _TOUCH_EVERY:
                 touched = time.monotonic()
                 self.hub.leases.touch()

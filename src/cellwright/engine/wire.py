@@ -68,7 +68,7 @@ class Frames:
             self._parts.append(part)
 
 
-# No JSON; whoever decodes it says what is wrong.
+# Not JSON; decoding it says what is wrong.
 _TOO_LONG = b"\xff"
 
 

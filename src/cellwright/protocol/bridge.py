@@ -127,14 +127,14 @@ class CommBridge:
                 return
             data = make_result(request.id, await read_or_edit(host, request))
         except Exception as error:  # noqa: BLE001  # every request is answered
-            data = self._refused(request, error)
+            data = self._refuse_error(request, error)
         await self._answer(request, data)
 
     async def _execute(self, host: NotebookAccess, request: ManipulatorRequest, plan: Plan) -> None:
         try:
             data = make_result(request.id, await run_plan(host, request, plan))
         except Exception as error:  # noqa: BLE001  # every request is answered
-            data = self._refused(request, error)
+            data = self._refuse_error(request, error)
         finally:
             self._running.pop(id(request), None)
         await self._answer(request, data)
@@ -155,7 +155,7 @@ class CommBridge:
                     place, "it is the cell that asks, or waits for it; nothing was run"
                 )
 
-    def _refused(self, request: ManipulatorRequest, error: Exception) -> dict[str, Any]:
+    def _refuse_error(self, request: ManipulatorRequest, error: Exception) -> dict[str, Any]:
         refusal = refusal_of(error)
         if refusal.code is ErrorCode.INTERNAL_ERROR:
             _LOG.warning("%s failed: %s", request.method, refusal.message)
@@ -178,7 +178,7 @@ MOST_WAITING = 4096
 MOST_REMEMBERED = 4096
 """Answers about changes and runs that are kept for requests that come again."""
 MOST_READ = 32
-"""Answers of the notebook's content that are kept; they are large, and asking again harms nobody."""
+"""Answers of the notebook's content that are kept; they are large, and asking again does no harm."""
 MOST_COMMS = 256
 
 _READS = frozenset({"get_cell_range", "get_notebook_metadata"})
@@ -215,7 +215,7 @@ class RequestDesk:
         return None
 
     def is_ours(self, message: CommLike) -> bool:
-        """Whether a message belongs to the protocol, so that nobody else need look at it."""
+        """Whether a message belongs to the protocol, so that no one else need look at it."""
         if message.kind == "open":
             return message.target in TARGETS
         return self._speaks(message)

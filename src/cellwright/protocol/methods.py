@@ -1,7 +1,7 @@
 """What each method asks of a notebook's host.
 
 A request is checked against the notebook as it is, and its edits are applied against that same
-state. If somebody else changed a cell concerned in between, it is checked once more.
+state. If another writer changed a cell concerned in between, it is checked once more.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def confine(path: str, root: str | None) -> RealPath:
 
 
 @contextlib.contextmanager
-def reached(path: str, root: str | None, name: str) -> Iterator[Reached | None]:
+def hold_folder(path: str, root: str | None, name: str) -> Iterator[Reached | None]:
     """The file at a path, by a descriptor of a folder that lies in the root.
 
     What a path leads to may change between the look and the use. Where an open folder is, is

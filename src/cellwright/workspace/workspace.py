@@ -397,9 +397,9 @@ def _make_reader(caller: Caller, name: str) -> Callable[[str], Notebook]:
 
     def read_file(path: str) -> Notebook:
         from cellwright.document import files
-        from cellwright.workspace.paths import reached
+        from cellwright.workspace.paths import hold_folder
 
-        with reached(path, caller.root, name) as place:
+        with hold_folder(path, caller.root, name) as place:
             return files.read(path, max_bytes=caller.settings.max_file_bytes, reached=place)
 
     return read_file

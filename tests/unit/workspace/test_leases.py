@@ -50,7 +50,7 @@ def test_an_owner_keeps_others_from_running_and_writing_and_is_named() -> None:
     with pytest.raises(OwnedElsewhere) as caught:
         mine.own(REAL)
     assert f"another (process {process.pid})" in caught.value.message
-    with pytest.raises(OwnedElsewhere), mine.writing(REAL):
+    with pytest.raises(OwnedElsewhere), mine.share(REAL):
         pass
     mine.own("/somewhere/else.ipynb")
     leave(process)
@@ -66,7 +66,7 @@ def test_an_owner_that_was_killed_owns_nothing() -> None:
     process.kill()
     leave(process)
     mine = Leases("me")
-    with mine.writing(REAL):
+    with mine.share(REAL):
         pass
     mine.own(REAL)
     mine.close()
@@ -74,8 +74,8 @@ def test_an_owner_that_was_killed_owns_nothing() -> None:
 
 def test_writers_share_and_an_owner_waits_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
     mine = Leases("me")
-    process = elsewhere(f"lease = leases.writing({REAL!r}); lease.__enter__()")
-    with mine.writing(REAL):
+    process = elsewhere(f"lease = leases.share({REAL!r}); lease.__enter__()")
+    with mine.share(REAL):
         pass
     ended: list[float] = []
     waits, sleep = threading.Event(), time.sleep
@@ -96,7 +96,7 @@ def test_writers_share_and_an_owner_waits_for_them(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_writer_that_does_not_end_is_not_waited_for_forever() -> None:
-    process = elsewhere(f"lease = leases.writing({REAL!r}); lease.__enter__()")
+    process = elsewhere(f"lease = leases.share({REAL!r}); lease.__enter__()")
     mine = Leases("me")
     began = time.monotonic()
     with pytest.raises(OwnedElsewhere):
@@ -108,7 +108,7 @@ def test_a_writer_that_does_not_end_is_not_waited_for_forever() -> None:
 def test_a_second_hub_of_this_process_may_write_but_not_own() -> None:
     first, second = Leases("one"), Leases("two")
     first.own(REAL)
-    with second.writing(REAL):
+    with second.share(REAL):
         pass
     with pytest.raises(OwnedElsewhere):
         second.own(REAL)
@@ -118,7 +118,7 @@ def test_a_second_hub_of_this_process_may_write_but_not_own() -> None:
 
 
 def test_asking_for_one_does_not_hold_up_another() -> None:
-    process = elsewhere(f"lease = leases.writing({REAL!r}); lease.__enter__()")
+    process = elsewhere(f"lease = leases.share({REAL!r}); lease.__enter__()")
     mine = Leases("me")
     refused: list[Exception] = []
 
@@ -145,7 +145,7 @@ def test_a_cleaner_of_temp_folders_does_not_make_two_owners_of_new_files() -> No
         file.unlink()
     mine.own(REAL)
     mine.release(REAL)
-    with mine.writing(REAL):
+    with mine.share(REAL):
         for file in Path(runtime_directory()).glob("*.lease"):
             file.unlink()
     mine.own(REAL)
@@ -170,7 +170,7 @@ def test_a_folder_that_cannot_be_written_to_is_named(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(module.os, "open", refuse)
     with pytest.raises(UnsafeDirectory, match="Read-only"):
         mine.own(REAL)
-    with pytest.raises(UnsafeDirectory), mine.writing(REAL):
+    with pytest.raises(UnsafeDirectory), mine.share(REAL):
         pass
 
 

@@ -13,7 +13,7 @@ from cellwright.document import files
 from cellwright.errors import NotebookNotFound
 from cellwright.journal.place import signature
 from cellwright.workspace.hosts.host import Presence, do_nothing
-from cellwright.workspace.paths import reached, real_path
+from cellwright.workspace.paths import hold_folder, real_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class FileHost:
         Raises:
             OwnedElsewhere: another process runs the notebook.
         """
-        with self._leases.writing(self.real):
+        with self._leases.share(self.real):
             return self._update(make, create=create, on_saved=on_saved, on_failed=on_failed)
 
     def begin_landing(self, start: State) -> FileLanding:
@@ -130,7 +130,7 @@ class FileHost:
         number = 1
         while True:
             name = f"{stem}.backup{f'-{number}' if number > 1 else ''}{suffix}"
-            with reached(name, self._root, name) as place:
+            with hold_folder(name, self._root, name) as place:
                 if not os.path.lexists(place or name):
                     copy = Notebook()
                     copy.become(state)
@@ -151,8 +151,8 @@ class FileHost:
         self._leases.release(self.real)
 
     def _open_folder(self) -> AbstractContextManager[Reached | None]:
-        """Hold the file's folder open, so that nobody can redirect the path meanwhile."""
-        return reached(self.path, self._root, self._name)
+        """Hold the file's folder open, so that the path cannot be redirected meanwhile."""
+        return hold_folder(self.path, self._root, self._name)
 
     def _update(
         self,
@@ -317,4 +317,4 @@ def edit(
 def _share_lease(path: PathLike) -> AbstractContextManager[None]:
     from cellwright.workspace.hosts.leases import Leases
 
-    return Leases("a program").writing(real_path(os.fspath(path)))
+    return Leases("a program").share(real_path(os.fspath(path)))

@@ -44,7 +44,7 @@ class Leases:
         self._guard = threading.Lock()
 
     def own(self, real: str) -> None:
-        """Own a notebook from now on, if nobody else does.
+        """Own a notebook from now on, unless another process does.
 
         Raises:
             OwnedElsewhere: another process runs it, or an outside writer does not end.
@@ -72,7 +72,7 @@ class Leases:
         return real in self._owned
 
     @contextlib.contextmanager
-    def writing(self, real: str) -> Iterator[None]:
+    def share(self, real: str) -> Iterator[None]:
         """Write to a notebook inside this block.
 
         Raises:
@@ -123,7 +123,7 @@ def _place(real: str) -> str:
 
 
 def _lock(real: str, how: int) -> int:
-    """A descriptor that holds the lease, or -1 if somebody else does, or did a moment ago.
+    """Return a descriptor that holds the lease, or -1 if another holds it, or did a moment ago.
 
     Raises:
         UnsafeDirectory: the runtime directory cannot be written to.

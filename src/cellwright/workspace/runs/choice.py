@@ -112,7 +112,7 @@ def _find_span(notebook: Notebook, text: str) -> tuple[int, int] | None:
     """The first and the last index of a range; None if the text is a plain reference, or nothing.
 
     A text that is a cell's id, or names one cell otherwise, is no range. Ids may hold dashes, so
-    that every one is tried as the dash of the range: if two make sense, nobody can tell.
+    that every one is tried as the dash of the range: if two make sense, it is ambiguous.
     """
     try:
         notebook.cell(text)

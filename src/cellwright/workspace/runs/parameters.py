@@ -46,7 +46,7 @@ def parse_parameters(texts: Iterable[str]) -> dict[str, Any]:
 
 
 def parse_value(text: str) -> Any:
-    """What the value of a parameter stands for."""
+    """Return the value that a text of a command line means."""
     word = text.strip()
     if word in _WORDS:
         return _WORDS[word]
@@ -77,7 +77,7 @@ class Parameters:
         """The code that sets them.
 
         Raises:
-            KernelCannot: nobody has said how that is written in this language.
+            KernelCannot: how that is written in this language is not known.
             InvalidEdit: this language has no such name or value.
         """
         declares = self.cell is None
@@ -208,7 +208,7 @@ def _with_dollar(text: str) -> str:
     return escaped.replace("$", r"\$")
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return "'" + text.replace("'", r"'\''") + "'"
 
 
@@ -230,7 +230,7 @@ _LANGUAGES = {
     ),
     "bash": _Words(
         *("{name}={value}", "true", "false", "''", "nan", "inf"),
-        *(_quoted, "({})", None),
+        *(_quote, "({})", None),
         separator=" ",
         declare="{name}={value}",
         nests=False,

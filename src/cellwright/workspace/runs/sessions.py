@@ -1,4 +1,4 @@
-"""The sessions of one process: which kernel code gets, what it is told, who answers its questions."""
+"""The sessions of one process: which kernel runs code, and what the code knows about itself."""
 
 from __future__ import annotations
 
