@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from cellwright.kernel.running import Ask
+    from cellwright.kernel.session import Ask
     from cellwright.workspace.asynchronous import Progress
     from cellwright.workspace.workspace import Mode
 

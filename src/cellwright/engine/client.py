@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from cellwright.kernel.running import Ask
+    from cellwright.kernel.session import Ask
 
     Progress = Callable[[dict[str, Any]], object]
 

@@ -10,8 +10,8 @@ from cellwright.errors import (
     ExecutionTimedOut,
     KernelDied,
 )
-from cellwright.kernel.environment import about_withheld
-from cellwright.kernel.running import STDIN_FAILED
+from cellwright.kernel.environment import explain_withheld
+from cellwright.kernel.session import STDIN_FAILED
 from cellwright.outputs.events import Cleared, Raised, Shown, StreamText
 from cellwright.outputs.mime import Image, Json, Other, Status, choose, latest
 from cellwright.outputs.sink import OutputSink
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
     from cellwright.config.settings import Settings
     from cellwright.kernel.events import KernelEvent
-    from cellwright.kernel.running import Outcome
-    from cellwright.kernel.session import Ran
+    from cellwright.kernel.session import CellOutcome, Outcome
     from cellwright.outputs.artifacts import ArtifactStore
     from cellwright.outputs.mime import Part
     from cellwright.outputs.sink import Summary
@@ -142,7 +141,7 @@ class Recorder:
         """The kernel died, and the cell is run once more; what it said so far stays."""
         self._say("\n[The kernel died; the cell is run again in a new one.]\n")
 
-    def finish(self, ran: Ran, timeout: float = 0) -> Execution:
+    def finish(self, ran: CellOutcome, timeout: float = 0) -> Execution:
         """Sum up."""
         statuses = latest(part for part in self._parts if isinstance(part, Status))
         parts = [part for part in self._parts if not isinstance(part, Status)]
@@ -197,7 +196,7 @@ class Recorder:
         except ArtifactsUnavailable:
             return None
 
-    def _notes(self, ran: Ran) -> list[str]:
+    def _notes(self, ran: CellOutcome) -> list[str]:
         outcome = ran.outcome
         notes = []
         if ran.replaced:
@@ -224,7 +223,7 @@ class Recorder:
             notes.append(STDIN_FAILED)
         if outcome.error is not None:
             said = f"{outcome.error.ename} {outcome.error.evalue}"
-            notes += filter(None, [about_withheld(self.withheld, said)])
+            notes += filter(None, [explain_withheld(self.withheld, said)])
         notes += [f"Part of the output was missed: {reason}" for reason in outcome.missed]
         if self._dropped:
             notes.append(f"{self._dropped} displays beyond {_MOST_PARTS} were dropped")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from cellwright.document.notebook import Notebook
     from cellwright.kernel.events import InputRequested
-    from cellwright.kernel.running import Ask
+    from cellwright.kernel.session import Ask
     from cellwright.workspace.workspace import Mode
 
     Progress = Callable[[dict[str, Any]], object]

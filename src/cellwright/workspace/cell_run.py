@@ -7,8 +7,7 @@ import time
 from dataclasses import dataclass, field, replace
 
 from cellwright.errors import CellwrightError, KernelError
-from cellwright.kernel.running import Outcome, timed_out
-from cellwright.kernel.session import Ran
+from cellwright.kernel.session import CellOutcome, Outcome, describe_timeout
 from cellwright.kernel.transport import Code
 from cellwright.outputs.events import Cleared, Raised, Shown, StreamText
 from cellwright.workspace.execution import Execution
@@ -23,8 +22,7 @@ if TYPE_CHECKING:
 
     from cellwright.document.cells import Cell
     from cellwright.kernel.events import KernelEvent
-    from cellwright.kernel.running import Ask
-    from cellwright.kernel.session import Session
+    from cellwright.kernel.session import Ask, Session
     from cellwright.kernel.transport import KernelInfo
     from cellwright.workspace.evaluation import Evaluator, Progress
     from cellwright.workspace.going import Said
@@ -83,7 +81,7 @@ class CellRunner:
             if going.began:
                 kept = self.session.transport is not None and self.session.transport.is_alive
                 outcome = Outcome("cancelled", time.time() - going.began, state_kept=kept)
-                ran = Ran(outcome, kernel=self.session.life)
+                ran = CellOutcome(outcome, kernel=self.session.life)
                 await to_the_end(self._finish(going, ran, saves))
             raise
         except KernelError as error:
@@ -107,7 +105,7 @@ class CellRunner:
         """Report something about a cell."""
         self.report({"cell": cell.index, "handle": cell.handle, **what})
 
-    def _not_begun(self, going: Going, ran: Ran) -> Execution:
+    def _not_begun(self, going: Going, ran: CellOutcome) -> Execution:
         """A cell that its kernel never got: nothing of it has changed."""
         cell, outcome = going.cell, ran.outcome
         if self.halting.is_late:
@@ -121,7 +119,7 @@ class CellRunner:
 
     # -- in the kernel ------------------------------------------------------------------------
 
-    async def _execute(self, going: Going, saves: InterimSaves, *, is_first: bool) -> Ran:
+    async def _execute(self, going: Going, saves: InterimSaves, *, is_first: bool) -> CellOutcome:
         cell, parameters = going.cell, self.parameters
         if is_first and parameters and parameters.cell is None:
             ran = await self._inject(going)
@@ -132,7 +130,7 @@ class CellRunner:
         else:
             # As in Jupyter, no kernel gets it; it just has no outputs and no count any more.
             going.begin(self.session.life)
-            ran = Ran(Outcome("ok", 0.0), kernel=self.session.life)
+            ran = CellOutcome(Outcome("ok", 0.0), kernel=self.session.life)
         if ran.outcome.status == "ok" and parameters.cell is cell:
             failed = (await self._inject(going)).outcome
             if failed.status != "ok":
@@ -141,7 +139,7 @@ class CellRunner:
                 return replace(ran, outcome=outcome)
         return ran
 
-    async def _send(self, going: Going, saves: InterimSaves, *, is_first: bool) -> Ran:
+    async def _send(self, going: Going, saves: InterimSaves, *, is_first: bool) -> CellOutcome:
         """Have the kernel run a cell."""
         cell, parameters = going.cell, self.parameters
         make = self.evaluator.notebook_code(self.session, self.path, cell)
@@ -173,9 +171,9 @@ class CellRunner:
                 caller=cell.handle,
             )
         except _Halted:
-            return Ran(Outcome("cancelled", 0.0))
+            return CellOutcome(Outcome("cancelled", 0.0))
 
-    async def _inject(self, going: Going) -> Ran:
+    async def _inject(self, going: Going) -> CellOutcome:
         """Set the parameters, as a part of the cell that they belong to."""
         told: list[tuple[str, str]] = []
 
@@ -233,12 +231,12 @@ class CellRunner:
             each.going.renewed = False  # what changes from now on is for the next save
         return found
 
-    async def _finish(self, going: Going, ran: Ran, saves: InterimSaves) -> Execution:
+    async def _finish(self, going: Going, ran: CellOutcome, saves: InterimSaves) -> Execution:
         await saves.end()
         limit = self.halting.time_limit
         if self.halting.is_late and ran.outcome.status == "cancelled":
             ran = replace(ran, outcome=replace(ran.outcome, status="timed_out"))
-            going.collector.feed(StreamText("stderr", f"\n{timed_out(limit)}\n"))
+            going.collector.feed(StreamText("stderr", f"\n{describe_timeout(limit)}\n"))
             going.notes.append(f"That was the time limit of {limit:g} s for the run")
         going.end(ran.outcome)
         said = self._said(going)

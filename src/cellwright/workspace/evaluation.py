@@ -9,11 +9,15 @@ from hashlib import blake2b
 from typing import Protocol
 
 from cellwright.errors import InvalidEdit, KernelCannot, KernelMissing
-from cellwright.kernel.environment import for_kernel, for_session, write_session_file
+from cellwright.kernel.environment import (
+    build_kernel_environment,
+    build_session_variables,
+    write_session_file,
+)
 from cellwright.kernel.execution import Recorder
+from cellwright.kernel.factory import KernelFactory, KernelRequest
 from cellwright.kernel.pool import SessionPool
 from cellwright.kernel.session import Key
-from cellwright.kernel.supply import Order, Supply
 from cellwright.kernel.transport import Code
 from cellwright.protocol.kernel_path import with_kernel_path
 from cellwright.workspace.comms import Comms
@@ -27,8 +31,7 @@ if TYPE_CHECKING:
     from cellwright.config.settings import Settings
     from cellwright.document.cells import Cell
     from cellwright.kernel.execution import Execution
-    from cellwright.kernel.running import Ask
-    from cellwright.kernel.session import Session
+    from cellwright.kernel.session import Ask, Session
     from cellwright.kernel.transport import KernelInfo
     from cellwright.outputs.artifacts import ArtifactStore
     from cellwright.outputs.collector import Collector
@@ -67,7 +70,7 @@ class Evaluator:
         self._settings = settings
         self._store = store
         self._folder = folder
-        self._supply = Supply(settings)
+        self._supply = KernelFactory(settings)
         self.comms = Comms()
         self._on_end = on_end
         self.pool = SessionPool(
@@ -173,13 +176,13 @@ class Evaluator:
             )
         return asked
 
-    def _order(self, cell: EvalCell, call: EvalCall) -> tuple[Order, tuple[str, ...]]:
-        env, withheld = for_kernel(call.environ, self._settings.pass_variables)
+    def _order(self, cell: EvalCell, call: EvalCall) -> tuple[KernelRequest, tuple[str, ...]]:
+        env, withheld = build_kernel_environment(call.environ, self._settings.pass_variables)
         kernel = call.kernel
         runner = call.runner or (kernel is None and call.server is None)
         if cell.language.lower() not in _PYTHON:
             kernel, runner = self._spec_for(cell.language, env), False
-        order = Order(
+        order = KernelRequest(
             cwd=call.cwd,
             env=env,
             kernel=kernel,
@@ -205,7 +208,7 @@ class Evaluator:
 
     @contextlib.asynccontextmanager
     async def _session(
-        self, cell: EvalCell, call: EvalCall, order: Order
+        self, cell: EvalCell, call: EvalCall, order: KernelRequest
     ) -> AsyncIterator[Session]:
         language = cell.language.lower()
         name = call.session if language in _PYTHON else f"{call.session}:{language}"
@@ -258,7 +261,7 @@ class Evaluator:
         if self.bridge is not None:
             name, cwd = session.key
             bridge = self.bridge.variables(name, mode=mode, root=root, cwd=cwd)
-        return for_session(session_file=path, artifacts_dir=artifacts, **bridge)
+        return build_session_variables(session_file=path, artifacts_dir=artifacts, **bridge)
 
     async def notebook_session(
         self,
@@ -281,10 +284,10 @@ class Evaluator:
         """
         await self._start()
         given = os.environ if environ is None else environ
-        env, withheld = for_kernel(given, self._settings.pass_variables)
+        env, withheld = build_kernel_environment(given, self._settings.pass_variables)
         env = with_kernel_path(env)
         folder = os.path.dirname(path)  # noqa: PTH120
-        order = Order(cwd=folder, env=env, kernel=kernel, notebook_kernel=notebook_kernel)
+        order = KernelRequest(cwd=folder, env=env, kernel=kernel, notebook_kernel=notebook_kernel)
         start = self._supply.starter(order)
         key = Key(path, folder)
         session = await self.pool.get(key, start, kind="notebook", owner=owner)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cellwright.kernel.events import InputRequested
-    from cellwright.kernel.running import Ask
+    from cellwright.kernel.session import Ask
     from cellwright.workspace.evaluation import Progress
     from cellwright.workspace.runs import Run
 

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from cellwright.document.cells import Cell
     from cellwright.document.edits import Edit
     from cellwright.document.notebook import Notebook
-    from cellwright.kernel.running import Outcome
-    from cellwright.kernel.session import Ran
+    from cellwright.kernel.session import CellOutcome, Outcome
     from cellwright.outputs.collector import Collector
 
 
@@ -41,7 +40,7 @@ class Going:
     renewed: bool = False
     is_changed: bool = False
     is_over: bool = False
-    injected: tuple[str, Ran] | None = None
+    injected: tuple[str, CellOutcome] | None = None
     notes: list[str] = field(default_factory=list)
 
     def begin(self, life: str) -> None:

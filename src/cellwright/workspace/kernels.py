@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from cellwright.document.cells import Cell
     from cellwright.document.notebook import Notebook
-    from cellwright.kernel.running import Ask
+    from cellwright.kernel.session import Ask
     from cellwright.workspace.book import Book
     from cellwright.workspace.evaluation import Progress
     from cellwright.workspace.runs import Run

@@ -7,7 +7,7 @@ import time
 
 from cellwright.errors import CellwrightError, DurabilityUnconfirmed
 from cellwright.journal.executions import Executed
-from cellwright.kernel.environment import about_withheld
+from cellwright.kernel.environment import explain_withheld
 from cellwright.workspace.execution import Execution, failing_line, plain_traceback
 from cellwright.workspace.run_file import RunFile
 from cellwright.workspace.run_trust import RunTrust
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cellwright.document.change import Change
     from cellwright.document.edits import Edit
     from cellwright.document.notebook import Notebook
-    from cellwright.kernel.session import Ran
+    from cellwright.kernel.session import CellOutcome
     from cellwright.workspace.book import Book
     from cellwright.workspace.going import Going, Said
 
@@ -52,7 +52,7 @@ class RunRecord:
         self._trust.look(self._book.real)
         self._file.save(_maker(going, said, []), label=_label(going), is_last=False)
 
-    def finish(self, going: Going, ran: Ran, said: Sequence[Said]) -> Execution:
+    def finish(self, going: Going, ran: CellOutcome, said: Sequence[Said]) -> Execution:
         """Put the outputs of a cell into the file, wherever it is by now, and on record."""
         outcome = ran.outcome
         outputs = next(each.outputs for each in said if each.going is going)
@@ -85,7 +85,7 @@ class RunRecord:
             replay=tuple(replay),
         )
 
-    def parameters(self, source: str, ran: Ran) -> None:
+    def parameters(self, source: str, ran: CellOutcome) -> None:
         """Remember code that is in no cell: what used it did not see what the notebook says."""
         if self._is_check:
             return
@@ -172,7 +172,7 @@ class RunRecord:
         if run is not None:
             self._book.record_execution(run)
 
-    def _lost(self, going: Going, ran: Ran) -> tuple[list[str], list[str], list[str]]:
+    def _lost(self, going: Going, ran: CellOutcome) -> tuple[list[str], list[str], list[str]]:
         """After a kernel is gone: whose state went with it, and the way back."""
         outcome = ran.outcome
         if self._is_check or (outcome.state_kept and not ran.replaced):
@@ -223,7 +223,7 @@ def _label(going: Going) -> str:
     return f"run {going.cell.handle}"
 
 
-def _notes(going: Going, ran: Ran) -> list[str]:
+def _notes(going: Going, ran: CellOutcome) -> list[str]:
     outcome = ran.outcome
     notes = []
     if ran.replaced:
@@ -237,5 +237,5 @@ def _notes(going: Going, ran: Ran) -> list[str]:
         notes.append(f"The kernel was interrupted; what it had defined is {kept}")
     if outcome.error is not None:
         said = f"{outcome.error.ename} {outcome.error.evalue}"
-        notes += filter(None, [about_withheld(going.withheld, said)])
+        notes += filter(None, [explain_withheld(going.withheld, said)])
     return [*notes, *(f"Part of the output was missed: {reason}" for reason in outcome.missed)]

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
     from cellwright.document.cells import Cell
     from cellwright.document.notebook import Notebook
-    from cellwright.kernel.running import Ask
-    from cellwright.kernel.session import Session
+    from cellwright.kernel.session import Ask, Session
     from cellwright.workspace.book import Book
     from cellwright.workspace.evaluation import Evaluator, Progress
     from cellwright.workspace.execution import Execution

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from cellwright.config.settings import Settings
     from cellwright.journal import Journal
-    from cellwright.kernel.running import Ask
+    from cellwright.kernel.session import Ask
     from cellwright.outputs.artifacts import ArtifactStore
     from cellwright.workspace.eval_call import EvalCell
     from cellwright.workspace.evaluation import Progress

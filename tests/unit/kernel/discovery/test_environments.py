@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cellwright.kernel.discovery import environments
-from cellwright.kernel.discovery.environments import ask, has_ipykernel, version_of
+from cellwright.kernel import discovery
+from cellwright.kernel.discovery import find_version, has_ipykernel, inspect_interpreter
 from tests.unit.kernel.discovery.conftest import site_packages
 
 if TYPE_CHECKING:
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The interpreters that had to be started."""
     started: list[Path] = []
-    really = environments._ask
+    really = discovery._run_interpreter
 
-    def note(python: Path) -> environments.Answer:
+    def note(python: Path) -> discovery.InterpreterFacts:
         started.append(python)
         return really(python)
 
-    monkeypatch.setattr(environments, "_ask", note)
+    monkeypatch.setattr(discovery, "_run_interpreter", note)
     return started
 
 
@@ -40,7 +40,7 @@ def test_folders_tell_without_a_start(
 
     assert not has_ipykernel(without / "bin" / "python")
     assert has_ipykernel(with_one / "bin" / "python")
-    assert version_of(without / "bin" / "python") == sys.version_info[:2]
+    assert find_version(without / "bin" / "python") == sys.version_info[:2]
     assert asked == []
 
 
@@ -87,7 +87,7 @@ def test_an_environment_that_shares_the_systems_packages_is_asked(
 def test_an_interpreter_outside_any_environment_is_asked(asked: list[Path]) -> None:
     python = Path(sys.executable).resolve()
 
-    assert version_of(python) == sys.version_info[:2]
+    assert find_version(python) == sys.version_info[:2]
     has_ipykernel(python)
     assert asked in ([python], [])  # an earlier test may have asked
 
@@ -99,7 +99,7 @@ def test_neither_the_folder_nor_our_variables_decide_the_answer(
     monkeypatch.setenv("PYTHONPATH", str(fake_ipykernel))
     monkeypatch.chdir(fake_ipykernel)
 
-    assert not ask(venv / "bin" / "python").has_ipykernel
+    assert not inspect_interpreter(venv / "bin" / "python").has_ipykernel
 
 
 def test_looking_around_imports_nothing_of_jupyters() -> None:
