@@ -53,7 +53,7 @@ ROWS = (
     row("D-135", "§6", "cancelled, timed_out and died are separate facts", Done("tests/unit/kernel/test_session.py::test_cancelled_and_died_are_told_apart", also=("tests/kernels/test_behaviour.py::test_a_timeout_interrupts_and_is_told_from_a_cancellation", "tests/kernels/test_behaviour.py::test_a_death_is_noticed_and_said"))),
     row("D-136", "§3", "eval retries once after a kernel's death and says retried and what was lost", Done("tests/unit/workspace/test_eval.py::test_a_crash_is_retried_once_and_said_so")),
     row("D-137", "§6", "No kernel and no descendant of one outlives its owner", Done("tests/integration/kernel/local/test_owners.py::test_nothing_is_left", also=("tests/integration/kernel/runner/test_process.py::test_nothing_outlives_its_owner_however_busy", "tests/integration/kernel/local/test_owners.py::test_the_next_owner_removes_the_files_of_one_that_was_killed", "tests/integration/test_eval.py::test_a_killed_command_leaves_nothing"))),
-    row("D-138", "§6", "A spare warm kernel answers the first cell", Done("tests/unit/kernel/test_factory.py::test_the_second_kernel_is_the_spare_of_the_first", also=("tests/unit/kernel/test_factory.py::test_a_spare_stands_in_for_no_other_kind",))),
+    row("D-138", "§6", "A spare warm kernel answers the first cell", Done("tests/integration/kernel/test_factory.py::test_the_second_kernel_is_the_spare_of_the_first", also=("tests/unit/kernel/test_factory.py::test_a_spare_stands_in_for_no_other_kind",))),
     row("D-139", "§6", "Artifact ids are short, random and unguessable", Done("tests/unit/outputs/test_artifacts.py::test_every_id_is_new_short_and_random", also=("tests/unit/outputs/test_artifacts.py::test_no_id_leads_anywhere_else",))),
 
     # The workspace and its engine

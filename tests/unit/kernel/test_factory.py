@@ -1,10 +1,9 @@
-"""A kernel is made to order: the right one, in an activated environment, from the spare if it fits."""
+"""A kernel is made to request: the right one, in an activated environment, from the spare if it fits."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -114,26 +113,6 @@ async def test_the_spare_can_be_switched_off() -> None:
     assert kernels.made == []
 
 
-@pytest.mark.timeout(120)
-async def test_the_second_kernel_is_the_spare_of_the_first(tmp_path: Path) -> None:
-    supply = KernelFactory(Settings())
-    folder = tmp_path / "other"
-    folder.mkdir()
-    order = KernelRequest(cwd=str(tmp_path), env=dict(os.environ), kernel=sys.executable)
-    first = await supply.start(order)
-    assert supply._spare._starting is not None
-    spare = (await asyncio.shield(supply._spare._starting)).info.pid
-    second = await supply.start(replace(order, cwd=str(folder)))
-    try:
-        pids = [await value(kernel, "__import__('os').getpid()") for kernel in (first, second)]
-        assert pids[1] == str(spare) != pids[0]
-        assert await value(second, "__import__('os').getcwd()") == str(folder)
-    finally:
-        for kernel in (first, second):
-            await kernel.shutdown()
-        await supply.release_spare()
-
-
 # --- Environments --------------------------------------------------------------------------------
 
 
@@ -154,12 +133,12 @@ def test_the_environment_of_the_interpreter_is_activated(tmp_path: Path) -> None
 
 
 async def test_what_is_not_there_is_missing_by_name(tmp_path: Path) -> None:
-    supply = KernelFactory(Settings())
-    order = KernelRequest(cwd=str(tmp_path), env=dict(os.environ))
+    factory = KernelFactory(Settings())
+    request = KernelRequest(cwd=str(tmp_path), env=dict(os.environ))
     with pytest.raises(KernelMissing, match="no-such"):
-        await supply.start(replace(order, kernel="no-such"))
+        await factory.start(replace(request, kernel="no-such"))
     with pytest.raises(KernelMissing, match="nowhere"):
-        await supply.start(replace(order, kernel=str(tmp_path / "nowhere"), runner=True))
+        await factory.start(replace(request, kernel=str(tmp_path / "nowhere"), runner=True))
 
 
 # --- Variables -----------------------------------------------------------------------------------

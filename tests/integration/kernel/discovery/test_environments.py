@@ -10,12 +10,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cellwright.errors import KernelMissing
 from cellwright.kernel import discovery
-from cellwright.kernel.discovery import find_version, has_ipykernel, inspect_interpreter
-from tests.unit.kernel.discovery.conftest import site_packages
+from cellwright.kernel.discovery import (
+    choose_kernel,
+    choose_python,
+    find_version,
+    has_ipykernel,
+    inspect_interpreter,
+)
+from tests.integration.kernel.discovery.conftest import site_packages
 
 if TYPE_CHECKING:
-    from tests.unit.kernel.discovery.conftest import MakeVenv
+    from tests.integration.kernel.discovery.conftest import MakeVenv
 
 
 @pytest.fixture
@@ -114,3 +121,26 @@ def test_looking_around_imports_nothing_of_jupyters() -> None:
     )
 
     assert done.stdout == "[]\n"
+
+
+def test_a_real_ipykernel_in_a_projects_environment_is_chosen_and_can_be_started(
+    tmp_path: Path, make_venv: MakeVenv
+) -> None:
+    ours = Path(sys.prefix, "lib", f"python3.{sys.version_info.minor}", "site-packages")
+    venv = make_venv(tmp_path / ".venv", path_to=ours)
+
+    choice = choose_kernel(str(tmp_path), env={"HOME": str(tmp_path.parent)})
+
+    assert choice.python == str(venv / "bin" / "python")
+    done = subprocess.run([choice.python, "-c", "import ipykernel_launcher"], check=False)
+    assert done.returncode == 0
+
+
+def test_something_that_is_no_interpreter_is_refused(tmp_path: Path) -> None:
+    fake = tmp_path / "python"
+    fake.write_text("#!/bin/sh\necho no >&2\nexit 1\n")
+    fake.chmod(0o755)
+
+    with pytest.raises(KernelMissing) as caught:
+        choose_python(str(tmp_path), env={"HOME": str(tmp_path)}, asked=str(fake))
+    assert "no" in caught.value.message
