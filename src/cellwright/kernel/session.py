@@ -265,7 +265,7 @@ class Session:
     ) -> None:
         self.key = key
         self.kind = kind
-        self.note = ""  # for the session's maker, who chose what it means
+        self.note = ""  # free for the caller that made the session
         self.owners: set[str] = set()
         self.created = time.time()
         self.used = time.monotonic()
@@ -307,7 +307,7 @@ class Session:
         self,
         code: Code | Callable[[KernelInfo], Code],
         *,
-        timeout: float = 0,  # noqa: ASYNC109  # interrupts and then kills; it is no cancellation
+        timeout: float = 0,  # noqa: ASYNC109  # interrupts and then kills, instead of cancelling
         reset: bool = False,
         on_event: Callable[[KernelEvent], object] | None = None,
         on_retry: Callable[[], object] | None = None,
@@ -367,7 +367,7 @@ class Session:
         self,
         code: Callable[[KernelInfo], Code],
         *,
-        timeout: float = 0,  # noqa: ASYNC109  # interrupts and then kills; it is no cancellation
+        timeout: float = 0,  # noqa: ASYNC109  # interrupts and then kills, instead of cancelling
         on_event: Callable[[KernelEvent], object] | None = None,
         caller: str | None = None,
     ) -> CellOutcome:

@@ -140,7 +140,7 @@ class RemoteCell:
 
     Args:
         identity: the id of its request.
-        session: our own session, which tells the server's messages from the kernel's.
+        session: our own session, which distinguishes the server's messages from the kernel's.
         process: the kernel process that the cell was sent to, if known; a restart changes it.
     """
 
