@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
 
-    from cellwright.document._layout import Layout
+    from cellwright.document._bytes.layout import Layout
     from cellwright.document.change import Change, State
     from cellwright.journal._states import Content
 

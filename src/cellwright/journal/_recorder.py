@@ -8,7 +8,7 @@ import os
 import threading
 from typing import NamedTuple
 
-from cellwright.document.reached import RealPath
+from cellwright.document.disk.paths import RealPath
 from cellwright.errors import CellwrightError, JournalUnavailable
 from cellwright.journal import _changes, _ledger, _snapshots, place, pruning
 from cellwright.journal._database import Database
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from cellwright.document.change import Change, State
-    from cellwright.document.revision import Snapshot
+    from cellwright.document.snapshot import Snapshot
     from cellwright.journal._changes import Facts, Row
     from cellwright.journal.entry import Entry
     from cellwright.journal.executions import Executed

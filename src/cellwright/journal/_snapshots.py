@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from cellwright.document.revision import Snapshot
+from cellwright.document.snapshot import Snapshot
 from cellwright.journal import _states
 from cellwright.journal._store import NAMES, Store, pack, unpack
 

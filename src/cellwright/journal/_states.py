@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Sequence
 
-    from cellwright.document._slots import Slot
+    from cellwright.document._bytes.slots import Slot
     from cellwright.document.change import CellChange, Change
 
 _LONGEST = 256

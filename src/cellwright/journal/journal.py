@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Literal, Self, TypeVar
 
     from cellwright.document.change import Change, State
-    from cellwright.document.revision import Snapshot
+    from cellwright.document.snapshot import Snapshot
     from cellwright.journal._changes import Row
     from cellwright.journal._ledger import Book
     from cellwright.journal._recorder import Path

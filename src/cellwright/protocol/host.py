@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from cellwright.document.edits import Edit
     from cellwright.document.notebook import Notebook
-    from cellwright.document.revision import Snapshot
+    from cellwright.document.snapshot import Snapshot
 
     RanStatus = Literal["ok", "error", "timed_out", "cancelled", "died"]
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from cellwright.document.cells import Cell
     from cellwright.document.edits import Edit
-    from cellwright.document.revision import Snapshot
+    from cellwright.document.snapshot import Snapshot
 
     Execute = Callable[["Cell", "str | None"], Awaitable[Ran]]
 

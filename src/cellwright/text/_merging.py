@@ -6,9 +6,8 @@ changed. The rules are those of `cellwright.document.merge`, with the text as th
 
 from __future__ import annotations
 
-from cellwright.document.align import align
 from cellwright.document.change import longest_increasing
-from cellwright.document.revision import hash_cell
+from cellwright.document.snapshot import align, hash_cell
 from cellwright.errors import CellConflict, Conflict
 from cellwright.text.combine import numbered
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cellwright.document.notebook import Notebook
-    from cellwright.document.revision import Snapshot
+    from cellwright.document.snapshot import Snapshot
     from cellwright.text.combine import Target
     from cellwright.text.parsing import TextCell
 

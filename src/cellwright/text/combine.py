@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from cellwright.document.cells import Cell
     from cellwright.document.edits import Edit
-    from cellwright.document.revision import Snapshot
+    from cellwright.document.snapshot import Snapshot
     from cellwright.text.parsing import TextCell
 
     # One cell of the notebook to be: the index it has now, or None if it is new; and what the

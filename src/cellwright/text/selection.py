@@ -93,7 +93,7 @@ def select(view: TextView, selector: str | Selector) -> Selection:
     if chosen.kind == "outline":
         return Selection(chosen, (), len(view.lines), total_cells, outline(view))
     if chosen.kind == "cell":
-        from cellwright.document.refs import Resolver
+        from cellwright.document.snapshot import Resolver
 
         cell = view.cells[Resolver([lines.cell.id for lines in view.cells]).index(chosen.name)]
         lines = _lines(view.lines, cell.marker, cell.last)

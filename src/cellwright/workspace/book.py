@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from typing import Any, Literal
 
     from cellwright.document.change import Change
+    from cellwright.document.disk.paths import RealPath
     from cellwright.document.edits import Edit
     from cellwright.document.notebook import Notebook
-    from cellwright.document.reached import RealPath
-    from cellwright.document.refs import CellRef
+    from cellwright.document.snapshot import CellRef
     from cellwright.journal import Entry
     from cellwright.journal.executions import Executed
     from cellwright.text.selection import Selection

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from cellwright.document.cells import Cell
     from cellwright.document.notebook import Notebook
-    from cellwright.document.refs import CellRef
+    from cellwright.document.snapshot import CellRef
     from cellwright.journal.executions import Executed
     from cellwright.workspace.book import Book
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from cellwright.config.settings import Settings
-    from cellwright.document.recent import Recent
+    from cellwright.document.files import Recent
     from cellwright.journal import Journal
     from cellwright.kernel.session import Session
     from cellwright.outputs.artifacts import ArtifactStore
@@ -81,7 +81,7 @@ class Hub:
         """Notebooks that were lately read, for whoever reads one again."""
         with self._making:
             if self._recent is None:
-                from cellwright.document.recent import Recent
+                from cellwright.document.files import Recent
 
                 self._recent = Recent()
             return self._recent

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cellwright.document.change import Change, State
+    from cellwright.document.disk.paths import PinnedPath, RealPath
     from cellwright.document.notebook import Notebook
-    from cellwright.document.reached import Reached, RealPath
-    from cellwright.document.revision import Snapshot
+    from cellwright.document.snapshot import Snapshot
     from cellwright.journal import Entry, Recording
     from cellwright.workspace.workspace import Effect, Workspace
 
@@ -190,7 +190,7 @@ class NotebookFile:
         if before is not None and before == signature(self.real):
             self.workspace.journal.catch_up(self.real, notebook.state, before)
 
-    def reached(self) -> AbstractContextManager[Reached | None]:
+    def reached(self) -> AbstractContextManager[PinnedPath | None]:
         """The file itself, whatever somebody makes of its path meanwhile."""
         return reached(self.path, self.workspace.root, self.name)
 

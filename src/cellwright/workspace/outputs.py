@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cellwright.document.notebook import Notebook
-    from cellwright.document.refs import CellRef
+    from cellwright.document.snapshot import CellRef
     from cellwright.workspace.execution import Execution
 
 _LEAST_TOKENS = 50

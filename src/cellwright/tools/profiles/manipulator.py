@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from cellwright.document.edits import Edit
     from cellwright.document.notebook import Notebook
-    from cellwright.document.revision import Snapshot
+    from cellwright.document.snapshot import Snapshot
     from cellwright.tools.tool import Caller
     from cellwright.workspace.asynchronous import AsyncBook
     from cellwright.workspace.workspace import Effect
