@@ -10,14 +10,12 @@ from cellwright.errors import InvalidCell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Literal
+    from typing import Any
 
     from cellwright.document._bytes.layout import Layout
     from cellwright.document._bytes.slots import Slot
     from cellwright.document.outputs import Output
     from cellwright.document.snapshot import Resolver
-
-    CellType = Literal["code", "markdown", "raw"]
 
 
 class Cell:

@@ -12,8 +12,15 @@ from cellwright.errors import (
 )
 from cellwright.kernel.environment import about_withheld
 from cellwright.kernel.running import STDIN_FAILED
-from cellwright.outputs.events import Cleared, Raised, Shown, StreamText
-from cellwright.outputs.mime import Image, Json, Other, Status, choose, latest
+from cellwright.outputs.events import ClearEvent, DisplayEvent, ErrorEvent, StreamEvent
+from cellwright.outputs.mime import (
+    MimeImage,
+    MimeJson,
+    StatusReport,
+    UnreadPart,
+    choose_parts,
+    latest_statuses,
+)
 from cellwright.outputs.sink import OutputSink
 
 TYPE_CHECKING = False
@@ -26,8 +33,8 @@ if TYPE_CHECKING:
     from cellwright.kernel.running import Outcome
     from cellwright.kernel.session import Ran
     from cellwright.outputs.artifacts import ArtifactStore
-    from cellwright.outputs.mime import Part
-    from cellwright.outputs.sink import Summary
+    from cellwright.outputs.mime import MimePart
+    from cellwright.outputs.sink import OutputSummary
 
 _MOST_PARTS = 200
 
@@ -41,8 +48,8 @@ class Execution:
     """
 
     outcome: Outcome
-    output: Summary
-    parts: tuple[Part, ...] = ()
+    output: OutputSummary
+    parts: tuple[MimePart, ...] = ()
     artifacts: tuple[str | None, ...] = ()
     replaced: bool = False
     retried: bool = False
@@ -76,7 +83,7 @@ class Execution:
         images = [
             {"mime": part.mime, "bytes": len(part.data), "artifact": artifact}
             for part, artifact in zip(self.parts, self.artifacts, strict=True)
-            if isinstance(part, Image)
+            if isinstance(part, MimeImage)
         ]
         return {
             "status": self.status,
@@ -87,9 +94,9 @@ class Execution:
             "total_lines": self.output.total_lines,
             "total_bytes": self.output.total_bytes,
             "artifact": self.output.artifact,
-            "json": [part.value for part in self.parts if isinstance(part, Json)],
+            "json": [part.value for part in self.parts if isinstance(part, MimeJson)],
             "images": images,
-            "events": [dict(part.value) for part in self.parts if isinstance(part, Status)],
+            "events": [dict(part.value) for part in self.parts if isinstance(part, StatusReport)],
             "error": error and {"ename": error.ename, "evalue": error.evalue},
             "exit": ended
             and {"code": ended.code, "signal": ended.signal, "out_of_memory": ended.out_of_memory},
@@ -111,7 +118,7 @@ class Recorder:
     store: ArtifactStore | None = None
     on_text: Callable[[str], object] | None = None
     withheld: Collection[str] = ()
-    _parts: list[Part] = field(default_factory=list)
+    _parts: list[MimePart] = field(default_factory=list)
     _dropped: int = 0
     _clears_next: bool = False
 
@@ -126,14 +133,14 @@ class Recorder:
 
     def feed(self, event: KernelEvent) -> None:
         """Take the next event."""
-        if isinstance(event, StreamText):
+        if isinstance(event, StreamEvent):
             self._say(event.text)
-        elif isinstance(event, Shown):
+        elif isinstance(event, DisplayEvent):
             self._show(event)
-        elif isinstance(event, Raised):
+        elif isinstance(event, ErrorEvent):
             lines = event.traceback or (f"{event.ename}: {event.evalue}",)
             self._say("\n".join(lines) + "\n")
-        elif isinstance(event, Cleared):
+        elif isinstance(event, ClearEvent):
             self._clears_next = True
             if not event.wait:
                 self._clear()
@@ -144,8 +151,8 @@ class Recorder:
 
     def finish(self, ran: Ran, timeout: float = 0) -> Execution:
         """Sum up."""
-        statuses = latest(part for part in self._parts if isinstance(part, Status))
-        parts = [part for part in self._parts if not isinstance(part, Status)]
+        statuses = latest_statuses(part for part in self._parts if isinstance(part, StatusReport))
+        parts = [part for part in self._parts if not isinstance(part, StatusReport)]
         return Execution(
             ran.outcome,
             self._sink.dump(),
@@ -164,31 +171,31 @@ class Recorder:
         if self.on_text is not None:
             self.on_text(text)
 
-    def _show(self, event: Shown) -> None:
-        chosen = choose(event.data)
+    def _show(self, event: DisplayEvent) -> None:
+        chosen = choose_parts(event.data)
         if chosen.text is not None and chosen.text.text:
             self._say(chosen.text.text.removesuffix("\n") + "\n")
         elif self._clears_next:
             self._clear()
         for part in chosen.parts:
-            if len(self._parts) >= _MOST_PARTS and not isinstance(part, Status):
+            if len(self._parts) >= _MOST_PARTS and not isinstance(part, StatusReport):
                 self._dropped += 1
                 continue
             self._parts.append(part)
-            if isinstance(part, (Image, Other)) and chosen.text is None:
+            if isinstance(part, (MimeImage, UnreadPart)) and chosen.text is None:
                 self._say(f"{part}\n")
-        if sum(isinstance(part, Status) for part in self._parts) > _MOST_PARTS:
-            others = [part for part in self._parts if not isinstance(part, Status)]
-            kept = latest(part for part in self._parts if isinstance(part, Status))
+        if sum(isinstance(part, StatusReport) for part in self._parts) > _MOST_PARTS:
+            others = [part for part in self._parts if not isinstance(part, StatusReport)]
+            kept = latest_statuses(part for part in self._parts if isinstance(part, StatusReport))
             self._parts = [*others, *kept[-_MOST_PARTS:]]
 
     def _clear(self) -> None:
         self._clears_next = False
         self._sink.clear()
-        self._parts = [part for part in self._parts if isinstance(part, Status)]
+        self._parts = [part for part in self._parts if isinstance(part, StatusReport)]
 
-    def _keep(self, part: Part) -> str | None:
-        if self.store is None or not isinstance(part, Image):
+    def _keep(self, part: MimePart) -> str | None:
+        if self.store is None or not isinstance(part, MimeImage):
             return None
         from cellwright.errors import ArtifactsUnavailable
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from cellwright.kernel.events import CommMessage, Started
-from cellwright.outputs.events import Cleared, Raised, Shown, StreamText
+from cellwright.outputs.events import ClearEvent, DisplayEvent, ErrorEvent, StreamEvent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def event(
 ) -> KernelEvent | None:
     """What a message on the `iopub` channel says; None for those that are about the kernel."""
     if kind == "stream":
-        return StreamText(_text(content.get("name")) or "stdout", _text(content.get("text")))
+        return StreamEvent(_text(content.get("name")) or "stdout", _text(content.get("text")))
     if kind in {"display_data", "execute_result", "update_display_data"}:
         return _shown(kind, content)
     if kind == "error":
@@ -44,29 +44,29 @@ def event(
     if kind == "execute_input":
         return Started(count(content))
     if kind == "clear_output":
-        return Cleared(wait=bool(content.get("wait")))
+        return ClearEvent(wait=bool(content.get("wait")))
     if kind in _COMM_KINDS:
         return _comm(kind, content, metadata, buffers)
     return None
 
 
-def raised(content: Mapping[str, Any]) -> Raised:
+def raised(content: Mapping[str, Any]) -> ErrorEvent:
     """The exception that an `error` message, or a reply with that status, tells of."""
     traceback = content.get("traceback")
     lines = traceback if isinstance(traceback, list | tuple) else ()
-    return Raised(
+    return ErrorEvent(
         ename=_class.sub(r"\1", _text(content.get("ename"))),
         evalue=_text(content.get("evalue")),
         traceback=tuple(_text(line) for line in lines),
     )
 
 
-def pages(reply: Mapping[str, Any]) -> Iterator[Shown]:
+def pages(reply: Mapping[str, Any]) -> Iterator[DisplayEvent]:
     """The help text that a reply carries, as for `len?`: notebooks show it below the cell."""
     payload = reply.get("payload")
     for item in payload if isinstance(payload, list) else ():
         if isinstance(item, dict) and item.get("source") == "page" and _mapping(item.get("data")):
-            yield Shown(data=_mapping(item.get("data")))
+            yield DisplayEvent(data=_mapping(item.get("data")))
 
 
 def count(content: Mapping[str, Any]) -> int | None:
@@ -83,10 +83,10 @@ def comm_content(message: CommMessage) -> tuple[str, dict[str, Any]]:
     return f"comm_{message.kind}", content
 
 
-def _shown(kind: str, content: Mapping[str, Any]) -> Shown:
+def _shown(kind: str, content: Mapping[str, Any]) -> DisplayEvent:
     is_result = kind == "execute_result"
     display_id = _mapping(content.get("transient")).get("display_id")
-    return Shown(
+    return DisplayEvent(
         data=_mapping(content.get("data")),
         metadata=_mapping(content.get("metadata")),
         display_id=display_id if isinstance(display_id, str) else None,

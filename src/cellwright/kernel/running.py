@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from cellwright.config.defaults import INTERRUPT_GRACE
 from cellwright.kernel.events import Finished, InputRequested, Missed
-from cellwright.outputs.events import Raised, StreamText
+from cellwright.outputs.events import ErrorEvent, StreamEvent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Outcome:
     status: Status
     seconds: float
     execution_count: int | None = None
-    error: Raised | None = None
+    error: ErrorEvent | None = None
     exit: KernelExit | None = None
     state_kept: bool = True
     stdin_refused: bool = False
@@ -97,7 +97,7 @@ class Run:
         self._stop = asyncio.Event()
         self._told = stop or self._stop
         self._finished: Finished | None = None
-        self._error: Raised | None = None
+        self._error: ErrorEvent | None = None
         self._missed: list[str] = []
         self._stdin_refused = False
 
@@ -143,7 +143,7 @@ class Run:
                     interruption = error
             killed = end.result()
         if why == "timed_out":
-            self._on_event(StreamText("stderr", f"\n{timed_out(self._timeout)}\n"))
+            self._on_event(StreamEvent("stderr", f"\n{timed_out(self._timeout)}\n"))
         outcome = self._outcome(why, time.monotonic() - began, killed=killed)
         if interruption is not None:
             raise interruption
@@ -174,7 +174,7 @@ class Run:
         async for event in self._transport.execute(self._code):
             if isinstance(event, Finished):
                 self._finished = event
-            elif isinstance(event, Raised):
+            elif isinstance(event, ErrorEvent):
                 self._error = event
             elif isinstance(event, Missed):
                 self._missed.append(event.reason)
@@ -198,7 +198,7 @@ class Run:
             if answer is not None:
                 return answer
         self._stdin_refused = True
-        self._on_event(StreamText("stderr", f"{NO_STDIN}\n"))
+        self._on_event(StreamEvent("stderr", f"{NO_STDIN}\n"))
         return ""
 
     def _outcome(self, why: Status | None, seconds: float, *, killed: bool) -> Outcome:

@@ -10,7 +10,7 @@ from cellwright.errors import CellwrightError, KernelError
 from cellwright.kernel.running import Outcome, timed_out
 from cellwright.kernel.session import Ran
 from cellwright.kernel.transport import Code
-from cellwright.outputs.events import Cleared, Raised, Shown, StreamText
+from cellwright.outputs.events import ClearEvent, DisplayEvent, ErrorEvent, StreamEvent
 from cellwright.workspace.execution import Execution
 from cellwright.workspace.going import Going
 from cellwright.workspace.halting import to_the_end
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from cellwright.workspace.parameters import Parameters
     from cellwright.workspace.run_record import RunRecord
 
-_OUTPUTS = (StreamText, Shown, Raised, Cleared)
+_OUTPUTS = (StreamEvent, DisplayEvent, ErrorEvent, ClearEvent)
 _EXPECTS_ERROR = "raises-exception"
 NESTED_REQUEST = "nbmp_request"
 """In the metadata of a request: which one of the running cell it is for."""
@@ -203,13 +203,13 @@ class CellRunner:
             if not isinstance(event, _OUTPUTS):
                 return
             going.collector.feed(event)
-            if isinstance(event, Shown) and event.display_id:
+            if isinstance(event, DisplayEvent) and event.display_id:
                 # What has an id changes wherever it is shown, here or in an earlier cell.
                 for earlier in self.earlier:
                     if earlier is not going and earlier.collector.update(event):
                         earlier.renewed = earlier.is_changed = True
             saves.touch()
-            if isinstance(event, StreamText):
+            if isinstance(event, StreamEvent):
                 self.tell(going.cell, text=event.text)
 
         return listen
@@ -238,7 +238,7 @@ class CellRunner:
         limit = self.halting.time_limit
         if self.halting.is_late and ran.outcome.status == "cancelled":
             ran = replace(ran, outcome=replace(ran.outcome, status="timed_out"))
-            going.collector.feed(StreamText("stderr", f"\n{timed_out(limit)}\n"))
+            going.collector.feed(StreamEvent("stderr", f"\n{timed_out(limit)}\n"))
             going.notes.append(f"That was the time limit of {limit:g} s for the run")
         going.end(ran.outcome)
         said = self._said(going)

@@ -121,9 +121,9 @@ class Execution:
 
 def plain_traceback(lines: Sequence[str]) -> tuple[str, ...]:
     """A traceback without colours, its end if it is long: the error is told there."""
-    from cellwright.outputs.sanitize import printed
+    from cellwright.outputs.sanitize import render_printed
 
-    found = printed("\n".join(lines)).split("\n") if lines else []
+    found = render_printed("\n".join(lines)).split("\n") if lines else []
     if len(found) > _TRACEBACK_LINES:
         cut = len(found) - _TRACEBACK_LINES
         found[:cut] = [f"[{cut} lines before this one are in the outputs]"]

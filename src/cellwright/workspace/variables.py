@@ -6,7 +6,7 @@ import json
 
 from cellwright.errors import KernelCannot
 from cellwright.kernel.transport import Code
-from cellwright.outputs.events import StreamText
+from cellwright.outputs.events import StreamEvent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ async def list_variables(session: Session) -> list[dict[str, Any]]:
     texts: list[str] = []
 
     def take(event: KernelEvent) -> None:
-        if isinstance(event, StreamText) and event.name == "stdout":
+        if isinstance(event, StreamEvent) and event.name == "stdout":
             texts.append(event.text)
 
     code = Code(_VARIABLES, silent=True, store_history=False)

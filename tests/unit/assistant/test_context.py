@@ -19,7 +19,7 @@ from cellwright.assistant.rendering import TAGS, escape, render_context, unescap
 from cellwright.assistant.requests import ChatRequest, FileReference, NotebookEditor
 from cellwright.errors import JournalUnavailable
 from cellwright.journal.executions import Executed
-from cellwright.outputs.sanitize import visible
+from cellwright.outputs.sanitize import make_visible
 from tests.unit.assistant import notebooks
 from tests.unit.cli import samples
 
@@ -302,7 +302,7 @@ def test_no_cell_can_forge_structure(sources: list[str]) -> None:
     ]
     text = render_context(told(*cells))
     found = _cell_of_text(text)
-    expected = [visible(source) for source in sources]
+    expected = [make_visible(source) for source in sources]
     assert [unescape(content) for _, content, _ in found] == expected
     assert [unescape(outputs) for *_, outputs in found] == expected
     assert text.count("</notebook-state>") == text.count("<notebook-state>") == 1

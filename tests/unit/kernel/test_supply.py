@@ -17,7 +17,7 @@ from cellwright.kernel.memory import MemoryKernel
 from cellwright.kernel.spare import Spare
 from cellwright.kernel.supply import Order, Supply, activated
 from cellwright.kernel.transport import Code, Launch
-from cellwright.outputs.events import Shown
+from cellwright.outputs.events import DisplayEvent
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 
 async def value(kernel: Transport, source: str) -> str:
-    found = [event async for event in kernel.execute(Code(source)) if isinstance(event, Shown)]
+    found = [
+        event async for event in kernel.execute(Code(source)) if isinstance(event, DisplayEvent)
+    ]
     return str(found[-1].data["text/plain"]).strip("'")
 
 

@@ -17,7 +17,7 @@ from cellwright.kernel.local.channels import Channels
 from cellwright.kernel.local.pace import Pace
 from cellwright.kernel.local.run import Run
 from cellwright.kernel.local.wire import Signer
-from cellwright.outputs.events import StreamText
+from cellwright.outputs.events import StreamEvent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -281,7 +281,7 @@ class Conversation:
     def _set_aside(self, message: Message) -> None:
         cell_id = self._cells.get(message.parent_id or "")
         for event in translate.events(message):
-            size = len(event.text) if isinstance(event, StreamText) else message.size
+            size = len(event.text) if isinstance(event, StreamEvent) else message.size
             self._asides.put(Aside(event, cell_id), size)
 
     def _take_reply(self, message: Message) -> None:

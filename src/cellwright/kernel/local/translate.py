@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cellwright.kernel import messages
 from cellwright.kernel.events import InputRequested, Missed
-from cellwright.outputs.events import StreamText
+from cellwright.outputs.events import StreamEvent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def events(message: Message) -> Iterator[KernelEvent]:
 def _events(message: Message) -> Iterator[KernelEvent]:
     if message.type == "stream":
         for name, text in message.stream_pieces():
-            yield StreamText(name, text)
+            yield StreamEvent(name, text)
     elif message.type == "input_request":
         content = message.content
         yield InputRequested(str(content.get("prompt", "")), bool(content.get("password")))

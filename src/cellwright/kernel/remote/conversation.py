@@ -17,7 +17,7 @@ from cellwright.kernel.remote.link import Link
 from cellwright.kernel.remote.run import DEATHS, CellRun
 from cellwright.kernel.remote.watching import Watch
 from cellwright.kernel.remote.wire import LostWire
-from cellwright.outputs.events import Raised
+from cellwright.outputs.events import ErrorEvent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ class Conversation:
         """Whether that cell still runs."""
         return self._run is run and not run.is_over
 
-    async def patch(self, cwd: str | None, env: Mapping[str, str | None]) -> Raised | None:
+    async def patch(self, cwd: str | None, env: Mapping[str, str | None]) -> ErrorEvent | None:
         """Tell a Python kernel its folder and variables; gives what went wrong."""
         cwd, env = self._patcher.news(cwd, env)
         if cwd is None and not env:
@@ -189,7 +189,9 @@ class Conversation:
         try:
             reply, _ = await self._link.run_silently(python.patch_code(cwd, env), _ASIDE)
         except (LostWire, TimeoutError):
-            return Raised("ConnectionError", "The kernel's folder and variables could not be set")
+            return ErrorEvent(
+                "ConnectionError", "The kernel's folder and variables could not be set"
+            )
         if reply.content.get("status") != "ok":
             return messages.raised(reply.content)
         self._patcher.told(cwd, env)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from cellwright.kernel import messages
 from cellwright.kernel.events import InputRequested, Missed, Started
-from cellwright.outputs.events import Raised, StreamText
+from cellwright.outputs.events import ErrorEvent, StreamEvent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class CellRun:
         self.fences: set[str] = set()
         self.input_request: Mapping[str, Any] | None = None
         self.count: int | None = None
-        self.error: Raised | None = None
+        self.error: ErrorEvent | None = None
         self._session = session
         self._reply: Mapping[str, Any] | None = None
         self._is_idle = False
@@ -122,7 +122,7 @@ class CellRun:
         elif is_ours:
             self.was_seen = True
             event = messages.event(message.kind, message.content, message.metadata, message.buffers)
-            if isinstance(event, StreamText) and self._is_held_back(message, event):
+            if isinstance(event, StreamEvent) and self._is_held_back(message, event):
                 yield Missed(
                     "The server held output back, as more came than its limit "
                     f"({event.text.splitlines()[0].rstrip('.')})"
@@ -130,7 +130,7 @@ class CellRun:
                 return
             if isinstance(event, Started):
                 self.count = event.execution_count or self.count
-            elif isinstance(event, Raised):
+            elif isinstance(event, ErrorEvent):
                 self.error = event
             if event is not None:
                 yield event
@@ -156,6 +156,6 @@ class CellRun:
             self.has_died = True
         self.process = process
 
-    def _is_held_back(self, message: Message, event: StreamText) -> bool:
+    def _is_held_back(self, message: Message, event: StreamEvent) -> bool:
         # Written by the server in the cell's name, with our own session where a kernel has its.
         return message.header.get("session") == self._session and event.text.startswith(_HELD_BACK)

@@ -10,7 +10,7 @@ from cellwright.kernel.remote import python
 from cellwright.kernel.remote.inbox import Closed, End, Gap
 from cellwright.kernel.remote.run import DEATHS
 from cellwright.kernel.remote.wire import LostWire
-from cellwright.outputs.events import Raised
+from cellwright.outputs.events import ErrorEvent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class Watch:
             return [Finished("ok", last.count)]
         is_ours = run.is_interrupted and "interrupt" in last.ename.lower()
         return [
-            Raised(last.ename, last.evalue),
+            ErrorEvent(last.ename, last.evalue),
             Finished("cancelled" if is_ours else "error", last.count),
         ]
 

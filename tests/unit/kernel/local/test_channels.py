@@ -13,7 +13,7 @@ from cellwright.kernel.events import Missed
 from cellwright.kernel.local.channels import CHANNELS, Channels
 from cellwright.kernel.local.translate import events
 from cellwright.kernel.local.wire import Message, Signer
-from cellwright.outputs.events import StreamText
+from cellwright.outputs.events import StreamEvent
 from tests.unit.kernel.keeper.processes import eventually
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def test_a_stream_without_a_name_is_stdout() -> None:
     header = b'{"msg_id": "m", "msg_type": "stream"}'
     message = Message([zmq.Frame(part) for part in (header, b"{}", b"{}", b'{"text": "a"}')])
 
-    assert list(events(message)) == [StreamText("stdout", "a")]
+    assert list(events(message)) == [StreamEvent("stdout", "a")]
 
 
 @pytest.mark.parametrize("before", [0, 7, 8, 15, 16, 17, 33])

@@ -10,7 +10,7 @@ import pytest
 from cellwright.kernel.events import Missed, Started
 from cellwright.kernel.remote.framing import Message
 from cellwright.kernel.remote.run import DEATHS, CellRun
-from cellwright.outputs.events import Raised, StreamText
+from cellwright.outputs.events import ErrorEvent, StreamEvent
 
 if TYPE_CHECKING:
     from typing import Any
@@ -96,7 +96,7 @@ def test_an_error_that_only_the_reply_has_is_told_at_the_end() -> None:
     run, events = fed(reply("error", ename="E", evalue="v", traceback=["t"]), state("idle"))
 
     assert events == []
-    assert list(run.last_words()) == [Raised("E", "v", ("t",))]
+    assert list(run.last_words()) == [ErrorEvent("E", "v", ("t",))]
     assert list(run.last_words()) == []
 
 
@@ -140,7 +140,7 @@ def test_an_answer_from_another_process_is_a_death() -> None:
 
 def test_what_the_server_writes_in_the_cells_name_is_missed_output() -> None:
     notice = said("stream", name="stderr", text="IOPub data rate exceeded.\nThe server …")
-    assert [type(event) for event in fed(notice)[1]] == [StreamText]  # a cell may print that too
+    assert [type(event) for event in fed(notice)[1]] == [StreamEvent]  # a cell may print that too
 
     notice.header = {"msg_type": "stream", "session": OURS}
     (event,) = fed(notice)[1]
@@ -171,6 +171,6 @@ def test_messages_of_any_shape_do_no_harm() -> None:
         assert not is_over(run)
     for shape in shapes:
         run, _ = fed(reply("error", payload=shape, ename=shape, traceback=shape), state("idle"))
-        assert [type(event) for event in run.last_words()] == [Raised]
+        assert [type(event) for event in run.last_words()] == [ErrorEvent]
     (started,) = fed(said("execute_input", execution_count=True))[1]
     assert started == Started(None)
