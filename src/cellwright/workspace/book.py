@@ -66,7 +66,7 @@ class Book:
         """Some lines of the text view, a cell, a section, the outline, or the file as it is."""
         from cellwright.text.selection import select, select_raw
         from cellwright.text.selectors import parse_selector
-        from cellwright.text.view import render
+        from cellwright.text.view import render_text
 
         wanted = parse_selector(selector)
         if wanted.raw:
@@ -75,7 +75,7 @@ class Book:
             described = _describe_selection(selector, found)
             return {"path": self.name, **described, "total_cells": None}  # it may be no notebook
         notebook = self.load()
-        found = select(render(notebook), wanted)
+        found = select(render_text(notebook), wanted)
         described = _describe_selection(selector, found)
         return {"path": self.name, "revision": notebook.revision, **described}
 
@@ -215,9 +215,9 @@ class Book:
     ) -> dict[str, Any]:
         """Make the notebook say what an edited text view says; a missing one is created."""
         from cellwright.text.combine import edits_for
-        from cellwright.text.parsing import parse
+        from cellwright.text.view import parse_text
 
-        cells = parse(text)
+        cells = parse_text(text)
 
         def make(notebook: Notebook) -> Change:
             return notebook.apply(edits_for(cells, notebook, self.file.base(notebook, base)))
