@@ -12,7 +12,7 @@ import pytest
 
 import cellwright
 from cellwright import Notebook
-from cellwright.config import state_directory
+from cellwright.config.directories import state_directory
 from cellwright.errors import ChangeNotFound
 from cellwright.journal import Journal, signature
 from tests.unit.journal.conftest import Desk, notebook_bytes
