@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cellwright import config
 from cellwright.config import defaults, loading, settings
 from cellwright.config.loading import load
 from cellwright.config.settings import SPECS, Settings
@@ -511,9 +510,3 @@ def test_what_is_no_regular_file_is_refused_at_once(kind: str, folders: Folders)
     with pytest.raises(BadConfigFile, match="regular"):
         folders.load()
 
-
-def test_the_room_gives_its_names_lazily() -> None:
-    assert config.load is load
-    assert {"Settings", "load", "runtime_directory"} <= set(dir(config))
-    with pytest.raises(AttributeError):
-        config.nothing  # noqa: B018
