@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from cellwright.document.change import CellChange, Change
     from cellwright.document.notebook import Notebook
     from cellwright.errors import CellConflict
-    from cellwright.journal.executions import Executed
+    from cellwright.journal.executions import ExecutionRecord
 
 
 def describe_cell(
     cell: Cell,
-    recorded: Executed | None = None,
+    recorded: ExecutionRecord | None = None,
     now: str | None = None,
     stale: Mapping[str, str | None] | None = None,
 ) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def status(cell: Cell) -> str | None:
 def describe_notebook(
     notebook: Notebook,
     path: str,
-    executions: Sequence[Executed] = (),
+    executions: Sequence[ExecutionRecord] = (),
     now: Mapping[str, str] | None = None,
     *,
     stale: bool = False,
@@ -88,7 +88,9 @@ def describe_notebook(
     }
 
 
-def _stale_reasons(notebook: Notebook, executions: Sequence[Executed]) -> dict[str, str | None]:
+def _stale_reasons(
+    notebook: Notebook, executions: Sequence[ExecutionRecord]
+) -> dict[str, str | None]:
     from cellwright.workspace.staleness import describe_staleness
 
     return {

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cellwright.document.notebook import Notebook
     from cellwright.document.snapshot import CellRef
     from cellwright.journal import Entry
-    from cellwright.journal.executions import Executed
+    from cellwright.journal.executions import ExecutionRecord
     from cellwright.text.selection import Selection
     from cellwright.workspace.executions import Executions
     from cellwright.workspace.workspace import Workspace
@@ -131,7 +131,7 @@ class Book:
         runs = self.workspace.journal.executions(self.real)
         return {"path": self.name, "cells": describe_staleness(self.file.read(), runs)}
 
-    def record_execution(self, run: Executed) -> None:
+    def record_execution(self, run: ExecutionRecord) -> None:
         """Remember that a cell was run, by which kernel and with which source."""
         self.workspace.journal.executed(self.real, run)
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cellwright.document.cells import Cell
     from cellwright.document.notebook import Notebook
     from cellwright.document.snapshot import CellRef
-    from cellwright.journal.executions import Executed
+    from cellwright.journal.executions import ExecutionRecord
     from cellwright.workspace.book import Book
 
 _numbers = re.compile(r"\d+-\d*", re.ASCII).fullmatch
@@ -28,7 +28,7 @@ def choose(
     below: CellRef | None = None,
     stale: bool = False,
     replay: CellRef | None = None,
-    executions: Callable[[], Sequence[Executed]] = lambda: (),
+    executions: Callable[[], Sequence[ExecutionRecord]] = lambda: (),
     life: Callable[[], str | None] = lambda: None,
 ) -> list[Cell]:
     """The code cells that are meant, in the order of the notebook; all of them by default.

@@ -10,24 +10,24 @@ if TYPE_CHECKING:
 
     from cellwright.document.cells import Cell
     from cellwright.document.notebook import Notebook
-    from cellwright.journal.executions import Executed
+    from cellwright.journal.executions import ExecutionRecord
 
 _NOT_BORN = "none yet"
 
 
-def lost_cells(notebook: Notebook, executions: Sequence[Executed], life: str) -> list[str]:
+def lost_cells(notebook: Notebook, executions: Sequence[ExecutionRecord], life: str) -> list[str]:
     """The cells, by handle, that had run well in a life of a kernel that is over."""
     ran = {run.cell for run in executions if run.kernel == life and run.status == "ok"}
     return [cell.handle for cell in notebook.cells if cell.handle in ran]
 
 
-def life_before(executions: Sequence[Executed], life: str) -> str | None:
+def life_before(executions: Sequence[ExecutionRecord], life: str) -> str | None:
     """The life of the notebook's kernel before this one, as far as is on record."""
     return next((run.kernel for run in reversed(executions) if run.kernel != life), None)
 
 
 def replay_cells(
-    notebook: Notebook, executions: Sequence[Executed], target: Cell, life: str | None = None
+    notebook: Notebook, executions: Sequence[ExecutionRecord], target: Cell, life: str | None = None
 ) -> list[int]:
     """The indices of the cells to run before `target`, so that it finds what it needs.
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cellwright.document.change import Change, State
     from cellwright.document.notebook import Notebook
     from cellwright.journal import Recording
-    from cellwright.journal.executions import Executed
+    from cellwright.journal.executions import ExecutionRecord
     from cellwright.workspace.book import Book
 
 # A save that others follow does not stand in line behind another writer.
@@ -49,7 +49,7 @@ class RunFile:
         *,
         label: str,
         is_last: bool = True,
-        run: Executed | None = None,
+        run: ExecutionRecord | None = None,
     ) -> None:
         """Let `make` put outputs into the notebook, and save it; `is_last` puts it on record.
 

@@ -6,7 +6,7 @@ import json
 import time
 
 from cellwright.errors import CellwrightError, DurabilityUnconfirmed
-from cellwright.journal.executions import Executed
+from cellwright.journal.executions import ExecutionRecord
 from cellwright.kernel.environment import about_withheld
 from cellwright.workspace.execution import Execution, failing_line, plain_traceback
 from cellwright.workspace.run_file import RunFile
@@ -89,7 +89,7 @@ class RunRecord:
         """Remember code that is in no cell: what used it did not see what the notebook says."""
         if self._is_check:
             return
-        run = Executed(
+        run = ExecutionRecord(
             cell=PARAMETERS,
             index=-1,
             hash="",
@@ -112,7 +112,7 @@ class RunRecord:
         going: Going,
         said: Sequence[Said],
         outputs: list[dict[str, Any]],
-        run: Executed | None,
+        run: ExecutionRecord | None,
     ) -> tuple[bool, bool, list[str]]:
         """Whether the outputs are in the file, and are of another source; and what to tell."""
         stale: list[bool] = []
@@ -150,12 +150,12 @@ class RunRecord:
 
     def _executed(
         self, going: Going, status: str, *, kernel: str, seconds: float
-    ) -> Executed | None:
+    ) -> ExecutionRecord | None:
         """A run as it goes on record; None of a cell without code, before there was a kernel."""
         cell = going.cell
         if not kernel:
             return None
-        return Executed(
+        return ExecutionRecord(
             cell=cell.handle,
             index=cell.index,
             hash=cell.hash,
@@ -168,7 +168,7 @@ class RunRecord:
             actor=self._book.workspace.actor,
         )
 
-    def _record(self, run: Executed | None) -> None:
+    def _record(self, run: ExecutionRecord | None) -> None:
         if run is not None:
             self._book.record_execution(run)
 

@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cellwright.document.notebook import Notebook
-    from cellwright.journal.executions import Executed
+    from cellwright.journal.executions import ExecutionRecord
 
 PARAMETERS = "(parameters)"
 """What the record calls code that set parameters: no cell can have such an id."""
 
 
 def describe_staleness(
-    notebook: Notebook, executions: Sequence[Executed], kernel: str | None = None
+    notebook: Notebook, executions: Sequence[ExecutionRecord], kernel: str | None = None
 ) -> list[dict[str, Any]]:
     """For every code cell: fresh, stale or never run, and why."""
     states = staleness(
@@ -43,7 +43,7 @@ def describe_staleness(
 
 
 def stale_cells(
-    notebook: Notebook, executions: Sequence[Executed], kernel: str | None = None
+    notebook: Notebook, executions: Sequence[ExecutionRecord], kernel: str | None = None
 ) -> list[int]:
     """The indices of the cells to run, so that no result is stale after that."""
     cells = as_cells(notebook)
@@ -57,7 +57,7 @@ def as_cells(notebook: Notebook) -> list[Cell]:
     return [Cell(cell.handle, cell.source, cell.type) for cell in notebook.cells]
 
 
-def as_runs(executions: Sequence[Executed]) -> list[Run]:
+def as_runs(executions: Sequence[ExecutionRecord]) -> list[Run]:
     """The runs on record as the analysis takes them.
 
     A cell that runs for long is on record as `running` until it ends; then it is there twice.

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
     from cellwright.document.cells import Cell
     from cellwright.journal import Journal
-    from cellwright.journal.executions import Executed
+    from cellwright.journal.executions import ExecutionRecord
 
 # Jupyter's words for the moments of a run, the one that is closest to the cell first.
 _BEGAN = ("shell.execute_reply.started", "iopub.execute_input", "iopub.status.busy")
 _ENDED = ("shell.execute_reply", "iopub.status.idle")
 
 
-def on_record(journal: Journal, real: str) -> list[Executed]:
+def on_record(journal: Journal, real: str) -> list[ExecutionRecord]:
     """The runs of a notebook's cells; none where the journal cannot be read.
 
     For what is to be answered all the same: a reader must not fail for want of a history.
@@ -34,13 +34,13 @@ def on_record(journal: Journal, real: str) -> list[Executed]:
         return []
 
 
-def latest(executions: Iterable[Executed]) -> dict[str, Executed]:
+def latest(executions: Iterable[ExecutionRecord]) -> dict[str, ExecutionRecord]:
     """The last run of each cell on record; the runs come the oldest first."""
     return {run.cell: run for run in executions}
 
 
 def describe_status(
-    cell: Cell, recorded: Executed | None = None, now: str | None = None
+    cell: Cell, recorded: ExecutionRecord | None = None, now: str | None = None
 ) -> dict[str, Any]:
     """The status of a code cell.
 
@@ -67,7 +67,7 @@ def describe_status(
 
 
 def _last_run(
-    cell: Cell, kinds: list[str], count: int | None, recorded: Executed | None
+    cell: Cell, kinds: list[str], count: int | None, recorded: ExecutionRecord | None
 ) -> dict[str, Any] | None:
     found = _jupyter_times(cell)
     if recorded is not None:

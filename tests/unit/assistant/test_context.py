@@ -18,7 +18,7 @@ from cellwright.assistant.detection import detect
 from cellwright.assistant.rendering import TAGS, escape, render_context, unescape
 from cellwright.assistant.requests import ChatRequest, FileReference, NotebookEditor
 from cellwright.errors import JournalUnavailable
-from cellwright.journal.executions import Executed
+from cellwright.journal.executions import ExecutionRecord
 from cellwright.outputs.sanitize import make_visible
 from tests.unit.assistant import notebooks
 from tests.unit.cli import samples
@@ -45,7 +45,7 @@ def built(data: bytes, *selected: str | int, **options: Any) -> NotebookContext:
     return build_context(Notebook(data), "nb.ipynb", "/nb.ipynb", editor, standing)
 
 
-def ran(cell: str, source: str, order: int = 1, **more: Any) -> Executed:
+def ran(cell: str, source: str, order: int = 1, **more: Any) -> ExecutionRecord:
     written = Notebook(samples.write(samples.code("c", source)))
     known: dict[str, Any] = {
         "index": 0,
@@ -59,7 +59,7 @@ def ran(cell: str, source: str, order: int = 1, **more: Any) -> Executed:
         "actor": "test:ada",
         "order": order,
     }
-    return Executed(cell=cell, **{**known, **more})
+    return ExecutionRecord(cell=cell, **{**known, **more})
 
 
 # --- Fields --------------------------------------------------------------------------------------

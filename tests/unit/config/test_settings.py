@@ -509,4 +509,3 @@ def test_what_is_no_regular_file_is_refused_at_once(kind: str, folders: Folders)
 
     with pytest.raises(BadConfigFile, match="regular"):
         folders.load()
-
