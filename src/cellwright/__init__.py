@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from cellwright.document.outputs import Output as Output
     from cellwright.document.outputs import Result as Result
     from cellwright.document.outputs import Stream as Stream
-    from cellwright.document.revision import Snapshot as Snapshot
+    from cellwright.document.snapshot import Snapshot as Snapshot
     from cellwright.errors import CellConflict as CellConflict
     from cellwright.errors import CellwrightError as CellwrightError
     from cellwright.text.combine import from_text as from_text
@@ -76,7 +76,7 @@ _HOMES = {
     "cellwright.document.merge": ("Merged", "merge"),
     "cellwright.document.notebook": ("Notebook",),
     "cellwright.document.outputs": ("Display", "Error", "Output", "Result", "Stream"),
-    "cellwright.document.revision": ("Snapshot",),
+    "cellwright.document.snapshot": ("Snapshot",),
     "cellwright.errors": ("CellConflict", "CellwrightError"),
     "cellwright.text.combine": ("from_text",),
     "cellwright.text.view": ("to_text",),

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cellwright.document._disk.lock import FileLock
+from cellwright.document.disk.lock import FileLock
 from tests.conftest import require_tool
 from tests.unit.cli import golden, samples
 from tests.unit.cli.calling import Answer, call, command, process

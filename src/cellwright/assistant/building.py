@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cellwright.assistant.requests import NotebookEditor
     from cellwright.document.cells import Cell
     from cellwright.document.notebook import Notebook
-    from cellwright.journal.executions import Executed
+    from cellwright.journal.executions import ExecutionRecord
 
 FOLLOWED_BELOW = 200
 """In a notebook with fewer cells it is followed what each cell takes from others, to tell which
@@ -40,7 +40,7 @@ class Standing:
     handle; None if nobody here can tell. `kernel` is the one that runs, and its language.
     """
 
-    runs: Sequence[Executed] = ()
+    runs: Sequence[ExecutionRecord] = ()
     now: Mapping[str, str] | None = None
     kernel: str | None = None
     language: str | None = None
@@ -52,7 +52,7 @@ class _Sources:
     standing: Standing
     selection: Mapping[int, SelectionStatus]
     stale: Mapping[str, str] | None
-    recorded: Mapping[str, Executed]
+    recorded: Mapping[str, ExecutionRecord]
 
 
 def build_context(

@@ -21,7 +21,7 @@ from cellwright.assistant.requests import (
     mentioned_files,
 )
 from cellwright.errors import CellwrightError
-from cellwright.journal.executions import Executed
+from cellwright.journal.executions import ExecutionRecord
 from cellwright.tools.words import one_line
 
 if TYPE_CHECKING:
@@ -120,10 +120,10 @@ async def _standing(book: AsyncBook, workspace: AsyncWorkspace) -> Standing:
     )
 
 
-async def _runs(book: AsyncBook) -> list[Executed]:
+async def _runs(book: AsyncBook) -> list[ExecutionRecord]:
     """The runs on record; a notebook is told without a history, too."""
     try:
-        return [Executed(**row) for row in await book.executions()]
+        return [ExecutionRecord(**row) for row in await book.executions()]
     except CellwrightError as error:
         _log.info("what ran is not known: %s", error.message)
         return []

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from cellwright.assistant.context import NotebookContext
     from cellwright.assistant.requests import ChatRequest
-    from cellwright.outputs.images import Picture
+    from cellwright.outputs.images import ModelImage
     from cellwright.tools.modes import Reference
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
@@ -94,7 +94,7 @@ class Message:
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
     call_id: str | None = None
-    images: tuple[Picture, ...] = ()
+    images: tuple[ModelImage, ...] = ()
     is_error: bool = False
     data: Mapping[str, Any] = field(default_factory=dict)
     native: Native | None = field(default=None, repr=False, compare=False)

@@ -12,7 +12,7 @@ import html
 import re
 from typing import TYPE_CHECKING
 
-from cellwright.outputs.sanitize import visible
+from cellwright.outputs.sanitize import make_visible
 from cellwright.tools.fence import readable
 from cellwright.tools.words import one_line
 
@@ -45,7 +45,7 @@ _written = re.compile(r"&(?=(?:amp;)*lt;)(?:lt;|amp;)").sub
 
 def escape(text: str) -> str:
     """Text of a notebook in which no tag of ours begins; `unescape` is the way back."""
-    return _own_tag("&lt;", _entity("&amp;", visible(text)))
+    return _own_tag("&lt;", _entity("&amp;", make_visible(text)))
 
 
 def unescape(text: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cellwright.document.refs import CellRef
+    from cellwright.document.snapshot import CellRef
     from cellwright.workspace.requests import Mode
 
 Location: TypeAlias = Literal["pane", "cell"]

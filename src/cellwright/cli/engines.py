@@ -14,9 +14,7 @@ if TYPE_CHECKING:
     from cellwright.workspace.workspace import Workspace
 
 
-def through_engine(
-    root: str | None, mode: Any, actor: str, *, start: bool
-) -> Workspace | None:
+def through_engine(root: str | None, mode: Any, actor: str, *, start: bool) -> Workspace | None:
     """A workspace whose kernels live in the engine; None to work in this process alone.
 
     An engine that runs is used by every command, so that all see one state. One is started only

@@ -12,7 +12,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from cellwright.errors import CellwrightError
 from cellwright.mcp.results import clean
-from cellwright.outputs.sanitize import visible
+from cellwright.outputs.sanitize import make_visible
 from cellwright.text.view import to_text
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ async def listed(workspace: AsyncWorkspace) -> list[types.Resource]:
     """The notebooks below the root."""
     return [
         types.Resource(
-            name=clean(visible(row["path"])),
+            name=clean(make_visible(row["path"])),
             uri=notebook_uri(row["path"]),
             mime_type=TEXT_VIEW,
             size=row["size"],
@@ -98,12 +98,12 @@ async def read(
 
 def _refused(uri: str, message: str, code: str, version: str) -> MCPError:
     number = types.INVALID_PARAMS if version in MODERN_PROTOCOL_VERSIONS else _NOT_FOUND_2025
-    return MCPError(number, clean(visible(message)), {"uri": clean(uri), "code": code})
+    return MCPError(number, clean(make_visible(message)), {"uri": clean(uri), "code": code})
 
 
 async def _notebook(workspace: AsyncWorkspace, uri: str, path: str) -> types.TextResourceContents:
     notebook = await workspace.open(path).load()
-    text = visible(await asyncio.to_thread(to_text, notebook))
+    text = make_visible(await asyncio.to_thread(to_text, notebook))
     if len(text) > _MOST_CHARACTERS:
         left = len(text) - _MOST_CHARACTERS
         text = f"{text[:_MOST_CHARACTERS]}\nLEFT OUT: {left:,} characters; notebook_read has them"
@@ -132,4 +132,6 @@ async def _artifact(
     text = part["text"]
     if part["next_offset"] is not None:
         text += f"\nLEFT OUT: the rest; notebook_outputs goes on at offset={part['next_offset']}"
-    return types.TextResourceContents(uri=uri, mime_type=part["mime"], text=clean(visible(text)))
+    return types.TextResourceContents(
+        uri=uri, mime_type=part["mime"], text=clean(make_visible(text))
+    )

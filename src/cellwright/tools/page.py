@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from cellwright.document.outputs import Output
-    from cellwright.outputs.images import Picture
+    from cellwright.outputs.images import ModelImage
 
 SLACK = 1500
 """Characters by which an answer may be longer than its budget: its head, and what is left out."""
@@ -31,7 +31,7 @@ class Page:
 
     def __init__(self, max_tokens: int, *, images: int = IMAGES) -> None:
         self.room = max_tokens * CHARACTERS_PER_TOKEN
-        self.pictures: list[Picture] = []
+        self.pictures: list[ModelImage] = []
         self._images = images
         self._fence = Fence()
         self._heads: list[str] = []

@@ -8,13 +8,15 @@ from cellwright.errors import OutputError
 from cellwright.outputs.describe import describe
 
 if TYPE_CHECKING:
-    from cellwright.outputs.images import Picture
+    from cellwright.outputs.images import ModelImage
     from cellwright.tools.tool import Caller
 
 _LARGEST = 20_000_000
 
 
-async def picture_of(caller: Caller, artifact: str, mime: str, total: int) -> tuple[Picture, ...]:
+async def picture_of(
+    caller: Caller, artifact: str, mime: str, total: int
+) -> tuple[ModelImage, ...]:
     """The picture that an artifact holds, scaled; nothing if there is none to show."""
     if not mime.startswith("image/") or total > _LARGEST:
         return ()

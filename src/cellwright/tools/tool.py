@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from cellwright.errors import CellwrightError
     from cellwright.kernel.session import Ask
-    from cellwright.outputs.images import Picture
+    from cellwright.outputs.images import ModelImage
     from cellwright.workspace.requests import Effect, Mode
     from cellwright.workspace.workspace import AsyncWorkspace
 
@@ -42,7 +42,7 @@ class Answer:
 
     text: str
     data: dict[str, Any] = field(default_factory=dict)
-    images: tuple[Picture, ...] = ()
+    images: tuple[ModelImage, ...] = ()
     is_error: bool = False
 
 

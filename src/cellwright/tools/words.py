@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from cellwright.errors import CellNotFound, InvalidSelector
-from cellwright.outputs.sanitize import visible
+from cellwright.outputs.sanitize import make_visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +26,7 @@ _LONGEST_FACT = 300
 
 def one_line(text: str, most: int = 200) -> str:
     """Text from outside as a part of a line of ours."""
-    line = " ".join(visible(text).split())
+    line = " ".join(make_visible(text).split())
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 

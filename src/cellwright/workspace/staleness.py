@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
     from cellwright.document.cells import Cell as NotebookCell
     from cellwright.document.notebook import Notebook
-    from cellwright.journal.executions import Executed
+    from cellwright.journal.executions import ExecutionRecord
 
 PARAMETERS = "(parameters)"
 """What the record calls code that set parameters: no cell can have such an id."""
 
 
 def describe_staleness(
-    notebook: Notebook, executions: Sequence[Executed], kernel: str | None = None
+    notebook: Notebook, executions: Sequence[ExecutionRecord], kernel: str | None = None
 ) -> list[CellStaleness]:
     """Describe for every code cell whether it is fresh, stale or never run, and why."""
     states = staleness(
@@ -47,7 +47,7 @@ def describe_staleness(
 
 
 def find_stale_cells(
-    notebook: Notebook, executions: Sequence[Executed], kernel: str | None = None
+    notebook: Notebook, executions: Sequence[ExecutionRecord], kernel: str | None = None
 ) -> list[int]:
     """Return the indices of the cells to run, so that no result is stale after that."""
     cells = list_dataflow_cells(notebook)
@@ -63,7 +63,7 @@ def list_dataflow_cells(notebook: Notebook) -> list[Cell]:
     return [Cell(cell.handle, cell.source, cell.type) for cell in notebook.cells]
 
 
-def list_dataflow_runs(executions: Sequence[Executed]) -> list[Run]:
+def list_dataflow_runs(executions: Sequence[ExecutionRecord]) -> list[Run]:
     """Return the runs on record as the analysis takes them.
 
     A cell that runs for long is on record as `running` until it ends; then it is there twice.
@@ -97,20 +97,22 @@ def _name_parameters(sentence: str) -> str:
 _NOT_BORN = "none yet"
 
 
-def find_lost_cells(notebook: Notebook, executions: Sequence[Executed], life: str) -> list[str]:
+def find_lost_cells(
+    notebook: Notebook, executions: Sequence[ExecutionRecord], life: str
+) -> list[str]:
     """Return the cells, by handle, that had run well in a kernel that is gone."""
     ran = {run.cell for run in executions if run.kernel == life and run.status == "ok"}
     return [cell.handle for cell in notebook.cells if cell.handle in ran]
 
 
-def find_previous_life(executions: Sequence[Executed], life: str) -> str | None:
+def find_previous_life(executions: Sequence[ExecutionRecord], life: str) -> str | None:
     """Return the life of the notebook's kernel before this one, if it is on record."""
     return next((run.kernel for run in reversed(executions) if run.kernel != life), None)
 
 
 def find_replay_cells(
     notebook: Notebook,
-    executions: Sequence[Executed],
+    executions: Sequence[ExecutionRecord],
     target: NotebookCell,
     life: str | None = None,
 ) -> list[int]:

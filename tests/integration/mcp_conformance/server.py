@@ -22,7 +22,7 @@ from cellwright.kernel.events import InputRequested
 from cellwright.mcp import prompts, resources
 from cellwright.mcp.http.listening import Listening, app_of
 from cellwright.mcp.server import Door
-from cellwright.outputs.images import Picture
+from cellwright.outputs.images import ModelImage
 from cellwright.tools.tool import Answer, Tool
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ async def simple(_caller: Caller, _params: Any) -> Answer:
 async def picture(_caller: Caller, _params: Any) -> Answer:
     """An image."""
     size = {"width": 1, "height": 1, "original_width": 1, "original_height": 1}
-    return Answer("", images=(Picture("image/png", PNG, **size, original_bytes=len(PNG)),))
+    return Answer("", images=(ModelImage("image/png", PNG, **size, original_bytes=len(PNG)),))
 
 
 async def fail(_caller: Caller, _params: Any) -> Answer:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cellwright.assistant.models import Model
     from cellwright.assistant.permissions import Decision, Operation
     from cellwright.assistant.requests import Location
-    from cellwright.document.refs import CellRef
+    from cellwright.document.snapshot import CellRef
     from cellwright.workspace.requests import Mode
 
 NOTEBOOK = "sales.ipynb"

@@ -18,8 +18,8 @@ from cellwright.assistant.detection import detect
 from cellwright.assistant.rendering import TAGS, escape, render_context, unescape
 from cellwright.assistant.requests import ChatRequest, FileReference, NotebookEditor
 from cellwright.errors import JournalUnavailable
-from cellwright.journal.executions import Executed
-from cellwright.outputs.sanitize import visible
+from cellwright.journal.executions import ExecutionRecord
+from cellwright.outputs.sanitize import make_visible
 from tests.unit.assistant import notebooks
 from tests.unit.cli import samples
 
@@ -45,7 +45,7 @@ def built(data: bytes, *selected: str | int, **options: Any) -> NotebookContext:
     return build_context(Notebook(data), "nb.ipynb", "/nb.ipynb", editor, standing)
 
 
-def ran(cell: str, source: str, order: int = 1, **more: Any) -> Executed:
+def ran(cell: str, source: str, order: int = 1, **more: Any) -> ExecutionRecord:
     written = Notebook(samples.write(samples.code("c", source)))
     known: dict[str, Any] = {
         "index": 0,
@@ -59,7 +59,7 @@ def ran(cell: str, source: str, order: int = 1, **more: Any) -> Executed:
         "actor": "test:ada",
         "order": order,
     }
-    return Executed(cell=cell, **{**known, **more})
+    return ExecutionRecord(cell=cell, **{**known, **more})
 
 
 # --- Fields --------------------------------------------------------------------------------------
@@ -302,7 +302,7 @@ def test_no_cell_can_forge_structure(sources: list[str]) -> None:
     ]
     text = render_context(told(*cells))
     found = _cell_of_text(text)
-    expected = [visible(source) for source in sources]
+    expected = [make_visible(source) for source in sources]
     assert [unescape(content) for _, content, _ in found] == expected
     assert [unescape(outputs) for *_, outputs in found] == expected
     assert text.count("</notebook-state>") == text.count("<notebook-state>") == 1

@@ -11,7 +11,7 @@ from cellwright import read, write
 from cellwright.assistant.models import Message, ModelRequest, Situation, ToolCall, Usage
 from cellwright.assistant.providers.names import PROVIDERS
 from cellwright.assistant.requests import ChatRequest, ToolAttachment
-from cellwright.outputs.images import Picture
+from cellwright.outputs.images import ModelImage
 from tests.unit.assistant import wire
 from tests.unit.assistant.chatting import NOTEBOOK
 from tests.unit.assistant.model_servers import (
@@ -365,7 +365,7 @@ async def test_a_model_without_eyes_gets_words(
 @both
 async def test_pictures_of_a_person_are_sent(dialect: Dialect) -> None:
     data = support.png()
-    picture = Picture("image/png", data, 4, 4, 4, 4, len(data))
+    picture = ModelImage("image/png", data, 4, 4, 4, 4, len(data))
     request = ModelRequest(
         (
             Message(role="system", text="See."),

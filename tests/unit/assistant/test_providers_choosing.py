@@ -26,7 +26,7 @@ from cellwright.assistant.providers.keys import (
 from cellwright.assistant.providers.language_model import LanguageModel
 from cellwright.assistant.providers.names import PROVIDERS, find_place
 from cellwright.assistant.requests import ChatRequest
-from cellwright.config import load
+from cellwright.config.loading import load
 from cellwright.config.settings import Settings
 from cellwright.errors import InvalidSetting, ModelNotConfigured, ModelRefused, UnknownModel
 from tests.unit.assistant.chatting import NOTEBOOK, Conversation
@@ -481,7 +481,7 @@ import asyncio
 from cellwright.assistant.models import Message, ModelRequest, Situation, TextDelta
 from cellwright.assistant.providers.choosing import choose_model
 from cellwright.assistant.requests import ChatRequest
-from cellwright.config import load
+from cellwright.config.loading import load
 async def main():
     model = choose_model(None, load())
     request = ModelRequest(

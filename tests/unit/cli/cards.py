@@ -13,7 +13,7 @@ from cellwright.cli.render.cards.card import Card
 from cellwright.cli.render.limits import View
 from cellwright.cli.render.screen import make_screen
 from cellwright.document.notebook import Notebook
-from cellwright.outputs.images import Picture
+from cellwright.outputs.images import ModelImage
 from cellwright.tools.tool import Answer
 from tests.unit.cli import samples
 
@@ -94,9 +94,9 @@ def draw(one: Card, width: int = 80, *, expanded: bool = False, **options: Any) 
     return file.getvalue()
 
 
-def picture() -> Picture:
+def picture() -> ModelImage:
     data = base64.b64decode(NAVY)
-    return Picture("image/png", data, 64, 32, 640, 320, 9000, artifact="k3m9x2ab")
+    return ModelImage("image/png", data, 64, 32, 640, 320, 9000, artifact="k3m9x2ab")
 
 
 def every_card() -> dict[str, Card]:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cellwright.cli.render.cards.results import brief
-from cellwright.outputs.sanitize import one_line, visible
+from cellwright.outputs.sanitize import make_visible, one_line
 from cellwright.tools.tool import Answer
 from tests.unit.cli import samples
 from tests.unit.cli.cards import card, draw, ran
@@ -94,7 +94,7 @@ def check(one: Card) -> None:
         for colors in (False, True):
             text = draw(one, 80, colors=colors, **options)
             plain = SGR.sub("", text)
-            assert visible(plain) == plain, ascii(plain)
+            assert make_visible(plain) == plain, ascii(plain)
             first, *rest = plain.splitlines()
             assert first.startswith(" 1  ")
             for line in rest:

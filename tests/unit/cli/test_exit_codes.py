@@ -10,7 +10,7 @@ import pytest
 
 from cellwright import errors
 from cellwright.cli.output import exit_code
-from cellwright.document._disk.lock import FileLock
+from cellwright.document.disk.lock import FileLock
 from cellwright.errors import CellwrightError
 from tests.conftest import ROOT
 from tests.unit.cli.calling import call, succeed

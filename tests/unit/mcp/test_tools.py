@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cellwright.mcp.results import FACTS, is_program
-from cellwright.outputs.images import Picture
+from cellwright.outputs.images import ModelImage
 from cellwright.tools.native import NATIVE
 from cellwright.tools.tool import Answer
 from tests.unit.mcp.serving import ERAS, PIXEL, door, named, notebook, serving, text_of, tool
@@ -144,6 +144,6 @@ async def test_an_error_of_a_cell_is_marked_as_one(tmp_path: Path) -> None:
     assert [part.type for part in result.content] == ["text", "image"]
 
 
-def _pixel() -> Picture:
+def _pixel() -> ModelImage:
     size = {"width": 1, "height": 1, "original_width": 1, "original_height": 1}
-    return Picture("image/png", b"\x89PNG", **size, original_bytes=4)
+    return ModelImage("image/png", b"\x89PNG", **size, original_bytes=4)

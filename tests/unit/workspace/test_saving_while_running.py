@@ -262,7 +262,7 @@ async def test_a_later_save_that_fails_leaves_the_one_before_it_explained(
 
 def _is_saving(book: Book) -> bool:
     """Whether somebody has the lock of the file."""
-    from cellwright.document._disk.lock import FileLock
+    from cellwright.document.disk.lock import FileLock
     from cellwright.errors import Locked
 
     try:
@@ -275,7 +275,7 @@ def _is_saving(book: Book) -> bool:
 async def test_another_writer_is_not_waited_for_long(
     book: Book, evaluator: MemoryEvaluator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from cellwright.document._disk.lock import FileLock
+    from cellwright.document.disk.lock import FileLock
 
     monkeypatch.setattr(run_file, "_SHORT_WAIT", 0.01)
     gate = Gate()

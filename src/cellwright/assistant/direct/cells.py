@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cellwright.assistant.context import NotebookContext
-    from cellwright.document.refs import CellRef
+    from cellwright.document.snapshot import CellRef
 
 ORDINALS = [
     "first",

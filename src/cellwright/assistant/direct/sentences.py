@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cellwright.assistant.context import NotebookContext
-    from cellwright.document.refs import CellRef
+    from cellwright.document.snapshot import CellRef
 
 Verb: TypeAlias = Literal["show", "explain", "outputs", "run", "add", "update", "delete"]
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from cellwright.assistant.models import Message, ToolCall
     from cellwright.assistant.providers.names import Place
-    from cellwright.outputs.images import Picture
+    from cellwright.outputs.images import ModelImage
 
 FAILED = "[This call failed.]"
 _PICTURES = "Pictures in the result of {}:"
@@ -147,7 +147,7 @@ class Translation:
         )
 
 
-def _picture(picture: Picture) -> UserContent:
+def _picture(picture: ModelImage) -> UserContent:
     from pydantic_ai.messages import BinaryContent
 
     return BinaryContent(data=picture.data, media_type=picture.mime)

@@ -10,7 +10,7 @@ from cellwright.cli.render.cards.frame import INDENT, Frame
 from cellwright.cli.render.cards.headline import cell_name, find_cells
 from cellwright.cli.render.cards.sources import source_parts
 from cellwright.cli.render.layout import BOLD, DIM, Margin, Notice
-from cellwright.outputs.sanitize import one_line, visible
+from cellwright.outputs.sanitize import make_visible, one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Confirmer:
 def _question(operation: Operation, card: Card | None, frame: Frame) -> Iterator[RenderableType]:
     """What is asked, and the source of every cell that it is about."""
     yield Text()
-    words = Text(visible(operation.words), BOLD)
+    words = Text(make_visible(operation.words), BOLD)
     yield Margin(words, "  ? ", INDENT, style=Style(color="yellow", bold=True))
     language = card.language if card is not None else "python"
     cells = find_cells(list(card.rows), card.before) if card is not None else []

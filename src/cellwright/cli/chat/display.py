@@ -81,7 +81,7 @@ class PlainDisplay:
     """For pipes: the answer to stdout as it comes, all else to stderr, each call in a line."""
 
     def __init__(self, output: Output) -> None:
-        from cellwright.outputs.sanitizer import Sanitizer
+        from cellwright.outputs.sanitize import Sanitizer
 
         self._output = output
         self._harmless = Sanitizer()

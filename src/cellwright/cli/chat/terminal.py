@@ -13,7 +13,7 @@ from cellwright.cli.chat.blocks import Blocks
 from cellwright.cli.render.cards.frame import INDENT
 from cellwright.cli.render.cards.sources import hunk_parts
 from cellwright.cli.render.layout import BOLD, DIM, Lines, Margin
-from cellwright.outputs.sanitize import visible
+from cellwright.outputs.sanitize import make_visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class TerminalDisplay:
 
     def tell(self, text: str) -> None:
         """Text as it is, right of the gutter."""
-        lines = [Text(line) for line in visible(text).rstrip("\n").split("\n")]
+        lines = [Text(line) for line in make_visible(text).rstrip("\n").split("\n")]
         self.show([Text(), Margin(Lines(lines), INDENT)])
 
     def table(self, rows: Sequence[tuple[str, str]]) -> None:
@@ -116,7 +116,9 @@ class TerminalDisplay:
         widest = max((len(name) for name, _ in rows), default=0)
         rest = " " * (len(INDENT) + widest + 2)
         parts = [
-            Margin(Text(visible(about)), f"{INDENT}{visible(name):{widest}}  ", rest, Style())
+            Margin(
+                Text(make_visible(about)), f"{INDENT}{make_visible(name):{widest}}  ", rest, Style()
+            )
             for name, about in rows
         ]
         self.show([Text(), *parts])
@@ -128,7 +130,7 @@ class TerminalDisplay:
         looks = ((change.name, None), (change.kind, _TYPE), (change.path, DIM), (change.place, DIM))
         for text, style in looks:
             if text:
-                head.append(f"  {visible(text)}", style)
+                head.append(f"  {make_visible(text)}", style)
         head.append(" ")
         head.truncate(width, overflow="ellipsis")
         head.append("─" * (width - head.cell_len), DIM)
@@ -141,13 +143,13 @@ class TerminalDisplay:
 
     def note(self, text: str) -> None:
         """A dim line."""
-        self.show([Margin(Text(visible(text), DIM), INDENT)])
+        self.show([Margin(Text(make_visible(text), DIM), INDENT)])
 
     def problem(self, error: CellwrightError) -> None:
         """What went wrong, and what to do next."""
-        parts = [Text.assemble(("error: ", Style(color="red")), visible(error.message))]
+        parts = [Text.assemble(("error: ", Style(color="red")), make_visible(error.message))]
         if error.hint:
-            parts.append(Text.assemble(("hint: ", Style(color="cyan")), visible(error.hint)))
+            parts.append(Text.assemble(("hint: ", Style(color="cyan")), make_visible(error.hint)))
         self.show([Text(), *(Margin(part, INDENT) for part in parts)])
 
     def expand(self, card: Card) -> None:

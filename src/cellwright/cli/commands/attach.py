@@ -24,7 +24,7 @@ def command(call: Call, run: str, wait: float | None) -> int:
     cellwright attach r1a2b3c4d
     cellwright attach r1a2b3c4d --wait 5 --json
     """
-    from cellwright.outputs.sanitizer import Sanitizer
+    from cellwright.outputs.sanitize import Sanitizer
 
     harmless = Sanitizer()
 

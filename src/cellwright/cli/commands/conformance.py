@@ -96,15 +96,15 @@ class KernelRunner:
         """Run a cell; its text, and the name of its error or nothing."""
         from cellwright.kernel.events import CommMessage
         from cellwright.kernel.transport import Code
-        from cellwright.outputs.events import Raised, StreamText
+        from cellwright.outputs.events import ErrorEvent, StreamEvent
 
         text, error = "", ""
         async for event in self._kernel.execute(Code(source, metadata=metadata or {})):
             if isinstance(event, CommMessage):
                 hear(event)
-            elif isinstance(event, StreamText):
+            elif isinstance(event, StreamEvent):
                 text += event.text
-            elif isinstance(event, Raised):
+            elif isinstance(event, ErrorEvent):
                 error = event.ename
         return text, error
 

@@ -144,7 +144,7 @@ class _Printer:
     """Prints what cells say while they run, and on a terminal how far they are."""
 
     def __init__(self, call: Call, cells: list[dict[str, Any]]) -> None:
-        from cellwright.outputs.sanitizer import Sanitizer
+        from cellwright.outputs.sanitize import Sanitizer
 
         self._call = call
         self._titles = [cell.get("title") or "" for cell in cells]

@@ -70,10 +70,10 @@ def _do(action, *, everywhere: bool) -> str:  # type: ignore[no-untyped-def]  # 
 def textconv(path: str) -> None:
     """Print a notebook as git shall compare it: its text view, or the file if it is broken."""
     from cellwright.document.files import read
-    from cellwright.text.view import terminated, to_text
+    from cellwright.text.view import end_with_newline, to_text
 
     try:
-        write(printable(terminated(to_text(read(path)))))
+        write(printable(end_with_newline(to_text(read(path)))))
     except CellwrightError:
         with open(path, "rb") as file:  # noqa: PTH123
             sys.stdout.buffer.write(file.read())

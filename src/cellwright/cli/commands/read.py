@@ -45,7 +45,7 @@ def command(call: Call, notebook: str, *, stale: bool) -> None:
     cellwright read analysis.ipynb:raw              the file as it is
     """
     from cellwright.text.selectors import split_path
-    from cellwright.text.view import terminated
+    from cellwright.text.view import end_with_newline
 
     path, selector = split_path(notebook, os.path.exists)
     with call.workspace() as workspace:
@@ -55,7 +55,7 @@ def command(call: Call, notebook: str, *, stale: bool) -> None:
             return
         if selector is None:
             data = book.read(stale=stale)
-            text = terminated(data["text"]) if data["cells"] else ""
+            text = end_with_newline(data["text"]) if data["cells"] else ""
         else:
             data = book.select(selector)
             lines = [line["text"] + "\n" for line in data["lines"] if not line["context"]]

@@ -105,7 +105,7 @@ def command(call: Call, notebook: str, cells: tuple[str, ...], **options: Any) -
 
 def _printer(output: Output, *, shows_text: bool) -> Callable[[dict[str, Any]], None]:
     """What shows the progress of a run: text as it comes, and on a terminal what runs."""
-    from cellwright.outputs.sanitizer import Sanitizer
+    from cellwright.outputs.sanitize import Sanitizer
 
     harmless = Sanitizer()
     shows_status = is_terminal(sys.stderr)

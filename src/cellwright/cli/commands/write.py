@@ -34,9 +34,9 @@ def command(
     \b
     cellwright read nb.ipynb | sed 's/foo/bar/' | cellwright write nb.ipynb
     """
-    from cellwright.text.view import unterminated
+    from cellwright.text.view import drop_last_newline
 
-    text = unterminated(read_input(source))
+    text = drop_last_newline(read_input(source))
     with call.workspace() as workspace:
         book = workspace.open(notebook)
         answer = book.write(text, base=base, backup=backup, dry_run=dry_run, label="write")

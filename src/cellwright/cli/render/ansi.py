@@ -9,7 +9,7 @@ from rich.color import Color
 from rich.style import Style
 from rich.text import Text
 
-from cellwright.outputs.sanitize import pieces
+from cellwright.outputs.sanitize import split_colors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def styled_lines(lines: Iterable[str]) -> list[Text]:
     result = []
     for line in lines:
         text = Text()
-        for parameters, piece in pieces(line):
+        for parameters, piece in split_colors(line):
             if parameters is not None:
                 _change(state, parameters)
             text.append(piece, _style(tuple(state.items())) if state else None)

@@ -12,7 +12,7 @@ from cellwright.cli.render.layout import BOLD, DIM, Lines, Margin, Notice, clip,
 from cellwright.cli.render.outputs import joined_streams, markdown_parts, show_output
 from cellwright.cli.render.source import highlight
 from cellwright.errors import CellwrightError
-from cellwright.outputs.sanitize import one_line, visible
+from cellwright.outputs.sanitize import make_visible, one_line
 from cellwright.workspace.status import find_status
 
 TYPE_CHECKING = False
@@ -111,7 +111,7 @@ class CellView:
     def _code(self, source: str, language: str) -> list[RenderableType]:
         clipped = clip(source.rstrip("\n").split("\n"), self.view.limits.source_lines)
         # Before it is coloured, a text must be short and harmless.
-        text = visible("\n".join(shorten(line, self.view.limits) for line in clipped.head))
+        text = make_visible("\n".join(shorten(line, self.view.limits) for line in clipped.head))
         if self.view.colors and language != "text":
             lines = highlight(text, language)
         else:
@@ -145,7 +145,7 @@ class CellView:
         text = cell.raw[: self.view.limits.line_characters].decode("utf-8", "replace")
         clipped = clip(text.split("\n"), 5)
         yield from self._ruled(
-            Lines(Text(visible(line[:200]), DIM) for line in clipped.head), Style(color="red")
+            Lines(Text(make_visible(line[:200]), DIM) for line in clipped.head), Style(color="red")
         )
 
 

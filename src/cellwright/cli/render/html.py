@@ -9,7 +9,7 @@ from rich.text import Text
 
 from cellwright.cli.render.layout import BOLD, DIM
 from cellwright.outputs import html
-from cellwright.outputs.grid import Grid
+from cellwright.outputs.tables import Grid
 
 Block: TypeAlias = Text | Grid
 

@@ -18,7 +18,7 @@ from rich.color import Color
 from rich.segment import Segment
 from rich.style import Style
 
-from cellwright.outputs.heads import size_in_head
+from cellwright.outputs.images import read_image_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def picture_size(mime: str, value: Any) -> tuple[int, int] | None:
     if not isinstance(value, str) or len(value) > _MOST_CHARACTERS:
         return None
     try:
-        return size_in_head(mime, b64decode(value))
+        return read_image_size(mime, b64decode(value))
     except (binascii.Error, ValueError):
         return None
 

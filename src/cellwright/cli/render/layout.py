@@ -12,7 +12,7 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 
-from cellwright.outputs.sanitize import visible
+from cellwright.outputs.sanitize import make_visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class Gate:
                 continue
             if style is not None and style.link:
                 style = style.update_link(None)  # noqa: PLW2901
-            yield Segment(text if text == "\n" else visible(text), style)
+            yield Segment(text if text == "\n" else make_visible(text), style)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ from cellwright.cli.render.layout import BOLD, DIM, Lines, Margin, Stack
 from cellwright.cli.render.limits import PROSE_WIDTH
 from cellwright.cli.render.source import highlight
 from cellwright.cli.render.tables import data_table, new_table
-from cellwright.outputs.grid import Grid
-from cellwright.outputs.sanitize import one_line, visible
+from cellwright.outputs.sanitize import make_visible, one_line
+from cellwright.outputs.tables import Grid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class MarkdownView:
     """A text in Markdown, no wider than is good to read."""
 
     def __init__(self, source: str, view: View) -> None:
-        tokens = Markdown(protect_math(visible(source))).parsed
+        tokens = Markdown(protect_math(make_visible(source))).parsed
         self.parts = _Builder(tokens, view).blocks(None)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -108,7 +108,7 @@ class _Builder:
             return [Margin(Stack(self.blocks("blockquote_close")), "▎ ")]
         if kind in {"fence", "code_block"}:
             language = token.info.split()[0] if token.info.split() else "text"
-            code = visible(token.content)
+            code = make_visible(token.content)
             lines = highlight(code, language) if self.view.colors else _plain(code)
             return [Margin(Lines(lines), "  ")]
         if kind == "table_open":
@@ -203,7 +203,7 @@ class _Builder:
                 text.append(" ")
             elif kind == "text":
                 style = Style.combine(styles) if styles else None
-                text.append(visible(token.content), style)
+                text.append(make_visible(token.content), style)
         return text
 
 

@@ -19,8 +19,8 @@ from cellwright.cli.render.markdown import MarkdownView
 from cellwright.cli.render.modes import possible, want_of
 from cellwright.cli.render.tables import data_table
 from cellwright.document.outputs import Display, Error, Stream
-from cellwright.outputs.grid import Grid
-from cellwright.outputs.sanitize import fold, one_line
+from cellwright.outputs.sanitize import fold_lines, one_line
+from cellwright.outputs.tables import Grid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,8 +85,12 @@ def text_parts(text: str, view: View, tail: int) -> list[RenderableType]:
     """Printed text, in its colours; of a long one the first lines and the last `tail`."""
     limits = view.limits
     clipped = clip(text.rstrip("\n").split("\n"), limits.output_lines, tail)
-    head = [shorten(line, limits) for line in fold("\n".join(clipped.head))]
-    last = [shorten(line, limits) for line in fold("\n".join(clipped.tail))] if clipped.tail else []
+    head = [shorten(line, limits) for line in fold_lines("\n".join(clipped.head))]
+    last = (
+        [shorten(line, limits) for line in fold_lines("\n".join(clipped.tail))]
+        if clipped.tail
+        else []
+    )
     lines = styled_lines([*head, *last])
     if not clipped.hidden:
         return [Lines(lines)]

@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cellwright.outputs.grid import Grid, Row
+    from cellwright.outputs.tables import Grid, TableRow
 
 _GAP = 2
 # How wide a column may be, from the best to what must do.
@@ -69,11 +69,11 @@ def data_table(grid: Grid, width: int, most_rows: int) -> list[Table | Notice]:
     return parts
 
 
-def _cell(row: Row, column: int | None) -> Text:
+def _cell(row: TableRow, column: int | None) -> Text:
     return Text("…", DIM) if column is None else Text(one_line(row.cells[column]))
 
 
-def _choose(rows: Sequence[Row], labels: int, room: int) -> tuple[list[int | None], int]:
+def _choose(rows: Sequence[TableRow], labels: int, room: int) -> tuple[list[int | None], int]:
     """The columns to show, None for those left out, and how wide each may be."""
     count = len(rows[0].cells)
     natural = [max(cell_len(row.cells[column]) for row in rows) for column in range(count)]

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from cellwright.errors import Conflict, InvalidCell
 from cellwright.text.selection import select
-from cellwright.text.view import render
+from cellwright.text.view import render_text
 from cellwright.tools.fence import readable
 from cellwright.tools.page import Page
 from cellwright.tools.params import Cells, MaxTokens, Params, Path
@@ -53,7 +53,7 @@ async def call(caller: Caller, params: ReadParams) -> Answer:
         return await _outline(params, book)
     found, notebook = await read_now(book)
     every = found["cells"]
-    view = render(notebook) if params.view == "text" or params.section is not None else None
+    view = render_text(notebook) if params.view == "text" or params.section is not None else None
     chosen = _choose(params, notebook, view, every)
     page = Page(params.max_tokens)
     characters = sum(len(cell["source"]) for cell in every)

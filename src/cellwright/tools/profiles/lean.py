@@ -10,13 +10,13 @@ from cellwright.tools.fence import readable
 from cellwright.tools.page import IMAGES
 
 if TYPE_CHECKING:
-    from cellwright.outputs.images import Picture
+    from cellwright.outputs.images import ModelImage
 
 _LONGEST = 8000
 _NEEDED = ("cell_type", "id", "source", "execution_count")
 
 
-def lean(result: dict[str, Any], tokens: int) -> tuple[dict[str, Any], tuple[Picture, ...], str]:
+def lean(result: dict[str, Any], tokens: int) -> tuple[dict[str, Any], tuple[ModelImage, ...], str]:
     """A result without base64 and within so many tokens, its pictures, and what was left out."""
     cells = result.get("cells")
     if not isinstance(cells, list):
@@ -25,7 +25,7 @@ def lean(result: dict[str, Any], tokens: int) -> tuple[dict[str, Any], tuple[Pic
             names = [name for value in shown.values() if isinstance(value, dict) for name in value]
             return {"names": names[:100]}, (), "the values, which are too long"
         return shown, (), ""
-    pictures: list[Picture] = []
+    pictures: list[ModelImage] = []
     kept: list[Any] = []
     room = tokens * CHARACTERS_PER_TOKEN
     for place, cell in enumerate(cells):

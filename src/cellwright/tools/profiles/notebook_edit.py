@@ -17,7 +17,7 @@ from cellwright.errors import (
     InvalidNotebook,
     NotebookNotFound,
 )
-from cellwright.outputs.sanitize import visible
+from cellwright.outputs.sanitize import make_visible
 from cellwright.tools.params import Name, Params
 from cellwright.tools.tool import Answer, Tool
 from cellwright.tools.words import named, one_line, safe_hint
@@ -120,7 +120,7 @@ def _words(params: NotebookEditParams, id_: str | None, index: int, kind: str) -
 
 def refused(error: CellwrightError) -> Answer:
     """An error in the words of the profile."""
-    told = visible(error.message)[:400]
+    told = make_visible(error.message)[:400]
     if isinstance(error, NotebookNotFound):
         told = "Notebook not found"
     elif isinstance(error, InvalidNotebook):

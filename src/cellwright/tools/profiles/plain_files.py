@@ -8,8 +8,8 @@ import os
 from typing import TYPE_CHECKING
 
 from cellwright.config.defaults import LOCK_TIMEOUT
-from cellwright.document._disk.lock import FileLock
-from cellwright.document._disk.save import replace_file
+from cellwright.document.disk.lock import FileLock
+from cellwright.document.disk.save import replace_file
 from cellwright.errors import ModeForbids, NotebookNotFound, NotSaved, UnreadableFile
 
 if TYPE_CHECKING:

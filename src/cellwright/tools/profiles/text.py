@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from cellwright.errors import InvalidEdit, NotebookNotFound
-from cellwright.text.view import unterminated
+from cellwright.text.view import drop_last_newline
 from cellwright.tools.native.editing import DEADLINE
 from cellwright.tools.native.evaluating import EvalShape, tell_eval
 from cellwright.tools.page import Page
@@ -124,7 +124,7 @@ async def write(caller: Caller, params: WriteParams) -> Answer:
             shown = (await book.read())["text"]
         except NotebookNotFound:
             shown = ""
-        text = whole(restored(unterminated(params.content), shown), shown)
+        text = whole(restored(drop_last_newline(params.content), shown), shown)
         done = await book.write(text, base=params.base, label="write")
         return _changed(params.path, done)
     old = await text_or_none(book)

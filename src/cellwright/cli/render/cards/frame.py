@@ -9,7 +9,7 @@ from cellwright.cli.render.images import Graphic
 from cellwright.cli.render.layout import DIM, Lines, Margin, Notice
 from cellwright.cli.render.outputs import joined_streams, show_output
 from cellwright.errors import CellwrightError
-from cellwright.outputs.sanitize import one_line, visible
+from cellwright.outputs.sanitize import make_visible, one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,7 +51,9 @@ class Frame:
 
     def words(self, text: str, style: Style = DIM) -> RenderableType:
         """Lines of text as they are, beside a rule in a style."""
-        return Margin(Lines(Text(line) for line in visible(text).split("\n")), RULE, style=style)
+        return Margin(
+            Lines(Text(line) for line in make_visible(text).split("\n")), RULE, style=style
+        )
 
     def warning(self, text: str) -> RenderableType:
         """That something was cut, in place of the rule."""

@@ -13,7 +13,7 @@ from cellwright.cli.render.cards.sources import source_parts
 from cellwright.cli.render.cards.statuses import FAILED, human_seconds, sign_of
 from cellwright.cli.render.layout import BOLD, DIM, Lines, Notice, clip, shorten
 from cellwright.cli.render.outputs import text_parts
-from cellwright.outputs.sanitize import fold, one_line
+from cellwright.outputs.sanitize import fold_lines, one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _name(row: CellRow) -> str:
 
 def _live(row: CellRow, frame: Frame) -> Iterator[RenderableType]:
     """The last lines of what a cell has said; a cell that waits has said nothing."""
-    lines = fold(row.text.rstrip("\n"))[-_LIVE_LINES:] if row.text else []
+    lines = fold_lines(row.text.rstrip("\n"))[-_LIVE_LINES:] if row.text else []
     if lines:
         shown = styled_lines(shorten(line, frame.view.limits) for line in lines)
         yield frame.ruled(Lines(shown))

@@ -12,7 +12,7 @@ from rich.text import Text
 from cellwright.cli.render.cards.frame import ADDED, BAD, GOOD, REMOVED, RULE
 from cellwright.cli.render.layout import DIM, Lines, Notice, clip, shorten
 from cellwright.cli.render.source import highlight
-from cellwright.outputs.sanitize import visible
+from cellwright.outputs.sanitize import make_visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _row_parts(rows: Sequence[_Row], language: str, frame: Frame) -> Iterator[Re
     texts = iter(_colored([row.text for row in rows if row.sign != "-"], language, frame.view))
     for sign, group in groupby(rows, lambda row: row.sign):
         if sign == "-":
-            removed = [Text(visible(shorten(row.text, limits)), BAD) for row in group]
+            removed = [Text(make_visible(shorten(row.text, limits)), BAD) for row in group]
             yield frame.ruled(Lines(removed), BAD, REMOVED)
         else:
             rule, style = (ADDED, GOOD) if sign == "+" else (RULE, DIM)
@@ -101,7 +101,7 @@ def _row_parts(rows: Sequence[_Row], language: str, frame: Frame) -> Iterator[Re
 
 def _colored(lines: Sequence[str], language: str, view: View) -> list[Text]:
     # Before it is coloured, a text must be short and harmless.
-    text = visible("\n".join(shorten(line, view.limits) for line in lines))
+    text = make_visible("\n".join(shorten(line, view.limits) for line in lines))
     if not (view.colors and language != "text" and text.strip()):
         return [Text(line) for line in text.split("\n")]
     found = highlight(text, language)

@@ -1,35 +1,41 @@
-"""Change one cell's bytes, or write a new cell in the style of the file.
+"""Change the bytes of one cell, or write a new cell in the style of the file.
 
-Each function takes and returns the bytes of one cell. Members that are not named keep their
-bytes; a member that a valid cell needs and this one lacks is added.
+Members that are not named keep their bytes. A member that a valid cell needs is added.
 """
 
 from __future__ import annotations
 
-import json
 import os
 
-from cellwright.document._json.objects import change_members, is_object, merge_patch, read_members
-from cellwright.document._json.scan import OPEN_ARRAY, QUOTE, members
-from cellwright.document._json.style import ListShape, Style, encode_source
-from cellwright.document.validity import cell_keys, cell_metadata_problem, is_valid_id
-from cellwright.errors import InvalidMetadata, TooDeep
+from cellwright.document._bytes.validity import cell_keys, cell_metadata_problem, is_valid_id
+from cellwright.document._json.scan import OPEN_ARRAY, QUOTE, decode, members
+from cellwright.document._json.writing import (
+    ListShape,
+    Style,
+    change_members,
+    encode_source,
+    is_object,
+    merge_patch,
+    read_members,
+    replace_value,
+)
+from cellwright.errors import InvalidMetadata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Mapping, Sequence
     from typing import Any
 
+    from cellwright.document._bytes.layout import Layout
+    from cellwright.document._bytes.slots import Slot
     from cellwright.document._json.scan import Member
-    from cellwright.document._layout import Layout
-    from cellwright.document._slots import Slot
 
-# How far around its place a new cell looks for one to take after.
-_LOOK_AROUND = 200
+# A new cell is written like a neighbour that is at most this far away.
+_NEARBY = 200
 
 
-class Surgeon:
-    """Edits the cells of one layout."""
+class CellWriter:
+    """Writes cells of one layout; each method takes and returns the bytes of one cell."""
 
     def __init__(self, layout: Layout, minor: int) -> None:
         self.layout = layout
@@ -48,7 +54,7 @@ class Surgeon:
         return change_members(raw, {"source": new}, style, indent, f"cell {index}")
 
     def set_type(self, raw: bytes, cell_type: str, index: int) -> bytes:
-        """Change the type, and with it which members the cell has."""
+        """Change the type, and remove the members that the new type does not have."""
         style, indent = self.style(raw)
         changes: dict[str, bytes | None] = {"cell_type": style.encode(cell_type)}
         allowed = cell_keys(cell_type, self.minor)
@@ -59,7 +65,7 @@ class Surgeon:
         return self.fit_metadata(raw, cell_type, index)
 
     def fit_metadata(self, raw: bytes, cell_type: str, index: int) -> bytes:
-        """Drop metadata that this type must not have, as `collapsed` is anything but in code."""
+        """Drop metadata that are not valid for this type, such as a wrong `collapsed` of code."""
         member = self._members(raw, index).get("metadata")
         if member is None or not is_object(raw[member.start :]):
             return raw
@@ -84,12 +90,12 @@ class Surgeon:
         count: int | None,
         index: int,
     ) -> bytes:
-        """Put other outputs and another execution count into a code cell."""
-        from cellwright.document.outputs import in_file
+        """Replace the outputs and the execution count of a code cell."""
+        from cellwright.document.outputs import to_file_shape
 
         style, indent = self.style(raw)
         changes = {
-            "outputs": style.encode([in_file(output) for output in outputs], indent),
+            "outputs": style.encode([to_file_shape(output) for output in outputs], indent),
             "execution_count": style.encode(count),
         }
         return change_members(raw, changes, style, indent, f"cell {index}")
@@ -103,7 +109,7 @@ class Surgeon:
         *,
         merge: bool = True,
     ) -> bytes:
-        """Merge a patch into the metadata, or put it in their place."""
+        """Merge a patch into the metadata, or replace them with it."""
         found = self._members(raw, index)
         style, indent = self.style(raw)
         member = found.get("metadata")
@@ -120,7 +126,7 @@ class Surgeon:
         return change_members(raw, {"metadata": new}, style, indent, f"cell {index}")
 
     def complete(self, raw: bytes, cell_type: str, index: int, make_id: Callable[[], str]) -> bytes:
-        """Add what a valid cell needs, and take away what its type must not have."""
+        """Add the members that a valid cell needs, and remove those of other types."""
         found = self._members(raw, index)
         style, indent = self.style(raw)
         changes: dict[str, bytes | None] = {}
@@ -144,7 +150,7 @@ class Surgeon:
         return change_members(raw, changes, style, indent, f"cell {index}") if changes else raw
 
     def join_attachments(self, raws: Sequence[bytes], index: int) -> bytes:
-        """The first cell with the attachments of all of them; its own win where names meet."""
+        """The first cell with the attachments of all cells; its own win over the same names."""
         values = []
         for raw in raws:
             member = self._members(raw, index).get("attachments")
@@ -164,7 +170,7 @@ class Surgeon:
         return change_members(raw, {"id": style.encode(id_)}, style, indent, f"cell {index}")
 
     def write_cell(self, cell: Mapping[str, Any], index: int) -> bytes:
-        """Write a new cell, to stand before `index`, as its neighbours are written."""
+        """Write a new cell, for the place before `index`, in the style of its neighbours."""
         template = self._template(cell["cell_type"], index)
         style, indent = self.style(template) if template else self._outer_style()
         order = sorted(cell)
@@ -202,9 +208,9 @@ class Surgeon:
         return style, style.unit * 3
 
     def _nearby(self, index: int) -> Iterator[Slot]:
-        """The cells around a place that can be read, the nearest first."""
+        """The valid cells around a place, the nearest first."""
         slots = self.layout.slots
-        for distance in range(_LOOK_AROUND):
+        for distance in range(_NEARBY):
             for i in (index - 1 - distance, index + distance):
                 if 0 <= i < len(slots) and slots[i].facts.problem is None:
                     yield slots[i]
@@ -232,37 +238,15 @@ class Surgeon:
         return None
 
     def _takes_lists(self, index: int) -> bool:
-        """Whether sources near a place are lists of lines; so where nothing shows it."""
+        """Whether sources near a place are lists of lines; True if none shows it."""
         for value in self._nearby_sources(index):
             if value not in (b"", b"[]", b'""'):
                 return value[0] != QUOTE
         return True
 
 
-def replace_value(old: bytes, value: Any, style: Style, indent: bytes) -> bytes:
-    """Write a value, or keep the bytes that already say the same."""
-    new = style.encode(value, indent)
-    try:
-        same = bool(old) and json.dumps(json.loads(old)) == json.dumps(value)
-    except (ValueError, RecursionError):
-        same = False
-    return old if same else new
-
-
-def decode(raw: bytes, where: str) -> Any:
-    """Turn JSON into Python objects; integers beyond Python's limit become floats."""
-    try:
-        return json.loads(raw, parse_int=_integer)
-    except RecursionError:
-        raise TooDeep(where) from None
-
-
-def _integer(text: str) -> int | float:
-    return int(text) if len(text) < 4300 else float(text)
-
-
 def new_id(taken: Container[str | None]) -> str:
-    """Eight random hex digits that no cell has yet; with a letter, to be no number."""
+    """Eight random hex digits that no cell has yet; with a letter, so that it is not a number."""
     while True:
         id_ = os.urandom(4).hex()
         if id_ not in taken and not id_.isdigit():
@@ -270,7 +254,7 @@ def new_id(taken: Container[str | None]) -> str:
 
 
 def _place_in(order: list[str]) -> Callable[[str], Any]:
-    """A sort key that follows the template, or the alphabet if the template does."""
+    """A sort key for the order of the template, or the alphabet if the template is sorted."""
     if order == sorted(order):
         return lambda key: key
     return lambda key: (order.index(key) if key in order else len(order), key)

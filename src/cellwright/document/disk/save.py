@@ -4,20 +4,21 @@ Unique temp file beside the target, fsync, rename, fsync of the folder, read bac
 rename every failure leaves the file as it was; after it, the new bytes are there and a failure
 means only that their durability is unconfirmed.
 
+Each temp file is locked by its writer; the files of writers that died are removed later.
+
 Mode, owner, extended attributes and symbolic links are kept. A file with several names (hard
-links) is refused unless told otherwise, because the rename gives this name a file of its own.
+links) is refused by default, because the rename gives this name a file of its own.
 """
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
+import re
 import stat
 
-from cellwright.document._disk.compare import holds
-from cellwright.document._disk.load import close
-from cellwright.document._disk.temps import clean, hint_for, remove
-from cellwright.document._disk.temps import make_temp as _make_temp
+from cellwright.document.disk.load import close, file_holds
 from cellwright.errors import (
     Conflict,
     DurabilityUnconfirmed,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 _MOST_PARTS = 1024  # IOV_MAX on Linux
 _CLEARED_BY_WRITING = stat.S_ISUID | stat.S_ISGID
+_is_temp = re.compile(r"\.cellwright-[0-9a-f]{16}\.tmp").fullmatch
 
 
 def replace_file(
@@ -48,12 +50,11 @@ def replace_file(
     """Make `path`, which is a real path and locked, hold exactly these parts.
 
     Args:
-        path: where; no symbolic link.
+        path: the file to replace; not a symbolic link.
         parts: the new bytes, encoded before any file is touched.
-        expected: what the file must still hold right before it is replaced; None to take what
-            comes.
+        expected: what the file must still hold right before it is replaced; None for anything.
         break_hard_links: give this name a file of its own if it has other names.
-        meanwhile: work to be done while the disk is busy; it must not touch the file.
+        meanwhile: work to do while the disk is busy; it must not touch the file.
 
     Raises:
         Conflict: the file does not hold `expected`.
@@ -65,9 +66,9 @@ def replace_file(
     old = _examine(path, break_hard_links=break_hard_links)
     if old is None and expected is not None:
         raise Conflict(f"{path} was deleted since it was read")
-    clean(folder)
-    # Beside other work, one call has to write and wait for the disk: between two calls, a thread
-    # waits until it is its turn again.
+    remove_abandoned_temps(folder)
+    # While other work runs, a single call must write and wait for the disk: between two calls,
+    # the thread would have to wait for its turn.
     flags = os.O_SYNC if meanwhile else 0
     temp, descriptor = _make_temp(folder, path, 0o600 if old else 0o666, flags)
     renamed = False
@@ -91,24 +92,22 @@ def replace_file(
             if meanwhile is None:
                 put()
             else:
-                from cellwright.document._disk.beside import side_by_side
-
-                side_by_side(put, meanwhile)
+                run_side_by_side(put, meanwhile)
             step = "compare"
             if expected is not None:
                 _check_unchanged(path, expected)
             elif old is None and os.path.lexists(path):
-                raise Conflict(f"{path} was created by somebody else")
+                raise Conflict(f"{path} was created by another program")
             step = "rename"
             _rename(temp, path, descriptor)
             renamed = True
         finally:
             if not renamed:
-                remove(temp)
+                _remove_temp(temp)
         step = "fsync of the folder"
         _sync_folder(folder)
         step = "read back"
-        if not holds(path, parts):
+        if not file_holds(path, parts):
             raise DurabilityUnconfirmed(path, step, "it holds something else", replaced=True)
     except OSError as error:
         if isinstance(error, (DurabilityUnconfirmed, OwnerWouldChange)):
@@ -116,13 +115,13 @@ def replace_file(
         reason = error.strerror or str(error)
         if renamed:
             raise DurabilityUnconfirmed(path, step, reason) from None
-        raise NotSaved(path, step, reason, hint=hint_for(error)) from None
+        raise NotSaved(path, step, reason, hint=_hint_for_error(error)) from None
     finally:
         close(descriptor)
 
 
 def _examine(path: str, *, break_hard_links: bool) -> os.stat_result | None:
-    """What is there now; refuses what must not be replaced."""
+    """The status of the file that is there now; raises if it must not be replaced."""
     try:
         status = os.lstat(path)
     except FileNotFoundError:
@@ -132,7 +131,7 @@ def _examine(path: str, *, break_hard_links: bool) -> os.stat_result | None:
         raise NotSaved(path, "stat", reason or str(error)) from None
     if not stat.S_ISREG(status.st_mode):
         raise NotSaved(path, "stat", "it is not a regular file", hint="Choose another path")
-    # Root may write anything; a file without any write permission says that nobody should.
+    # Root can write anything, but a file without any write permission is meant to stay.
     if not status.st_mode & 0o222 or not os.access(path, os.W_OK):
         raise ReadOnlyNotebook(path)
     if status.st_nlink > 1 and not break_hard_links:
@@ -151,11 +150,11 @@ def _keep_attributes(descriptor: int, path: str, old: os.stat_result) -> None:
         try:
             os.setxattr(descriptor, name, os.getxattr(path, name))
         except OSError as error:
-            # Security labels are the system's to give; everything else must come along.
+            # The system sets security labels itself; everything else must be copied.
             if not (name.startswith(("security.", "trusted.")) or error.errno == errno.ENODATA):
                 raise
-    # After the owner, a change of which clears some bits; before the bytes, so that nothing is
-    # left for the fsync but them.
+    # After the owner, because a change of owner clears some bits; before the bytes, so that the
+    # fsync has only those to write.
     os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
 
 
@@ -185,15 +184,13 @@ def _write(descriptor: int, parts: Iterable[bytes | memoryview]) -> None:
 def _check_unchanged(path: str, expected: Parts) -> None:
     try:
         before = os.lstat(path)
-        same = holds(path, expected)
+        same = file_holds(path, expected)
         after = os.lstat(path)
     except FileNotFoundError:
         raise Conflict(f"{path} was deleted since it was read") from None
-    if not same:
-        raise Conflict(f"{path} was changed by somebody else since it was read")
-    # The comparison takes a while in a large file; this narrows the gap before the rename.
-    if _signature(before) != _signature(after):
-        raise Conflict(f"{path} was changed by somebody else since it was read")
+    # Comparing a large file takes a while; the second look narrows the gap before the rename.
+    if not same or _signature(before) != _signature(after):
+        raise Conflict(f"{path} was changed by another program since it was read")
 
 
 def _signature(status: os.stat_result) -> tuple[int, int, int, int]:
@@ -207,7 +204,7 @@ def _rename(temp: str, path: str, descriptor: int) -> None:
         except InterruptedError:
             continue
         except OSError:
-            # An error does not always mean that it did not happen (network file systems).
+            # On network file systems, a rename can fail and still have happened.
             if _is_there(path, descriptor):
                 return
             raise
@@ -227,3 +224,115 @@ def _sync_folder(folder: str) -> None:
         os.fsync(descriptor)
     finally:
         close(descriptor)
+
+
+def _make_temp(folder: str, path: str, mode: int, flags: int = 0) -> tuple[str, int]:
+    """Make a new empty file in the folder of `path`, and lock it: its path and descriptor."""
+    flags |= os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+    while True:
+        temp = os.path.join(folder, f".cellwright-{os.urandom(8).hex()}.tmp")
+        try:
+            descriptor = os.open(temp, flags, mode)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+                raise ReadOnlyNotebook(path, "is in a read-only folder") from None
+            raise NotSaved(
+                path,
+                "create a temp file",
+                error.strerror or str(error),
+                hint=_hint_for_error(error),
+            ) from None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(descriptor).st_nlink:
+                return temp, descriptor
+        except BlockingIOError:
+            pass  # a cleaner took the lock first, and is removing the file
+        except OSError as error:
+            _remove_temp(temp)
+            close(descriptor)
+            raise NotSaved(path, "lock a temp file", error.strerror or str(error)) from None
+        close(descriptor)
+
+
+def _remove_temp(temp: str) -> None:
+    """Remove one of our temp files, if possible."""
+    try:
+        os.unlink(temp)
+    except OSError:
+        pass  # the next reader or writer removes it
+
+
+def remove_abandoned_temps(folder: str) -> None:
+    """Remove the temp files of writers that died; a living writer holds a lock on its file."""
+    try:
+        names = [name for name in os.listdir(folder or ".") if _is_temp(name)]
+    except OSError:
+        return
+    for name in names:
+        place = os.path.join(folder, name)
+        try:
+            descriptor = os.open(place, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            continue
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.unlink(place)
+        except OSError:
+            pass  # its writer is alive, or we may not remove it
+        finally:
+            close(descriptor)
+
+
+def _hint_for_error(error: OSError) -> str | None:
+    """What the user can do about a system error, if anything."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "The disk is full: free some space, then save again"
+    if error.errno == errno.ENOENT:
+        return "Its folder does not exist: create it first"
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return "Too many open files: close some, then save again"
+    return None
+
+
+def run_side_by_side(wait: Callable[[], None], work: Callable[[], object]) -> None:
+    """Run `wait`, which waits for the disk, in a thread, and `work` here at the same time.
+
+    Even if `work` raises, `wait` has ended when this returns or raises.
+    """
+    from threading import Event, Thread
+
+    over = Event()
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            wait()
+        except BaseException as error:  # noqa: BLE001  # raised below, where the caller is
+            errors.append(error)
+        finally:
+            over.set()
+
+    thread = Thread(target=run)
+    try:
+        thread.start()
+    except RuntimeError:  # no thread is available
+        wait()
+        work()
+        return
+    interruption: BaseException | None = None
+    try:
+        work()
+    except BaseException as error:  # noqa: BLE001  # raised below, when the disk has answered
+        interruption = error
+    # `join` alone is not enough: after an interrupted one, Python may take the thread for dead.
+    while not over.is_set():
+        try:
+            over.wait()
+        except BaseException as error:  # noqa: BLE001  # Ctrl-C
+            interruption = error
+    thread.join()
+    if errors or interruption:
+        raise errors[0] if errors else interruption or KeyboardInterrupt

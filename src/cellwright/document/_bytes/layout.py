@@ -1,15 +1,17 @@
-"""A notebook as pieces of bytes: a skeleton without cells, the cells, and what separates them.
+"""A notebook as pieces of bytes: a skeleton without cells, the cells, and the gaps between them.
 
-Nothing here is ever changed in place. An edited notebook is a new `Layout` that shares every
-untouched cell with the one before, so that comparing, undoing and saving touch only what differs.
+A layout is never changed in place. An edited notebook is a new `Layout` that shares every
+untouched cell with the old one, so comparing, undoing and saving touch only what differs.
 """
 
 from __future__ import annotations
 
-from cellwright.document._file_slots import FileSlots
-from cellwright.document._json.index import BOM, index
+from itertools import pairwise
+
+from cellwright.document._bytes.slots import FileSlots
+from cellwright.document._json.index import BOM, index_notebook
 from cellwright.document._json.scan import members, skip_space
-from cellwright.document._json.style import Style, escapes_unicode
+from cellwright.document._json.writing import Style, change_members, escapes_unicode
 from cellwright.errors import InvalidNotebook, UnsupportedVersion
 
 TYPE_CHECKING = False
@@ -17,16 +19,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
+    from cellwright.document._bytes.slots import Slot
     from cellwright.document._json.scan import Member
-    from cellwright.document._slots import Slot
 
 
 class Layout:
     """All the bytes of a notebook.
 
-    `skeleton` is the file with an empty `cells` array, which is cut at `cut`. `gaps[i]` stands
-    before cell i and `gaps[-1]` after the last one, so there is always one more than cells. As
-    long as cells are only replaced, `slots` are `FileSlots` and the gaps are those of the file.
+    `skeleton` is the file with an empty `cells` array, which opens before `cut`. `gaps[i]` is
+    before cell i and `gaps[-1]` after the last one, so there is always one more gap than cells.
+    As long as cells are only replaced, `slots` are `FileSlots` and the gaps those of the file.
     """
 
     __slots__ = ("_close", "_escapes", "_gaps", "_members", "_open", "cut", "skeleton", "slots")
@@ -52,8 +54,8 @@ class Layout:
 
     @classmethod
     def of_file(cls, data: bytes) -> Layout:
-        """Take a file apart; raises `InvalidNotebook` or one of its kinds."""
-        found = index(data)
+        """Split a file into its pieces; raises `InvalidNotebook` or a subclass."""
+        found = index_notebook(data)
         if found.cells_open < 0:
             if "cells" in found.members:
                 raise InvalidNotebook("`cells` is not an array")
@@ -64,7 +66,7 @@ class Layout:
         return cls(data[: within[0]] + data[within[1] :], slots, None, within=within)
 
     def with_replaced(self, slots: Mapping[int, Slot]) -> Layout:
-        """The same but for some cells."""
+        """The same layout with some cells replaced."""
         if isinstance(self.slots, FileSlots):
             return self._like(self.skeleton, self.slots.replacing(slots), self._gaps)
         changed = list(self.slots)
@@ -73,12 +75,19 @@ class Layout:
         return self._like(self.skeleton, changed, self._gaps)
 
     def with_cells(self, slots: Sequence[Slot], gaps: Sequence[bytes]) -> Layout:
-        """The same skeleton around other cells."""
+        """The same layout with other cells."""
         return self._like(self.skeleton, slots, gaps)
 
     def with_skeleton(self, skeleton: bytes) -> Layout:
         """The same cells in another skeleton, which must have an empty `cells` array."""
         return self._like(skeleton, self.slots, self._gaps)
+
+    def with_member(self, key: str, value: bytes) -> Layout:
+        """The same layout with another value for one of the notebook's own members."""
+        style, skeleton, start = self.outer_style(), self.skeleton, self.start
+        end = skeleton.rindex(b"}") + 1
+        whole = change_members(skeleton[start:end], {key: value}, style, style.unit, "the notebook")
+        return self.with_skeleton(skeleton[:start] + whole + skeleton[end:])
 
     def _like(self, skeleton: bytes, slots: Sequence[Slot], gaps: Sequence[bytes] | None) -> Layout:
         return Layout(
@@ -99,12 +108,12 @@ class Layout:
 
     @property
     def start(self) -> int:
-        """Where the object that is the notebook opens."""
+        """Where the top-level object of the notebook opens."""
         return skip_space(self.skeleton, len(BOM) if self.skeleton.startswith(BOM) else 0)
 
     @property
     def version(self) -> tuple[int, int]:
-        """Major and minor format version; raises if there is none that we know."""
+        """Major and minor format version; raises if it is missing or not supported."""
 
         def number(key: str) -> Any:
             member = self.members.get(key)
@@ -125,7 +134,7 @@ class Layout:
 
     @property
     def gaps(self) -> Sequence[bytes]:
-        """What stands before each cell, and after the last."""
+        """The bytes before each cell, and after the last."""
         if self._gaps is None:
             assert isinstance(self.slots, FileSlots)  # noqa: S101  # others bring their gaps
             data, starts, ends = self.slots.buffer, self.slots.starts, self.slots.ends
@@ -184,5 +193,34 @@ class Layout:
 
 
 def _is_ascii(part: bytes | memoryview) -> bool:
-    # In blocks, so that a large file is not copied; the first other byte ends it.
+    # In blocks, so that a large file is not copied; stops at the first other byte.
     return all(bytes(part[at : at + 65536]).isascii() for at in range(0, len(part), 65536))
+
+
+def place_gaps(layout: Layout, origins: Sequence[int | None]) -> list[bytes]:
+    """The gaps between cells that come from these old places, or are new (None).
+
+    Cells that were neighbours before keep their separator. Others get the one that was before
+    the second of them, or one like the separators nearby.
+    """
+    gaps = layout.gaps
+    count = len(layout.slots)
+    if not origins:
+        return [b""]
+    if not count:
+        style = layout.outer_style()
+        line = style.newline + style.unit * 2 if style.newline else b""
+        between = b"," + line if style.newline else style.comma
+        end = style.newline + style.unit if style.newline else b""
+        return [line, *[between] * (len(origins) - 1), end]
+    usual = b"," + gaps[0] if gaps[0] else layout.outer_style().comma
+    usual = gaps[1] if count > 1 else usual
+    placed = [gaps[0]]
+    for before, after in pairwise(origins):
+        if after:
+            placed.append(gaps[after])
+        elif before is not None and before + 1 < count:
+            placed.append(gaps[before + 1])
+        else:
+            placed.append(usual)
+    return [*placed, gaps[-1]]

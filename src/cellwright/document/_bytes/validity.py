@@ -1,7 +1,7 @@
 """The rules of nbformat 4.0 to 4.5 for what an edit may write.
 
-nbformat's own validator takes a tenth of a second to import and walks the whole notebook; an edit
-needs to know only about the part it writes. Tests hold these rules against nbformat's.
+nbformat's own validator takes a tenth of a second to import and checks the whole notebook. An
+edit has to check only what it writes. Tests compare these rules with nbformat's.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def cell_keys(cell_type: str, minor: int) -> frozenset[str]:
 
 
 def cell_problem(cell: Mapping[str, Any], minor: int) -> str | None:
-    """What is wrong with a whole cell as it would stand in the file, or None."""
+    """What is wrong with a whole cell in nbformat's shape, or None."""
     cell_type = cell.get("cell_type")
     if not isinstance(cell_type, str) or cell_type not in _KEYS:
         return f"cell_type must be code, markdown or raw, not {cell_type!r}"

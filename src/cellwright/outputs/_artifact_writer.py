@@ -1,16 +1,19 @@
-"""An artifact while it is written: beside the others, but none of them yet."""
+"""The record of an artifact, and the writer that makes one.
+
+A writer keeps its files beside the artifacts, but the artifact is visible only after the commit.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
-import secrets
 import time
 from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
 
-from cellwright.errors import ArtifactsUnavailable
-from cellwright.outputs._ends import whole_end, whole_start
-from cellwright.outputs._record import Artifact, label, to_record
+from cellwright.errors import ArtifactsUnavailable, CellwrightError
+from cellwright.outputs.sizes import human_size, whole_end, whole_start
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +21,9 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Self
 
+SCHEME = "artifact://"
+_LONGEST_RECORD = 64 * 2**10
+_LONGEST_LABEL = 200
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
 _LENGTH = 10
 _MOST_TAIL = 16 * 2**20
@@ -38,16 +44,78 @@ _EXTENSIONS = {
 }
 
 
-def new_id() -> str:
-    """An id that nobody can guess."""
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """The record of an artifact; `created` is in seconds since 1970, sizes are in bytes.
+
+    `original_bytes` is how much was written; `size` is less if the middle was left out.
+    """
+
+    id: str
+    mime: str
+    size: int
+    sha256: str
+    created: float
+    name: str = ""
+    origin: str = ""
+    original_bytes: int = 0
+    truncated: bool = False
+
+    @property
+    def uri(self) -> str:
+        """The address, `artifact://` and the id."""
+        return SCHEME + self.id
+
+    def __str__(self) -> str:
+        return f"{self.uri} ({self.mime}, {human_size(self.size)})"
+
+
+def to_record(artifact: Artifact) -> bytes:
+    """The content of a record file."""
+    return json.dumps(asdict(artifact)).encode()
+
+
+def shorten_label(text: str) -> str:
+    """Shorten a name or origin for a record."""
+    return text[:_LONGEST_LABEL]
+
+
+def read_record(path: Path, id: str) -> Artifact | None:  # noqa: A002
+    """Read a record file; None if it is missing or not a valid record."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        try:
+            value = json.loads(file.read(_LONGEST_RECORD))
+            return Artifact(
+                id=id,
+                mime=str(value["mime"]),
+                size=int(value["size"]),
+                sha256=str(value["sha256"]),
+                created=float(value["created"]),
+                name=str(value.get("name", "")),
+                origin=str(value.get("origin", "")),
+                original_bytes=int(value.get("original_bytes", value["size"])),
+                truncated=bool(value.get("truncated", False)),
+            )
+        except (OSError, ValueError, TypeError, LookupError, RecursionError):
+            return None
+
+
+def new_artifact_id() -> str:
+    """A random id that cannot be guessed."""
+    import secrets
+
     return "".join(secrets.choice(_ALPHABET) for _ in range(_LENGTH))
 
 
 class ArtifactWriter:
-    """Takes the bytes of an artifact; `commit` makes it one, `abort` or an exception drops it.
+    """Writes the bytes of an artifact; `commit` finishes it, `abort` or an exception drops it.
 
-    Of a text that grows too long the beginning is kept, and the end in a second file that is
-    written round and round; memory does not grow.
+    If a text grows too long, its beginning is kept, and its end in a second file that is used as
+    a ring buffer; memory does not grow.
     """
 
     def __init__(
@@ -60,11 +128,11 @@ class ArtifactWriter:
         origin: str,
         committed: Callable[[Artifact], object],
     ) -> None:
-        self.id = new_id()
+        self.id = new_artifact_id()
         self._directory = directory
         self._mime = mime
-        self._name = label(name)
-        self._origin = label(origin)
+        self._name = shorten_label(name)
+        self._origin = shorten_label(origin)
         self._committed = committed
         self._is_text = mime.startswith("text/")
         self._most_bytes = most_bytes
@@ -92,23 +160,23 @@ class ArtifactWriter:
         return self._total + len(self._buffer)
 
     def write(self, data: bytes | bytearray) -> None:
-        """Put bytes to the end.
+        """Append bytes.
 
         Raises:
             ArtifactsUnavailable: the disk is full, or the artifact too large; it is dropped.
         """
-        with self._guarded():
+        with self._open_file():
             self._buffer += data
             if len(self._buffer) >= _BUFFER:
                 self._flush()
 
     def commit(self) -> Artifact:
-        """Finish the artifact; from now on it is listed, and can be read.
+        """Finish the artifact; from now on it is listed and can be read.
 
         Raises:
-            ArtifactsUnavailable: with the reason; there is no artifact.
+            ArtifactsUnavailable: with the reason; the artifact was dropped.
         """
-        with self._guarded() as file:
+        with self._open_file() as file:
             self._flush()
             if self._ring is not None:
                 self._append_tail(file, self._ring)
@@ -124,7 +192,7 @@ class ArtifactWriter:
                 truncated=self._ring_total > self._tail_bytes,
             )
             self._part.rename(self._path(_EXTENSIONS.get(self._mime, "data")))
-            # The record comes last: what is listed is whole.
+            # The record comes last, so every listed artifact is complete.
             record = _create(self._part)
             try:
                 _write_all(record, to_record(artifact))
@@ -132,7 +200,7 @@ class ArtifactWriter:
                 os.close(record)
             self._part.rename(self._path("json"))
         self._close()
-        with suppress(OSError):  # it is there; that others would not go is no failure of it
+        with suppress(OSError):  # the artifact is complete, even if old ones cannot be removed
             self._committed(artifact)
         return artifact
 
@@ -141,14 +209,14 @@ class ArtifactWriter:
         if self._file is None:
             return
         self._close()
-        # The name of the data is there too if the record could not be written.
+        # The data file exists too if the record could not be written.
         for path in (self._part, self._path(_EXTENSIONS.get(self._mime, "data"))):
             with suppress(OSError):
                 path.unlink()
 
     @contextmanager
-    def _guarded(self) -> Iterator[int]:
-        """Give the file; whatever the system refuses is told in our words, and drops it."""
+    def _open_file(self) -> Iterator[int]:
+        """The open file; a system error drops it and becomes `ArtifactsUnavailable`."""
         if self._file is None:
             raise ArtifactsUnavailable("this artifact is finished")
         try:
@@ -176,14 +244,14 @@ class ArtifactWriter:
         self._write(memoryview(data))
 
     def _write(self, data: memoryview) -> None:
-        assert self._file is not None  # noqa: S101  # the caller has looked
+        assert self._file is not None  # noqa: S101  # the caller has checked
         self._total += len(data)
         if not self._is_text and self._total > self._most_bytes:
             raise ArtifactsUnavailable(f"it is larger than {self._most_bytes:,} bytes")
         if self._ring is None:
             head = data
             if self._is_text and self._size + len(data) > self._head_bytes:
-                # The beginning ends with a whole character, if whole ones are written.
+                # End the beginning at a whole character.
                 head = data[: whole_end(data, max(0, self._head_bytes - self._size))]
             _write_all(self._file, head)
             self._hash.update(head)
@@ -192,7 +260,7 @@ class ArtifactWriter:
             if not data:
                 return
             self._ring = _create(self._ring_part)
-        if len(data) > self._tail_bytes:  # most of it would be overwritten at once
+        if len(data) > self._tail_bytes:  # the rest would be overwritten immediately
             self._ring_total += len(data) - self._tail_bytes
             data = data[len(data) - self._tail_bytes :]
         while data:
@@ -204,7 +272,7 @@ class ArtifactWriter:
             data = data[len(part) :]
 
     def _append_tail(self, file: int, ring: int) -> None:
-        """Put the notice and the end to the beginning, cutting no character."""
+        """Append the notice and the end to the beginning, without cutting a character."""
         left_out = max(0, self._ring_total - self._tail_bytes)
         start = self._ring_total % self._tail_bytes if left_out else 0
         end = min(self._ring_total, self._tail_bytes)
@@ -236,7 +304,7 @@ def _create(path: Path) -> int:
 
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(path, flags, 0o600)
-    # Held until the file is closed, if only by a kill: so others see that it is being written.
+    # Held until the file is closed or the process dies; so others see that it is being written.
     with suppress(OSError):
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     return descriptor
@@ -246,3 +314,82 @@ def _write_all(descriptor: int, data: bytes | memoryview) -> None:
     data = memoryview(data)
     while data:
         data = data[os.write(descriptor, data) :]
+
+
+class ArtifactSpill:
+    """Writes a stream to an artifact, if it becomes longer than what is kept elsewhere.
+
+    Until then the stream is held in memory. If it cannot be written, that is only a warning: the
+    code that prints must not fail.
+    """
+
+    def __init__(self, open_writer: Callable[[], ArtifactWriter] | None, held_bytes: int) -> None:
+        self.warning: str | None = None
+        self.committed: Artifact | None = None
+        self._open_writer = open_writer
+        self._writer: ArtifactWriter | None = None
+        self._held = bytearray()
+        self._most_bytes = held_bytes
+
+    @property
+    def id(self) -> str | None:
+        """The id of the artifact, once there is one."""
+        return self._writer.id if self._writer else None
+
+    def feed(self, data: bytes) -> None:
+        """Add the next piece of the stream."""
+        if self._writer is not None:
+            self._write(data)
+        elif self._open_writer is not None:
+            self._held += data
+            if len(self._held) > self._most_bytes:
+                self.start()
+
+    def start(self) -> None:
+        """Write what is held, and from now on everything."""
+        if self._writer is not None or self._open_writer is None:
+            return
+        try:
+            self._writer = self._open_writer()
+        except (CellwrightError, OSError) as error:
+            self._give_up(error)
+            return
+        self._write(bytes(self._held))
+        self._held.clear()
+
+    def forget_held(self) -> None:
+        """Drop what is held; what has been written stays."""
+        self._held.clear()
+
+    def end(self, *, keep: bool) -> None:
+        """Finish the artifact, or drop it."""
+        self._open_writer = None
+        self._held.clear()
+        if self._writer is None:
+            return
+        try:
+            if keep:
+                self.committed = self._writer.commit()
+            else:
+                self._writer.abort()
+                self._writer = None
+        except (CellwrightError, OSError) as error:
+            self._give_up(error)
+
+    def _write(self, data: bytes) -> None:
+        assert self._writer is not None  # noqa: S101  # the callers have checked
+        try:
+            self._writer.write(data)
+        except (CellwrightError, OSError) as error:
+            self._give_up(error)
+
+    def _give_up(self, error: Exception) -> None:
+        self.warning = str(error)
+        self._open_writer = None
+        self._held.clear()
+        if self._writer is not None:
+            writer, self._writer = self._writer, None
+            try:
+                writer.abort()
+            except (CellwrightError, OSError):
+                return

@@ -1,7 +1,7 @@
-"""One writer of ours at a time for each file.
+"""A lock that lets one Cellwright process at a time write a file.
 
-The lock is an flock on a file in the runtime directory, named after the real path, so that it
-leaves no trace beside the notebook and is free again when its holder dies.
+The lock is an flock on a file in the runtime directory, named after the real path. So it leaves
+no file beside the notebook, and it is released when its holder dies.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from hashlib import blake2b
 
 from cellwright.config.directories import runtime_directory
-from cellwright.document._disk.load import close
+from cellwright.document.disk.load import close
 from cellwright.errors import Locked, NotSaved
 
 TYPE_CHECKING = False
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class FileLock:
-    """Held inside its `with` block; also keeps threads of one process apart."""
+    """A lock on a file, held inside its `with` block; it also separates threads of one process."""
 
     def __init__(self, path: str, timeout: float) -> None:
         self.path = path
@@ -57,14 +57,14 @@ class FileLock:
 
 
 def _try_lock(place: str) -> int:
-    """A descriptor that holds the lock, or -1 if somebody else has it."""
+    """Take the lock: a descriptor that holds it, or -1 if another writer has it."""
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     descriptor = os.open(place, flags, 0o600)
     locked = False
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # A cleaner of temp folders may have removed the file under us: then the lock is worth
-        # nothing, because the next writer makes another file.
+        # A cleaner of temp folders may have removed the file meanwhile. Then the lock is
+        # useless, because the next writer makes another file.
         locked = os.path.samestat(os.fstat(descriptor), os.stat(place))
     except (BlockingIOError, FileNotFoundError):
         pass
