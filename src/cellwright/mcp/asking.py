@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
 
-from cellwright.tools.words import one_line
+from cellwright.tools.wording import shorten
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -29,7 +29,7 @@ def can_ask(ctx: ServerRequestContext[Any, Any]) -> bool:
 
 def question(request: InputRequested) -> types.ElicitRequestFormParams:
     """The form for one line of input."""
-    prompt = one_line(request.prompt)[:_LONGEST] or "A cell waits for a line of input."
+    prompt = shorten(request.prompt)[:_LONGEST] or "A cell waits for a line of input."
     if request.password:
         # Forms must not ask for secrets; a person may still choose to answer.
         prompt += " (the cell asked for a password; what you type is not hidden)"

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
     from cellwright.kernel.events import InputRequested
     from cellwright.kernel.running import Ask
-    from cellwright.tools.tool import Answer
+    from cellwright.tools.tool import ToolResult
 
     Context = ServerRequestContext[Any, Any]
     Listener = Callable[[dict[str, Any]], object]
-    Work = Callable[[Listener | None, Ask | None], Awaitable[Answer]]
+    Work = Callable[[Listener | None, Ask | None], Awaitable[ToolResult]]
 
 _ANSWER_WITHIN = 600.0
 _INPUT = "input"
@@ -47,7 +47,7 @@ class Going:
         self.asked: InputRequested | None = None
         self.news = asyncio.Event()
         self._answer: asyncio.Future[str | None] | None = None
-        self.task: asyncio.Task[Answer]
+        self.task: asyncio.Task[ToolResult]
 
     def progress(self, event: dict[str, Any]) -> None:
         """Pass an event on to whoever waits for the call now."""
@@ -78,7 +78,7 @@ class Calls:
 
     async def perform(
         self, ctx: Context, params: types.CallToolRequestParams, work: Work
-    ) -> Answer | types.InputRequiredResult:
+    ) -> ToolResult | types.InputRequiredResult:
         """Do the work, or go on with a call that had asked for something."""
         going = self._resumed(params) if params.request_state is not None else None
         if going is None:
@@ -103,7 +103,7 @@ class Calls:
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=5)
 
-    async def _settled(self, ctx: Context, going: Going) -> Answer | types.InputRequiredResult:
+    async def _settled(self, ctx: Context, going: Going) -> ToolResult | types.InputRequiredResult:
         if not going.can_ask:  # nothing else can happen
             await asyncio.wait({going.task})
             return going.task.result()

@@ -7,7 +7,7 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from cellwright.mcp.results import clean
-from cellwright.tools.words import one_line
+from cellwright.tools.wording import shorten
 
 if TYPE_CHECKING:
     from mcp.server.session import ServerSession
@@ -44,10 +44,10 @@ class Progress:
                 return
             place = list(self._cells).index(name) + 1
             total = max(self._expected, len(self._cells))
-            self._now = f"cell {place} of {total} ({one_line(str(name))}): "
+            self._now = f"cell {place} of {total} ({shorten(str(name))}): "
             self._now += str(event["status"])
         elif "text" in event:
-            lines = one_line(str(event["text"])[-_LONGEST:])
+            lines = shorten(str(event["text"])[-_LONGEST:])
             self._said = lines or self._said
         self._news.set()
 

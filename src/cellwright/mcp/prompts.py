@@ -10,10 +10,10 @@ from mcp.shared.exceptions import MCPError
 
 from cellwright.errors import CellwrightError
 from cellwright.mcp.results import clean
-from cellwright.tools.fence import HOW
-from cellwright.tools.native.reading import ReadParams, call
+from cellwright.tools.fence import FENCE_NOTE
+from cellwright.tools.native.reading import ReadParams, read_notebook
 from cellwright.tools.tool import Caller
-from cellwright.tools.words import one_line
+from cellwright.tools.wording import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -105,7 +105,7 @@ async def made(
     if prompt is None:
         raise MCPError(
             types.INVALID_PARAMS,
-            f"No prompt `{one_line(name)[:80]}`; there are {', '.join(PROMPTS)}",
+            f"No prompt `{shorten(name)[:80]}`; there are {', '.join(PROMPTS)}",
         )
     given = dict(arguments or {})
     path, cell = given.get("path", ""), given.get("cell") or None
@@ -115,14 +115,14 @@ async def made(
     if prompt.cell and cell is not None:
         wanted = {**wanted, "cells": [cell], "only": None}
     try:
-        answer = await call(Caller(workspace=workspace), ReadParams(**wanted))
+        answer = await read_notebook(Caller(workspace=workspace), ReadParams(**wanted))
     except CellwrightError as error:
-        raise MCPError(types.INVALID_PARAMS, one_line(error.message)) from None
+        raise MCPError(types.INVALID_PARAMS, shorten(error.message)) from None
     except ValueError:
         raise MCPError(types.INVALID_PARAMS, "No such notebook") from None
-    place = f", at {one_line(cell)}" if cell is not None else ""
-    text = prompt.text.format(path=one_line(path), place=place)
-    parts = [text, f"{HOW}\n\n{answer.text}"]
+    place = f", at {shorten(cell)}" if cell is not None else ""
+    text = prompt.text.format(path=shorten(path), place=place)
+    parts = [text, f"{FENCE_NOTE}\n\n{answer.text}"]
     return types.GetPromptResult(
         description=prompt.about,
         messages=[

@@ -115,11 +115,11 @@ async def _notebook(workspace: AsyncWorkspace, uri: str, path: str) -> types.Tex
 async def _cell(
     workspace: AsyncWorkspace, uri: str, path: str, cell: str
 ) -> types.TextResourceContents:
-    from cellwright.tools.native.reading import ReadParams, call
+    from cellwright.tools.native.reading import ReadParams, read_notebook
     from cellwright.tools.tool import Caller
 
     wanted = ReadParams(path=path, cells=[cell], outputs=True)
-    answer = await call(Caller(workspace=workspace), wanted)
+    answer = await read_notebook(Caller(workspace=workspace), wanted)
     return types.TextResourceContents(uri=uri, mime_type="text/plain", text=clean(answer.text))
 
 

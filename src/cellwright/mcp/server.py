@@ -18,8 +18,8 @@ from cellwright.mcp.calls import Calls
 from cellwright.mcp.results import is_program, listing, to_result
 from cellwright.mcp.subscriptions import Subscriptions
 from cellwright.mcp.workspaces import Workspaces, actor_named
-from cellwright.tools.fence import HOW
-from cellwright.tools.tool import Answer, Caller
+from cellwright.tools.fence import FENCE_NOTE
+from cellwright.tools.tool import Caller, ToolResult
 from cellwright.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ INSTRUCTIONS = f"""\
 Cellwright reads, edits and runs Jupyter notebooks; a cell keeps its id, and every change can be
 undone. Read before you edit and pass the revision as `base`. Send all edits of one thought as one
 list, with run=stale to see what follows from them. To find what fails, read with only=errors.
-A run that takes long answers with its id: follow it with notebook_run. {HOW}
+A run that takes long answers with its id: follow it with notebook_run. {FENCE_NOTE}
 """
 _log = logging.getLogger(__name__)
 _FOREVER = CacheHint(ttl_ms=3_600_000)  # what does not change while a server runs
@@ -143,7 +143,7 @@ class Door:
 
         async def work(
             progress: Callable[[dict[str, Any]], object] | None, ask: Ask | None
-        ) -> Answer:
+        ) -> ToolResult:
             caller = Caller(workspace=workspace, progress=progress, ask=ask)
             try:
                 answer = await self.toolbox.call(params.name, params.arguments, caller)
@@ -210,11 +210,11 @@ class Door:
         return types.CompleteResult(completion=found)
 
 
-def _unexpected(tool: str, error: Exception) -> Answer:
+def _unexpected(tool: str, error: Exception) -> ToolResult:
     """A bug of ours, told without our insides."""
     said = f"error: INTERNAL_ERROR: {tool} met an unexpected {type(error).__name__}"
     hint = "hint: Read the notebook to see what holds now; the server's log has the details"
-    return Answer(f"{said}\n{hint}", {"code": "INTERNAL_ERROR"}, is_error=True)
+    return ToolResult(f"{said}\n{hint}", {"code": "INTERNAL_ERROR"}, is_error=True)
 
 
 def _client(ctx: Context) -> str:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cellwright.assistant.events import Begun
     from cellwright.assistant.models import Model
     from cellwright.cli.chat.turn import Outcome
-    from cellwright.tools.tool import Answer
+    from cellwright.tools.tool import ToolResult
 
 _REFUSED = frozenset({"MODE_FORBIDS", "NOT_CONFIRMED", "DECLINED", "TOOL_UNAVAILABLE"})
 
@@ -58,7 +58,7 @@ def _is_refused(begun: Begun, prompt: str) -> bool:
     return TOOL_OF.get(verb) not in begun.tools
 
 
-def _code_of_answer(answer: Answer) -> int:
+def _code_of_answer(answer: ToolResult) -> int:
     if not answer.is_error:
         return OK
     code = answer.data.get("code")
