@@ -27,13 +27,13 @@ def is_program(client: str) -> bool:
     return name in _PROGRAMS or name.startswith(("cellwright-", "inspector-", "mcp-conformance"))
 
 
-def listing(toolbox: Toolbox) -> list[types.Tool]:
+def list_tools(toolbox: Toolbox) -> list[types.Tool]:
     """The tools of which something is allowed, with what may be known before they are called."""
     rows = {row["name"]: row for row in toolbox.table()}
-    return [_described(tool, rows[tool.name], toolbox.allowed) for tool in toolbox.list_tools()]
+    return [_describe_tool(tool, rows[tool.name], toolbox.allowed) for tool in toolbox.list_tools()]
 
 
-def _described(tool: Tool, row: dict[str, Any], allowed: frozenset[Effect]) -> types.Tool:
+def _describe_tool(tool: Tool, row: dict[str, Any], allowed: frozenset[Effect]) -> types.Tool:
     effects = tool.possible_effects(allowed)
     reads = effects <= {"read"}
     return types.Tool(

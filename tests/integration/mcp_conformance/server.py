@@ -20,8 +20,8 @@ from pydantic import BaseModel
 
 from cellwright.kernel.events import InputRequested
 from cellwright.mcp import prompts, resources
-from cellwright.mcp.http.listening import Listening, app_of
-from cellwright.mcp.server import Door
+from cellwright.mcp.http import HttpAddress, build_app
+from cellwright.mcp.server import McpServer
 from cellwright.outputs.images import Picture
 from cellwright.tools.tool import Tool, ToolResult
 
@@ -120,7 +120,7 @@ async def made(workspace: Any, name: str, arguments: Any) -> types.GetPromptResu
     return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=content)])
 
 
-OURS_READ, OURS_MADE = resources.read, prompts.made
+OURS_READ, OURS_MADE = resources.read_resource, prompts.build_prompt
 
 
 def with_token(app: Any) -> Any:
@@ -137,11 +137,11 @@ def with_token(app: Any) -> Any:
 
 def main(folder: str) -> None:
     """Serve until told to end."""
-    resources.read, prompts.made = read, made
-    door = Door(folder, tools=FIXTURES, engine=False)
+    resources.read_resource, prompts.build_prompt = read, made
+    door = McpServer(folder, tools=FIXTURES, engine=False)
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
-    app = with_token(app_of(door.server, TOKEN, Listening(host="127.0.0.1", port=port)))
+    app = with_token(build_app(door.server, TOKEN, HttpAddress(host="127.0.0.1", port=port)))
     config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="on", ws="none")
     sys.stdout.write(f"http://127.0.0.1:{port}/mcp\n")
     sys.stdout.flush()

@@ -10,7 +10,7 @@ import mcp_types as types
 from mcp import Client
 from pydantic import BaseModel
 
-from cellwright.mcp.server import Door
+from cellwright.mcp.server import McpServer
 from cellwright.tools.native import NATIVE
 from cellwright.tools.tool import Tool
 
@@ -36,13 +36,15 @@ def tool(name: str, call: Callable[[Caller, Any], Awaitable[ToolResult]], **opti
     return Tool(name=name, model=Anything, call=call, **settings)
 
 
-def door(root: Path, *, tools: tuple[Tool, ...] = NATIVE, **options: Any) -> Door:
+def door(root: Path, *, tools: tuple[Tool, ...] = NATIVE, **options: Any) -> McpServer:
     """A server whose kernels live in this process."""
-    return Door(str(root), tools=tools, engine=False, say=lambda _: None, **options)
+    return McpServer(str(root), tools=tools, engine=False, say=lambda _: None, **options)
 
 
 @contextlib.asynccontextmanager
-async def serving(made: Door, era: str = "2026-07-28", **options: Any) -> AsyncIterator[Client]:
+async def serving(
+    made: McpServer, era: str = "2026-07-28", **options: Any
+) -> AsyncIterator[Client]:
     """A client that is connected to a server."""
     # In process a client of today gets no lifespan, which hangs up at the end.
     try:

@@ -10,7 +10,7 @@ import mcp_types as types
 import pytest
 
 from cellwright.mcp import stdio
-from cellwright.mcp.stdio import Wire, encoded, refused
+from cellwright.mcp.stdio import StdioWire, encode_message, refuse_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 def test_a_line_that_is_no_message_gets_an_error(
     line: bytes | None, code: int, number: object
 ) -> None:
-    answer = refused(line)
+    answer = refuse_line(line)
 
     assert answer is not None
     assert answer.count(b"\n") == 1
@@ -47,13 +47,13 @@ def test_a_line_that_is_no_message_gets_an_error(
     "line", [b'{"jsonrpc": "2.0", "id": 1, "result": 3}', b'{"id": 1, "error": "x"}']
 )
 def test_an_answer_is_never_answered(line: bytes) -> None:
-    assert refused(line) is None
+    assert refuse_line(line) is None
 
 
 def test_every_message_is_one_line_of_utf8() -> None:
     message = types.JSONRPCResponse(jsonrpc="2.0", id=1, result={"a": "é\n\u2028", "b": "\ud800"})
 
-    line = encoded(message)
+    line = encode_message(message)
 
     assert line.count(b"\n") == 1
     assert json.loads(line)["result"] == {"a": "é\n\u2028", "b": "\ud800"}
@@ -63,12 +63,12 @@ async def test_lines_are_put_together_and_cut_apart(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(stdio, "MAX_LINE", 10)
     chunks = iter([b"ab", b"c\nd\n", b"x" * 8, b"x" * 8, b"x\nafter\n", b"y" * 12 + b"\n", b"end"])
 
-    async def read(_: Wire) -> bytes:
+    async def read(_: StdioWire) -> bytes:
         return next(chunks, b"")
 
-    monkeypatch.setattr(Wire, "_read", read)
+    monkeypatch.setattr(StdioWire, "_read", read)
 
-    found = [line async for line in Wire.lines(object.__new__(Wire))]
+    found = [line async for line in StdioWire.lines(object.__new__(StdioWire))]
 
     assert found == [b"abc", b"d", None, b"after", None, b"end"]
 

@@ -6,8 +6,8 @@ import pytest
 
 from cellwright.engine import aio
 from cellwright.errors import EngineUnavailable
-from cellwright.mcp.server import profiles, tools_of
-from cellwright.mcp.workspaces import Workspaces, actor_named, wants_engine
+from cellwright.mcp.workspaces import ClientWorkspaces, actor_name, wants_engine
+from cellwright.tools.profiles import PROFILES
 from tests.unit.mcp.serving import ERAS, door, notebook, serving, text_of
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ async def test_without_an_engine_it_works_in_process_and_says_so(
     said: list[str] = []
     monkeypatch.setattr(aio, "connect", refuse)
     notebook(tmp_path / "a.ipynb", ("one", "1"))
-    workspaces = Workspaces(str(tmp_path), "agent", engine=True, say=said.append)
+    workspaces = ClientWorkspaces(str(tmp_path), "agent", engine=True, say=said.append)
     first, second = await workspaces.get("mcp:a"), await workspaces.get("mcp:b")
     try:
         edit = {"op": "replace", "cell": "one", "source": "2"}
@@ -41,7 +41,7 @@ async def test_without_an_engine_it_works_in_process_and_says_so(
 
 
 async def test_a_client_has_one_workspace_and_too_many_share_one(tmp_path: Path) -> None:
-    workspaces = Workspaces(str(tmp_path), "agent", engine=False, say=lambda _: None)
+    workspaces = ClientWorkspaces(str(tmp_path), "agent", engine=False, say=lambda _: None)
 
     assert await workspaces.get("mcp:a") is await workspaces.get("mcp:a")
     found = [await workspaces.get(f"mcp:{number}") for number in range(80)]
@@ -63,7 +63,7 @@ async def test_a_client_has_one_workspace_and_too_many_share_one(tmp_path: Path)
     ],
 )
 def test_clients_have_names_that_fit_into_a_line(client: str, place: str, actor: str) -> None:
-    assert actor_named(client, place) == actor
+    assert actor_name(client, place) == actor
 
 
 @pytest.mark.parametrize(
@@ -79,11 +79,11 @@ def test_the_engine_is_used_where_the_settings_say_so(
     assert wants_engine() is wanted
 
 
-@pytest.mark.parametrize("profile", sorted(profiles()))
+@pytest.mark.parametrize("profile", sorted(PROFILES))
 async def test_every_profile_is_served_to_clients_of_both_kinds(
     profile: str, tmp_path: Path
 ) -> None:
-    tools = tools_of(profile)
+    tools = PROFILES[profile]
     for era in ERAS:
         async with serving(door(tmp_path, tools=tools), era) as client:
             listed = (await client.list_tools()).tools
