@@ -109,21 +109,6 @@ def test_wrong_usage_is_refused_before_anything_is_served(
     assert main(["mcp", *words]) == code
 
 
-def test_help_imports_no_library_of_the_protocol() -> None:
-    import subprocess
-    import sys
-
-    program = (
-        "import sys; from cellwright.cli.main import main; main(['--help']); main(['mcp', '-h']);"
-        "sys.exit(any(name.partition('.')[0] in ('mcp', 'mcp_types', 'pydantic', 'asyncio')"
-        " for name in sys.modules))"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
-
-    assert done.returncode == 0, done.stdout
-    assert b"--print-config" in done.stdout
-
-
 def test_a_missing_library_is_named_with_the_way_to_get_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

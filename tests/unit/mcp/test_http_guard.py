@@ -256,7 +256,7 @@ async def test_bodies_that_are_too_long_are_refused_early_or_late() -> None:
 
 
 async def test_a_body_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_BODY_WITHIN", 0.05)
+    monkeypatch.setattr(module, "_BODY_TIMEOUT", 0.05)
 
     assert await Knocking().knock(body=[]) == 408
 
