@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cellwright import read
-from cellwright.assistant.models import ToolCall
+from cellwright.assistant.models.model import ToolCall
 from cellwright.cli.main import main
 from tests.integration.chat_terminal import ChatTerminal
 from tests.unit.assistant.model_servers import Holds, served

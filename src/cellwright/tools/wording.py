@@ -56,6 +56,13 @@ def format_count(number: int, what: str) -> str:
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
+def code_block(text: str, language: str = "") -> str:
+    """A block of code in Markdown that its text cannot end."""
+    longest = max(map(len, re.findall("`{3,}", text)), default=2)
+    ticks = "`" * (longest + 1)
+    return f"{ticks}{language}\n{text}\n{ticks}"
+
+
 def first_rows(rows: Sequence[Any]) -> list[Any]:
     """As many rows as go into the data of a result; the text says what is missing."""
     return [_shorten_values(row) if isinstance(row, dict) else row for row in rows[:MOST_ROWS]]

@@ -19,16 +19,15 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from cellwright.assistant.providers.choosing import choose_model
-from cellwright.assistant.providers.language_model import LanguageModel
-from cellwright.assistant.providers.retrying import Backoff
+from cellwright.assistant.models.language_model import Backoff, LanguageModel
+from cellwright.assistant.models.providers import choose_model
 from cellwright.config.settings import Settings
 from tests.unit.assistant import wire
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
-    from cellwright.assistant.models import ToolCall
+    from cellwright.assistant.models.model import ToolCall
     from tests.unit.assistant.wire import Writing
 
 Dialect = Literal["openai", "anthropic"]

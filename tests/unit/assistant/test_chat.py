@@ -11,12 +11,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cellwright import AsyncWorkspace, read
-from cellwright.assistant.chat import MOST_STEPS
-from cellwright.assistant.events import Called, Done, Returned, Said
-from cellwright.assistant.models import TextDelta
+from cellwright.assistant.chat import (
+    MOST_STEPS,
+    TextEvent,
+    ToolCallEvent,
+    ToolResultEvent,
+    TurnEndEvent,
+)
+from cellwright.assistant.models.model import TextDelta
+from cellwright.assistant.models.scripted import ScriptedModel
 from cellwright.assistant.permissions import Permissions
 from cellwright.assistant.prompt_files import PromptFolder
-from cellwright.assistant.scripted import ScriptedModel
 from cellwright.errors import Conflict, InvalidEdit, NothingToUndo
 from cellwright.tools.profiles import PROFILES
 from cellwright.tools.profiles.positron import POSITRON
@@ -27,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
-    from cellwright.assistant.models import ModelEvent, ModelRequest
+    from cellwright.assistant.models.model import ModelEvent, ModelRequest
     from cellwright.tools.tool import Caller, ToolResult
     from tests.unit.assistant.chatting import Conversation
 
@@ -432,7 +437,7 @@ async def test_a_turn_that_is_broken_off_keeps_its_edits_for_undo(conversation: 
     chat = conversation(ScriptedModel([UPDATE, RUN], "never"))
     async with contextlib.aclosing(chat.chat.send(chat.request("go"))) as events:
         async for event in events:
-            if isinstance(event, Returned):
+            if isinstance(event, ToolResultEvent):
                 break
     assert chat.source("load") == "print 43"
     await chat.chat.undo()
@@ -456,7 +461,7 @@ async def test_a_turn_that_is_broken_off_closes_the_stream_of_the_model(conversa
     chat = conversation(model)
     async with contextlib.aclosing(chat.chat.send(chat.request("go", "ask"))) as events:
         async for event in events:
-            if isinstance(event, Said):
+            if isinstance(event, TextEvent):
                 break
     assert model.is_closed
     chat.chat.model = ScriptedModel("ok")
@@ -591,8 +596,8 @@ async def test_two_requests_take_turns(conversation: Make) -> None:
 
 
 def test_events_are_data() -> None:
-    assert Said("x").to_json() == {"event": "text", "text": "x"}
-    assert Done().to_json() == {
+    assert TextEvent("x").to_json() == {"event": "text", "text": "x"}
+    assert TurnEndEvent().to_json() == {
         "event": "done",
         "ending": "answered",
         "text": "",
@@ -600,4 +605,4 @@ def test_events_are_data() -> None:
         "proposal": None,
         "usage": {"input": 0, "output": 0, "cached": 0, "cost": 0.0},
     }
-    assert Called(RUN).to_json()["arguments"] == {"cellIds": ["load"]}
+    assert ToolCallEvent(RUN).to_json()["arguments"] == {"cellIds": ["load"]}

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cellwright.assistant.file_tools import FILE_TOOLS
-from cellwright.assistant.models import ToolCall
+from cellwright.assistant.availability import FILE_TOOLS
+from cellwright.assistant.models.model import ToolCall
 from cellwright.assistant.prompt_files import OURS, read_prompt
 from cellwright.assistant.requests import FileReference, ToolAttachment
 from cellwright.tools.profiles.positron import POSITRON

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cellwright import read, write
-from cellwright.assistant.models import Message, ModelRequest, Situation, ToolCall, Usage
-from cellwright.assistant.providers.names import PROVIDERS
+from cellwright.assistant.models.model import ChatMessage, ModelRequest, Situation, ToolCall, Usage
+from cellwright.assistant.models.providers import PROVIDERS
 from cellwright.assistant.requests import ChatRequest, ToolAttachment
 from cellwright.outputs.images import Picture
 from tests.unit.assistant import wire
@@ -102,7 +102,7 @@ async def test_schemas_leave_as_they_are(
         "$defs": {"Name": {"type": "string", "maxLength": 9, "pattern": "^c", "format": "x"}},
     }
     tool = {"name": "Try", "description": "Tries.", "inputSchema": schema}
-    messages = (Message(role="system", text="s"), Message(role="user", text="u"))
+    messages = (ChatMessage(role="system", text="s"), ChatMessage(role="user", text="u"))
     request = ModelRequest(messages, (tool,), Situation(ChatRequest(prompt="u")))
     async with serve(dialect, ["ok"]) as server:
         if own:
@@ -301,9 +301,9 @@ async def test_what_is_no_unicode_is_sent_all_the_same(
         # What another model said may hold some, too.
         odd = ToolCall("c", "GetCellOutputs", {"cellId": "\ud83d"})
         chat.chat.history += [
-            Message(role="user", text="so?"),
-            Message(role="assistant", text="\ud83d", calls=(odd,)),
-            Message(role="tool", text="\ud83d", call_id="c", is_error=True),
+            ChatMessage(role="user", text="so?"),
+            ChatMessage(role="assistant", text="\ud83d", calls=(odd,)),
+            ChatMessage(role="tool", text="\ud83d", call_id="c", is_error=True),
         ]
         await chat("and now?", "ask")
     assert turn.done.text == "ok"
@@ -368,8 +368,8 @@ async def test_pictures_of_a_person_are_sent(dialect: Dialect) -> None:
     picture = Picture("image/png", data, 4, 4, 4, 4, len(data))
     request = ModelRequest(
         (
-            Message(role="system", text="See."),
-            Message(role="user", text="What is it?", images=(picture,)),
+            ChatMessage(role="system", text="See."),
+            ChatMessage(role="user", text="What is it?", images=(picture,)),
         ),
         (),
         Situation(ChatRequest(prompt="What is it?")),

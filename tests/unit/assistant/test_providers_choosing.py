@@ -12,19 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cellwright.assistant.direct.model import DirectModel
-from cellwright.assistant.models import Message, ModelRequest, Situation, ToolCall
-from cellwright.assistant.providers import keys
-from cellwright.assistant.providers.choosing import choose_model
-from cellwright.assistant.providers.keys import (
-    SERVICE,
-    account_of,
-    find_key,
-    forget_key,
-    store_key,
-)
-from cellwright.assistant.providers.language_model import LanguageModel
-from cellwright.assistant.providers.names import PROVIDERS, find_place
+from cellwright.assistant.models import keys
+from cellwright.assistant.models.direct import DirectModel
+from cellwright.assistant.models.keys import SERVICE, account_of, find_key, forget_key, store_key
+from cellwright.assistant.models.language_model import LanguageModel
+from cellwright.assistant.models.model import ChatMessage, ModelRequest, Situation, ToolCall
+from cellwright.assistant.models.providers import PROVIDERS, choose_model, find_endpoint
 from cellwright.assistant.requests import ChatRequest
 from cellwright.config import load
 from cellwright.config.settings import Settings
@@ -48,7 +41,7 @@ both = pytest.mark.parametrize("dialect", DIALECTS)
 KEY = "0123456789abcdef-secret"
 VARIABLE = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 HELLO = ModelRequest(
-    (Message(role="system", text="Be brief."), Message(role="user", text="hi")),
+    (ChatMessage(role="system", text="Be brief."), ChatMessage(role="user", text="hi")),
     (),
     Situation(ChatRequest(prompt="hi")),
 )
@@ -113,21 +106,21 @@ def test_an_unknown_provider_is_an_error_with_what_was_meant(name: str, meant: s
 def test_an_address_moves_a_provider() -> None:
     settings = Settings(assistant_base_url="http://gpu:8000/v1/")
     for provider in PROVIDERS:
-        place = find_place(f"{provider}:m", settings, {})
+        place = find_endpoint(f"{provider}:m", settings, {})
         assert (place.base_url, place.is_own) == ("http://gpu:8000/v1", False)
     environ = {"OPENAI_BASE_URL": "https://gateway.example/v1"}
-    assert find_place("openai:m", Settings(), environ).base_url == "https://gateway.example/v1"
-    assert find_place("ollama:m", Settings(), environ).is_own
-    assert find_place("openai:m", settings, environ).base_url == "http://gpu:8000/v1"
+    assert find_endpoint("openai:m", Settings(), environ).base_url == "https://gateway.example/v1"
+    assert find_endpoint("ollama:m", Settings(), environ).is_own
+    assert find_endpoint("openai:m", settings, environ).base_url == "http://gpu:8000/v1"
     own = Settings(assistant_base_url="https://api.openai.com/v1/")
-    assert find_place("openai:m", own, {}).is_own
+    assert find_endpoint("openai:m", own, {}).is_own
 
 
 def test_an_address_is_that_of_the_model_in_the_settings() -> None:
     """Or a switch of models would send a chat to the wrong server."""
     settings = Settings(assistant_model="openai:qwen", assistant_base_url="http://gpu:8000/v1")
-    assert find_place("openai:other", settings, {}).base_url == "http://gpu:8000/v1"
-    assert find_place("anthropic:claude-x", settings, {}).base_url == "https://api.anthropic.com"
+    assert find_endpoint("openai:other", settings, {}).base_url == "http://gpu:8000/v1"
+    assert find_endpoint("anthropic:claude-x", settings, {}).base_url == "https://api.anthropic.com"
 
 
 @pytest.mark.parametrize(
@@ -289,7 +282,7 @@ def test_the_keyring_has_a_key_for_each_provider_and_address(empty_keyring: Memo
         (SERVICE, "openai@gateway.example"): "b",
         (SERVICE, "openai"): "c",
     }
-    place = find_place("anthropic:x", Settings(), {})
+    place = find_endpoint("anthropic:x", Settings(), {})
     assert find_key(place, {}) == "a"
     assert forget_key("anthropic")
     assert not forget_key("anthropic")
@@ -309,7 +302,7 @@ def test_a_machine_without_a_keyring_says_so(monkeypatch: pytest.MonkeyPatch) ->
             raise RuntimeError(*words)
 
     monkeypatch.setattr(keyring.core, "_keyring_backend", Broken())
-    place = find_place("anthropic:x", Settings(), {})
+    place = find_endpoint("anthropic:x", Settings(), {})
     assert find_key(place, {}) is None
     assert find_key(place, {"ANTHROPIC_API_KEY": KEY}) == KEY
     with pytest.raises(ModelNotConfigured) as raised:
@@ -446,7 +439,7 @@ HEAVY = ("pydantic_ai", "openai", "anthropic", "keyring", "httpx2", "genai_price
 CHOOSE = """
 import sys
 from cellwright.assistant.chat import Chat
-from cellwright.assistant.providers.choosing import choose_model
+from cellwright.assistant.models.providers import choose_model
 from cellwright.config.settings import Settings
 for name in ("direct", "openai:gpt-5.4", "anthropic:claude-sonnet-5-5"):
     choose_model(name, Settings(), {})
@@ -465,7 +458,7 @@ print(*sys.modules)
 WITHOUT = """
 import asyncio, sys
 sys.modules.update(dict.fromkeys({names!r}))  # whoever imports them gets an ImportError
-from cellwright.assistant.providers.choosing import choose_model
+from cellwright.assistant.models.providers import choose_model
 from cellwright.config.settings import Settings
 from cellwright.errors import ModelNotConfigured
 print(choose_model(None, Settings(), {{}}).name)
@@ -478,8 +471,8 @@ except ModelNotConfigured as error:
 
 ASK = """
 import asyncio
-from cellwright.assistant.models import Message, ModelRequest, Situation, TextDelta
-from cellwright.assistant.providers.choosing import choose_model
+from cellwright.assistant.models.model import Message, ModelRequest, Situation, TextDelta
+from cellwright.assistant.models.providers import choose_model
 from cellwright.assistant.requests import ChatRequest
 from cellwright.config import load
 async def main():

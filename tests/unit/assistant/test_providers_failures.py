@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cellwright.assistant.events import Said
-from cellwright.assistant.models import ToolCall
-from cellwright.assistant.providers.choosing import choose_model
-from cellwright.assistant.providers.language_model import LanguageModel
-from cellwright.assistant.providers.retrying import Backoff
+from cellwright.assistant.chat import TextEvent
+from cellwright.assistant.models.language_model import Backoff, LanguageModel
+from cellwright.assistant.models.model import ToolCall
+from cellwright.assistant.models.providers import choose_model
 from cellwright.config.settings import Settings
 from cellwright.errors import (
     ConversationTooLong,
@@ -267,7 +266,7 @@ async def test_a_broken_answer_tells_how_much_had_come_and_does_nothing(
 
         async def watch() -> None:
             async for event in chat.chat.send(chat.request("go")):
-                seen.append(event.text if isinstance(event, Said) else "")  # noqa: PERF401  # it raises
+                seen.append(event.text if isinstance(event, TextEvent) else "")  # noqa: PERF401  # it raises
 
         with pytest.raises(ModelUnavailable) as raised:
             await watch()
@@ -342,7 +341,7 @@ async def test_whoever_closes_the_stream_closes_the_connection(
         chat = conversation(model_at(server))
         async with contextlib.aclosing(chat.chat.send(chat.request("tell", "ask"))) as events:
             async for event in events:
-                if isinstance(event, Said):
+                if isinstance(event, TextEvent):
                     break
         await server.wait_left()
         assert server.left == 1

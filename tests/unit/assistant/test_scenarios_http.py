@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cellwright.assistant.models import ToolCall
+from cellwright.assistant.models.model import ToolCall
 from cellwright.assistant.requests import FileReference, SessionReference
 from cellwright.tools.profiles.positron import POSITRON
 from tests.unit.assistant import notebooks

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cellwright.assistant.scripted import ScriptedModel
-from cellwright.assistant.workspaces import Workspaces
+from cellwright.assistant.models.scripted import ScriptedModel
+from cellwright.assistant.workspaces import ChatWorkspaces
 from cellwright.engine.aio import connect
 from tests.unit.assistant import notebooks
 from tests.unit.assistant.chatting import NOTEBOOK, Conversation, call
@@ -35,7 +35,7 @@ async def chat(
             async def connected(mode: Mode) -> AsyncWorkspace:
                 return await connect(folder, cwd=str(folder), mode=mode, actor="chat:test")
 
-            made.workspaces = Workspaces(folder, connect=connected)
+            made.workspaces = ChatWorkspaces(folder, connect=connected)
             made.chat.workspaces = made.workspaces
         yield made
         await made.workspaces.close()

@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cellwright.assistant.models import ToolCall
+from cellwright.assistant.models.model import ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

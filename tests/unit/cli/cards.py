@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.color import ColorSystem
 
-from cellwright.assistant.models import ToolCall
+from cellwright.assistant.models.model import ToolCall
 from cellwright.cli.render.cards.card import Card
 from cellwright.cli.render.limits import View
 from cellwright.cli.render.screen import make_screen

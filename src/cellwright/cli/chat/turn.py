@@ -7,8 +7,14 @@ import contextlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from cellwright.assistant.chat import MOST_STEPS
-from cellwright.assistant.events import Begun, Called, Done, Returned, Said
+from cellwright.assistant.chat import (
+    MOST_STEPS,
+    TextEvent,
+    ToolCallEvent,
+    ToolResultEvent,
+    TurnEndEvent,
+    TurnStartEvent,
+)
 from cellwright.cli.chat.interrupts import Interrupts
 from cellwright.cli.output import ReaderGone, Unexpected
 from cellwright.cli.render.cards.card import Card
@@ -17,9 +23,8 @@ from cellwright.errors import CellwrightError
 if TYPE_CHECKING:
     from typing import Any, Literal
 
-    from cellwright.assistant.chat import Chat
-    from cellwright.assistant.events import ChatEvent
-    from cellwright.assistant.models import ToolCall
+    from cellwright.assistant.chat import Chat, ChatEvent
+    from cellwright.assistant.models.model import ToolCall
     from cellwright.assistant.requests import ChatRequest
     from cellwright.cli.chat.confirming import Confirmer
     from cellwright.cli.chat.display import Display
@@ -52,8 +57,8 @@ class Outcome:
     """How a turn went."""
 
     ending: Ending = "stopped"
-    begun: Begun | None = None
-    done: Done | None = None
+    begun: TurnStartEvent | None = None
+    done: TurnEndEvent | None = None
     error: CellwrightError | None = None
     answers: list[ToolResult] = field(default_factory=list)
 
@@ -118,17 +123,17 @@ class Turns:
 
     async def _show(self, event: ChatEvent, request: ChatRequest, outcome: Outcome) -> None:
         self.display.event(event)
-        if isinstance(event, Begun):
+        if isinstance(event, TurnStartEvent):
             outcome.begun = event
-        elif isinstance(event, Said):
+        elif isinstance(event, TextEvent):
             self.display.said(event.text)
-        elif isinstance(event, Called):
+        elif isinstance(event, ToolCallEvent):
             self._card = self._confirmer.card = await self._new_card(event.call, outcome, request)
             self.display.called(self._card)
-        elif isinstance(event, Returned):
+        elif isinstance(event, ToolResultEvent):
             outcome.answers.append(event.answer)
             await self._end_card(event.answer, request)
-        elif isinstance(event, Done):
+        elif isinstance(event, TurnEndEvent):
             outcome.done, outcome.ending = event, event.ending
             self.display.over()
             if event.ending == "limit":

@@ -112,8 +112,7 @@ async def _follow_run(caller: Caller, params: RunParams, run: str) -> ToolResult
         await caller.workspace.cancel(run)
     found = await caller.workspace.attach(run, wait=params.wait, progress=caller.progress)
     if found["error"]:
-        code, message = found["error"]["code"], shorten(found["error"]["message"], 400)
-        return ToolResult(f"error: {code}: {message}", {"code": code, "run": run}, is_error=True)
+        return describe_run_error(found["error"], run)
     answer = found["answer"]
     if found["kind"] == "eval":
         cells = answer["cells"] if answer else []
@@ -132,6 +131,12 @@ async def _follow_run(caller: Caller, params: RunParams, run: str) -> ToolResult
         page.head(describe_unfinished_run(run))
         return page.to_result({"run": run, "done": False, "state": found["state"]})
     return _describe_run(params, answer["executions"], run, is_done=found["done"])
+
+
+def describe_run_error(error: dict[str, Any], run: str) -> ToolResult:
+    """The result of a run that could not be carried out."""
+    text = f"error: {error['code']}: {shorten(error['message'], 400)}"
+    return ToolResult(text, {"code": error["code"], "run": run}, is_error=True)
 
 
 def _describe_run(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from cellwright.assistant.models import ToolCall
+    from cellwright.assistant.models.model import ToolCall
     from cellwright.cli.render.cards.cache import Drawn
     from cellwright.cli.render.cards.headline import Headline
     from cellwright.cli.render.cards.statuses import CardStatus

@@ -1,6 +1,6 @@
-"""From what a provider's library raises to errors of ours: what happened, and what to do.
+"""Errors of a provider's library as errors of ours: what happened, and what to do.
 
-Nothing that a provider sends is trusted with a key: whatever looks like one is taken out.
+Whatever looks like a key is removed from what a provider sends.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cellwright.assistant.providers.keys import how_to_give_a_key
+from cellwright.assistant.models.keys import key_hint
 from cellwright.errors import (
     ConversationTooLong,
     ModelError,
@@ -21,7 +21,8 @@ from cellwright.errors import (
 from cellwright.tools.wording import shorten
 
 if TYPE_CHECKING:
-    from cellwright.assistant.providers.names import Place
+    from cellwright.assistant.models.providers import ModelEndpoint
+
 
 _LONGEST = 300
 _TOO_MANY_REQUESTS = 429
@@ -42,7 +43,7 @@ _like_a_key = re.compile(r"\b(sk|pk)-[\w*.-]{6,}|\bBearer [\w*.-]{6,}").sub
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class ModelFailure:
     """A call that failed; `may_retry` if the next one could do better, after `wait` if it says."""
 
     error: ModelError
@@ -51,50 +52,50 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Circumstances:
-    """What is known when a call fails."""
+class FailedCall:
+    """A call that failed, and what is known of it."""
 
-    place: Place
+    place: ModelEndpoint
     key: str | None
     characters: int = 0
     tries: int = 1
 
 
-def understand(error: Exception, known: Circumstances) -> Failure | None:
-    """What an exception means; None if it is none of a provider's."""
+def explain_failure(error: Exception, known: FailedCall) -> ModelFailure | None:
+    """What an exception means; None if it does not come from a provider."""
     from pydantic_ai import exceptions
 
     if isinstance(error, ModelError):
-        return Failure(error, may_retry=error.retryable)
+        return ModelFailure(error, may_retry=error.retryable)
     name = known.place.name
-    reason = _reason(error, known)
+    reason = _find_reason(error, known)
     status = getattr(error.__cause__, "status_code", None)
     if isinstance(status, int) and _MOVED <= status < _CLIENT_ERRORS:
         elsewhere = f"{known.place.origin} points elsewhere (HTTP {status}), where nothing is sent"
-        return Failure(ModelRejected(name, elsewhere, hint="Check the address of the server"))
+        return ModelFailure(ModelRejected(name, elsewhere, hint="Check the address of the server"))
     if isinstance(error, exceptions.ModelQuotaExceededError):
         hint: str | None = "The account has used up what it may: see the provider's page on billing"
-        return Failure(ModelRefused(name, reason, hint=hint))
+        return ModelFailure(ModelRefused(name, reason, hint=hint))
     if isinstance(error, exceptions.ModelAuthenticationError):
-        return Failure(ModelRefused(name, reason, hint=how_to_give_a_key(known.place)))
+        return ModelFailure(ModelRefused(name, reason, hint=key_hint(known.place)))
     if isinstance(error, exceptions.ModelNotFoundError):
         meant = getattr(error, "suggested_model_id", None)
-        return Failure(UnknownModel(name, reason, suggestion=meant))
+        return ModelFailure(UnknownModel(name, reason, suggestion=meant))
     if isinstance(error, exceptions.ModelRequestRejectedError) or _is_final(error):
-        hint = _what_to_do(reason)
+        hint = _find_hint(reason)
         is_long = isinstance(error, exceptions.ModelContextWindowExceededError)
         if (is_long or _too_long(reason)) and hint != LESS:
-            return Failure(ConversationTooLong(name, reason))
-        return Failure(ModelRejected(name, reason, hint=hint))
+            return ModelFailure(ConversationTooLong(name, reason))
+        return ModelFailure(ModelRejected(name, reason, hint=hint))
     if isinstance(error, (exceptions.ModelAPIError, exceptions.UnexpectedModelBehavior)):
         unavailable = ModelUnavailable(name, reason, characters=known.characters, tries=known.tries)
-        return Failure(unavailable, may_retry=True, wait=getattr(error, "retry_after", None))
+        return ModelFailure(unavailable, may_retry=True, wait=getattr(error, "retry_after", None))
     if isinstance(error, exceptions.UserError):
-        return Failure(ModelRejected(name, reason))
+        return ModelFailure(ModelRejected(name, reason))
     return None
 
 
-def _what_to_do(reason: str) -> str | None:
+def _find_hint(reason: str) -> str | None:
     return next((hint for said, hint in _HINTS if re.search(said, reason, re.IGNORECASE)), None)
 
 
@@ -104,11 +105,13 @@ def _is_final(error: Exception) -> bool:
     return isinstance(status, int) and status < _SERVER_ERRORS and status not in _AGAIN
 
 
-def _reason(error: Exception, known: Circumstances) -> str:
+def _find_reason(error: Exception, known: FailedCall) -> str:
     """What the provider says, in one line, without keys."""
     from pydantic_ai import exceptions
 
-    text = _message(getattr(error, "body", None)) or getattr(error, "message", "") or str(error)
+    text = (
+        _find_message(getattr(error, "body", None)) or getattr(error, "message", "") or str(error)
+    )
     if isinstance(error, exceptions.ModelTimeoutError):
         text = "it was silent for too long"
     elif isinstance(error, exceptions.ModelConnectionError) and error.phase == "connect":
@@ -123,7 +126,7 @@ def _reason(error: Exception, known: Circumstances) -> str:
     return shorten(_like_a_key("…", text), _LONGEST)
 
 
-def _message(body: Any) -> str:
+def _find_message(body: Any) -> str:
     """The sentence in the body of an error; every server puts it elsewhere."""
     for _ in range(3):
         if not isinstance(body, dict):

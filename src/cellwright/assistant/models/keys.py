@@ -14,22 +14,23 @@ import threading
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from cellwright.assistant.providers.names import PROVIDERS
+from cellwright.assistant.models.providers import PROVIDERS
 from cellwright.errors import ModelNotConfigured, UnknownModel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import ModuleType
 
-    from cellwright.assistant.providers.names import Place
+    from cellwright.assistant.models.providers import ModelEndpoint
+
 
 _log = logging.getLogger("cellwright.assistant.providers")
 
 SERVICE = "cellwright"
 """The name under which the keyring has our keys."""
 
-PATIENCE = 60.0
-"""How long the keyring may take; somebody may be typing a password."""
+KEYRING_TIMEOUT = 60.0
+"""How long the keyring may take; a person may be typing a password."""
 
 
 def account_of(provider: str, address: str = "") -> str:
@@ -45,13 +46,13 @@ def account_of(provider: str, address: str = "") -> str:
     return provider if host in ("", own) else f"{provider}@{host}"
 
 
-def find_key(place: Place, environ: Mapping[str, str]) -> str | None:
+def find_key(place: ModelEndpoint, environ: Mapping[str, str]) -> str | None:
     """The key for a model where it is asked; None if there is none.
 
     Looking into the keyring may take a while, or ask the person to unlock it.
 
     Raises:
-        ModelNotConfigured: what was found is no key.
+        ModelNotConfigured: what was found cannot be a key.
     """
     found = _from_environment(place, environ) or _from_keyring(place)
     if found is None:
@@ -61,18 +62,18 @@ def find_key(place: Place, environ: Mapping[str, str]) -> str | None:
         # Where it is sent, such characters would begin another header, or fail with the key in
         # the message.
         raise ModelNotConfigured(
-            place.name, "its key has characters that no key has", hint=how_to_give_a_key(place)
+            place.name, "its key has characters that no key has", hint=key_hint(place)
         )
     return found or None
 
 
-async def look_up_key(place: Place, environ: Mapping[str, str]) -> str | None:
+async def look_up_key(place: ModelEndpoint, environ: Mapping[str, str]) -> str | None:
     """`find_key` beside the event loop.
 
-    A keyring that waits for somebody to unlock it, where nobody is, is given up after a minute.
+    A keyring that waits to be unlocked is given up after a minute.
 
     Raises:
-        ModelNotConfigured: what was found is no key.
+        ModelNotConfigured: what was found cannot be a key.
     """
     loop = asyncio.get_running_loop()
     found: asyncio.Future[str | None] = loop.create_future()
@@ -89,15 +90,15 @@ async def look_up_key(place: Place, environ: Mapping[str, str]) -> str | None:
         key, failed = None, None
         try:
             key = find_key(place, environ)
-        except Exception as error:  # noqa: BLE001  # it is raised where it is waited for
+        except Exception as error:  # noqa: BLE001  # raised in the task that waits
             failed = error
-        with contextlib.suppress(RuntimeError):  # nobody waits any more
+        with contextlib.suppress(RuntimeError):  # the loop has ended
             loop.call_soon_threadsafe(settle, key, failed)
 
-    # Not one of the pool's threads, for whose end the whole process would wait.
+    # Not a thread of the pool: the process would wait for its end.
     threading.Thread(target=look, name="cellwright-keyring", daemon=True).start()
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(KEYRING_TIMEOUT):
             return await found
     except TimeoutError:
         _log.warning("the keyring does not answer")
@@ -112,7 +113,7 @@ def store_key(provider: str, key: str, address: str = "") -> None:
         ModelNotConfigured: there is no keyring, or it does not take the key.
     """
     account = account_of(provider, address)
-    keyring = _library(provider)
+    keyring = _load_keyring(provider)
     try:
         keyring.set_password(SERVICE, account, key)
     except Exception as error:  # noqa: BLE001  # every backend has errors of its own
@@ -127,7 +128,7 @@ def forget_key(provider: str, address: str = "") -> bool:
         ModelNotConfigured: there is no keyring.
     """
     account = account_of(provider, address)
-    keyring = _library(provider)
+    keyring = _load_keyring(provider)
     try:
         if keyring.get_password(SERVICE, account) is None:
             return False
@@ -137,7 +138,7 @@ def forget_key(provider: str, address: str = "") -> bool:
     return True
 
 
-def belongs_to_environment(place: Place, environ: Mapping[str, str]) -> bool:
+def belongs_to_environment(place: ModelEndpoint, environ: Mapping[str, str]) -> bool:
     """Whether what the environment holds for a provider is meant for this address."""
     provider = PROVIDERS[place.provider]
     meant = (provider.url_variable and environ.get(provider.url_variable)) or provider.base_url
@@ -145,21 +146,21 @@ def belongs_to_environment(place: Place, environ: Mapping[str, str]) -> bool:
     return (there.scheme, there.netloc) == (here.scheme, here.netloc)
 
 
-def how_to_give_a_key(place: Place) -> str:
-    """What a person can do to give one."""
+def key_hint(place: ModelEndpoint) -> str:
+    """How a person can provide the key."""
     command = f"keyring set {SERVICE} {account_of(place.provider, place.base_url)}"
     variable = PROVIDERS[place.provider].key_variable
     return f"Set {variable}, or run: {command}" if place.is_own and variable else f"Run: {command}"
 
 
-def _from_environment(place: Place, environ: Mapping[str, str]) -> str | None:
+def _from_environment(place: ModelEndpoint, environ: Mapping[str, str]) -> str | None:
     variable = PROVIDERS[place.provider].key_variable
     if variable is None or not belongs_to_environment(place, environ):
         return None
     return environ.get(variable) or None
 
 
-def _from_keyring(place: Place) -> str | None:
+def _from_keyring(place: ModelEndpoint) -> str | None:
     if place.is_own and not place.needs_key:
         return None  # there it needs none; and a keyring may want to be unlocked
     try:
@@ -169,12 +170,12 @@ def _from_keyring(place: Place) -> str | None:
     account = account_of(place.provider, place.base_url)
     try:
         return keyring.get_password(SERVICE, account) or None
-    except Exception as error:  # noqa: BLE001  # a machine without a keyring is an ordinary one
+    except Exception as error:  # noqa: BLE001  # many machines have no keyring
         _log.debug("no keyring", extra={"reason": type(error).__name__})
         return None
 
 
-def _library(provider: str) -> ModuleType:
+def _load_keyring(provider: str) -> ModuleType:
     try:
         import keyring
     except ImportError as error:

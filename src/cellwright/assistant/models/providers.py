@@ -1,9 +1,11 @@
-"""The providers there are, and what `provider:name` means."""
+"""The providers of models, what `provider:name` means, and `choose_model`."""
 
 from __future__ import annotations
 
 import difflib
+import os
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal, TypeAlias
 from urllib.parse import urlsplit
 
@@ -12,7 +14,9 @@ from cellwright.errors import InvalidSetting, ModelNotConfigured, UnknownModel
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from cellwright.assistant.models.model import Model
     from cellwright.config.settings import Settings
+
 
 Dialect: TypeAlias = Literal["anthropic", "openai"]
 
@@ -27,10 +31,10 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
-    """Somebody who offers models.
+    """A provider of models.
 
     Args:
-        dialect: how it is spoken to.
+        dialect: the API that it speaks.
         base_url: its own address.
         key_variable: the variable of its key; None if it needs no key.
         url_variable: the variable that moves it, and its key with it, to another address.
@@ -66,8 +70,8 @@ PROVIDERS: Mapping[str, Provider] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """A model, and where it is asked.
+class ModelEndpoint:
+    """A model, and the address where it is asked.
 
     `is_own` says whether that is the provider's own address, where its key and its prices hold.
     """
@@ -81,7 +85,7 @@ class Place:
 
     @property
     def needs_key(self) -> bool:
-        """Whether it is of no use to ask without a key."""
+        """Whether it cannot be asked without a key."""
         return self.is_own and PROVIDERS[self.provider].key_variable is not None
 
     @property
@@ -91,7 +95,7 @@ class Place:
 
     @property
     def is_encrypted(self) -> bool:
-        """Whether nobody on the way can read what is said."""
+        """Whether the connection is encrypted."""
         return self.base_url.startswith("https:")
 
     @property
@@ -100,17 +104,19 @@ class Place:
         return urlsplit(self.base_url).netloc
 
 
-def find_place(name: str, settings: Settings, environ: Mapping[str, str]) -> Place:
-    """What a name such as `anthropic:claude-sonnet-5-5` stands for.
+def find_endpoint(name: str, settings: Settings, environ: Mapping[str, str]) -> ModelEndpoint:
+    """The endpoint of a name such as `anthropic:claude-sonnet-5-5`.
 
     Raises:
         UnknownModel: there is no such provider, or the name has none.
-        InvalidSetting: the address is none.
+        InvalidSetting: the address is not valid.
     """
     prefix, colon, model = name.partition(":")
     provider = PROVIDERS.get(prefix)
     if not colon or provider is None or not model:
-        raise UnknownModel(name, _why(prefix, colon, model), suggestion=_meant(name))
+        raise UnknownModel(
+            name, _explain_unknown(prefix, colon, model), suggestion=_suggest_name(name)
+        )
     base_url, place = "", ""
     # The address is that of the model in the settings; another provider's is not there.
     if settings.assistant_model.partition(":")[0] in ("", prefix):
@@ -120,7 +126,7 @@ def find_place(name: str, settings: Settings, environ: Mapping[str, str]) -> Pla
         base_url, place = environ[provider.url_variable], provider.url_variable
     if base_url:
         _check_address(base_url, place)
-    return Place(
+    return ModelEndpoint(
         name=name,
         model=model,
         provider=prefix,
@@ -130,8 +136,8 @@ def find_place(name: str, settings: Settings, environ: Mapping[str, str]) -> Pla
     )
 
 
-def without_library(name: str) -> ModelNotConfigured:
-    """The error where the libraries of the providers are not installed."""
+def missing_library(name: str) -> ModelNotConfigured:
+    """The error if the libraries of the providers are not installed."""
     missing = "the library for language models is not installed"
     return ModelNotConfigured(name, missing, hint=EXTRA)
 
@@ -150,14 +156,14 @@ def _check_address(base_url: str, place: str) -> None:
         raise InvalidSetting("assistant_base_url", "no such address", place, expected)
 
 
-def _why(prefix: str, colon: str, model: str) -> str:
+def _explain_unknown(prefix: str, colon: str, model: str) -> str:
     if colon and prefix in PROVIDERS and not model:
         return "the name of the model is missing"
     return f"no provider is called `{prefix}`" if colon else "the provider is missing"
 
 
-def _meant(name: str) -> str | None:
-    """The name that somebody may have had in mind."""
+def _suggest_name(name: str) -> str | None:
+    """The name that was probably meant."""
     prefix, colon, model = name.partition(":")
     if not colon:
         for provider, facts in PROVIDERS.items():
@@ -167,3 +173,41 @@ def _meant(name: str) -> str | None:
         return None if not near else near[0] if near[0] == DIRECT else f"{near[0]}:NAME"
     near = difflib.get_close_matches(prefix.lower(), list(PROVIDERS), n=1)
     return f"{near[0]}:{model}" if near and model else None
+
+
+def choose_model(
+    name: str | None,
+    settings: Settings,
+    environ: Mapping[str, str] | None = None,
+    *,
+    repeats_outputs: bool = True,
+) -> Model:
+    """The model that a name means.
+
+    Nothing is called or loaded yet: only a call can tell whether the key is valid. A
+    `LanguageModel` can `prepare()`, to find out early whether it has one.
+
+    Args:
+        name: as `provider:name`, or `direct`; None for what the settings say, which is `direct`
+            unless they were changed.
+        settings: `assistant_model`, `assistant_base_url` and the other settings of the assistant.
+        environ: where keys and addresses of providers are looked for; this process's by default.
+        repeats_outputs: of the built-in model: whether it repeats the outputs of cells that ran.
+
+    Raises:
+        UnknownModel: there is no such provider.
+        InvalidSetting: the address of its server is not valid.
+        ModelNotConfigured: the library for language models is not installed.
+    """
+    wanted = name or settings.assistant_model or DIRECT
+    if wanted == DIRECT:
+        from cellwright.assistant.models.direct import DirectModel
+
+        return DirectModel(repeats_outputs=repeats_outputs)
+    environ = os.environ if environ is None else environ
+    place = find_endpoint(wanted, settings, environ)
+    if find_spec("pydantic_ai") is None:
+        raise missing_library(wanted)
+    from cellwright.assistant.models.language_model import LanguageModel
+
+    return LanguageModel(place, settings, environ)

@@ -1,16 +1,17 @@
-"""A model that says what its script says; for tests, ours and our users'."""
+"""A model that follows a script; for tests, ours and those of users."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from cellwright.assistant.models import TextDelta, ToolCall, Usage
+from cellwright.assistant.models.model import TextDelta, ToolCall, Usage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from cellwright.assistant.models import ModelEvent, ModelRequest
+    from cellwright.assistant.models.model import ModelEvent, ModelRequest
+
 
 Line: TypeAlias = str | ToolCall | Usage | BaseException
 Step: TypeAlias = Line | Sequence[Line] | Callable[["ModelRequest"], "Line | Sequence[Line]"]

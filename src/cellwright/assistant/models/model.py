@@ -1,4 +1,4 @@
-"""The seam to language models: one call, with messages and tools in, and a stream out."""
+"""`Model`: the protocol between a chat and its model. Messages and tools go in, a stream comes out."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
+    from cellwright.assistant.availability import ToolReference
     from cellwright.assistant.context import NotebookContext
     from cellwright.assistant.requests import ChatRequest
     from cellwright.outputs.images import Picture
-    from cellwright.tools.modes import Reference
+    from cellwright.tools.tool import ResultPart
+
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
@@ -27,7 +29,7 @@ class TextDelta:
 class ToolCall:
     """A tool that a model calls; `id` ties the result to it.
 
-    `problem` says why its arguments cannot be read; such a call is answered, not carried out.
+    `problem` says why its arguments cannot be read; such a call is not carried out.
     """
 
     id: str
@@ -40,7 +42,7 @@ class ToolCall:
 class Usage:
     """What calls of a model took, in tokens; `cached` are those of `input` that cost less.
 
-    `cost` is in US dollars, and None if nobody here knows the price.
+    `cost` is in US dollars, and None if the price is not known.
     """
 
     input: int = 0
@@ -49,7 +51,7 @@ class Usage:
     cost: float | None = 0.0
 
     def __add__(self, other: Usage) -> Usage:
-        """Both together; what costs nobody knows how much leaves the sum unknown, too."""
+        """Both together; an unknown cost makes the sum unknown."""
         unknown = self.cost is None or other.cost is None
         return Usage(
             self.input + other.input,
@@ -69,7 +71,7 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class Native:
+class NativeReply:
     """An answer in the form of the model `by` that gave it, which that model gets back as it was.
 
     There may be more in it than text and calls, such as signed thoughts that a provider demands.
@@ -79,15 +81,16 @@ class Native:
     answer: object = field(repr=False)
 
 
-ModelEvent: TypeAlias = TextDelta | ToolCall | Usage | Native
+ModelEvent: TypeAlias = TextDelta | ToolCall | Usage | NativeReply
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class ChatMessage:
     """One message of a conversation.
 
     A model's own has the `calls` it made, and may have a `native` form; a tool's result has the
-    `call_id` of the call that it answers, and `data` for models that are programs.
+    `call_id` of the call that it answers, and `data`, `parts` and `left_out` of the tool's result for
+    models that are programs.
     """
 
     role: Role
@@ -97,7 +100,9 @@ class Message:
     images: tuple[Picture, ...] = ()
     is_error: bool = False
     data: Mapping[str, Any] = field(default_factory=dict)
-    native: Native | None = field(default=None, repr=False, compare=False)
+    parts: tuple[ResultPart, ...] = ()
+    left_out: tuple[str, ...] = ()
+    native: NativeReply | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +112,7 @@ class Situation:
     request: ChatRequest
     context: NotebookContext | None = None
     reason: str = ""
-    references: tuple[Reference, ...] = ()
+    references: tuple[ToolReference, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +122,7 @@ class ModelRequest:
     `tools` has the name, the description and the `inputSchema` of each tool it may call.
     """
 
-    messages: tuple[Message, ...]
+    messages: tuple[ChatMessage, ...]
     tools: tuple[Mapping[str, Any], ...]
     situation: Situation
 
