@@ -26,7 +26,7 @@ from cellwright.cli.render.limits import View
 from cellwright.cli.render.screen import make_screen
 from cellwright.config.settings import Settings
 from cellwright.errors import CellNotFound
-from tests.unit.assistant.model_servers import served
+from tests.integration.assistant.model_servers import served
 from tests.unit.cli.calling import command, process
 from tests.unit.cli.cards import every_card
 from tests.unit.cli.chatting import ALL_TOOLS, NOTEBOOK_TOOLS, Said, chat_folder

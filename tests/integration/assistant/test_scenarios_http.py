@@ -15,16 +15,16 @@ import pytest
 from cellwright.assistant.models.model import ToolCall
 from cellwright.assistant.requests import FileReference, SessionReference
 from cellwright.tools.profiles.positron import POSITRON
+from tests.integration.assistant.model_servers import DIALECTS, model_at, serve
 from tests.unit.assistant import notebooks
-from tests.unit.assistant.model_servers import DIALECTS, model_at, serve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cellwright.kernel.memory import MemoryKernel
     from cellwright.workspace.workspace import Mode
+    from tests.integration.assistant.model_servers import Dialect, Received
     from tests.unit.assistant.chatting import Conversation
-    from tests.unit.assistant.model_servers import Dialect, Received
 
     Make = Callable[..., Conversation]
 

@@ -22,7 +22,7 @@ from cellwright.errors import (
     ModelUnavailable,
     UnknownModel,
 )
-from tests.unit.assistant.model_servers import (
+from tests.integration.assistant.model_servers import (
     DIALECTS,
     Breaks,
     Complains,
@@ -36,8 +36,8 @@ from tests.unit.assistant.model_servers import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tests.integration.assistant.model_servers import Dialect, Received, Step
     from tests.unit.assistant.chatting import Conversation
-    from tests.unit.assistant.model_servers import Dialect, Received, Step
 
     Make = Callable[..., Conversation]
 
@@ -230,7 +230,7 @@ async def test_what_no_second_try_would_mend_is_told_at_once(
 async def test_errors_in_any_form_are_told(
     dialect: Dialect, body: str, conversation: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tests.unit.assistant import wire
+    from tests.integration.assistant import wire
 
     async def send(writer: Any, status: int, _: Any, __: Any) -> None:
         content = body.encode()

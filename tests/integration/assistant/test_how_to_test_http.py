@@ -23,8 +23,8 @@ from cellwright.assistant.prompt_files import OURS, read_prompt
 from cellwright.assistant.requests import FileReference, ToolAttachment
 from cellwright.tools.profiles.positron import POSITRON
 from tests.conftest import ROOT
+from tests.integration.assistant.model_servers import DIALECTS, model_at, serve, served
 from tests.unit.assistant.chatting import NOTEBOOK
-from tests.unit.assistant.model_servers import DIALECTS, model_at, serve, served
 from tests.unit.assistant.test_injection import PAYLOADS, infected
 from tests.unit.cli.calling import process
 from tests.unit.tools.support import book
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from cellwright.kernel.memory import MemoryKernel
     from cellwright.workspace.workspace import Mode
+    from tests.integration.assistant.model_servers import Dialect, Received, Step
     from tests.unit.assistant.chatting import Conversation, Turn
-    from tests.unit.assistant.model_servers import Dialect, Received, Step
 
     Make = Callable[..., Conversation]
     Ask = Callable[..., Any]

@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from cellwright.assistant.models.language_model import Backoff, LanguageModel
 from cellwright.assistant.models.providers import choose_model
 from cellwright.config.settings import Settings
-from tests.unit.assistant import wire
+from tests.integration.assistant import wire
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
     from cellwright.assistant.models.model import ToolCall
-    from tests.unit.assistant.wire import Writing
+    from tests.integration.assistant.wire import Writing
 
 Dialect = Literal["openai", "anthropic"]
 DIALECTS: tuple[Dialect, ...] = ("openai", "anthropic")

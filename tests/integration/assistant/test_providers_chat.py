@@ -12,9 +12,8 @@ from cellwright.assistant.models.model import ChatMessage, ModelRequest, Situati
 from cellwright.assistant.models.providers import PROVIDERS
 from cellwright.assistant.requests import ChatRequest, ToolAttachment
 from cellwright.outputs.images import Picture
-from tests.unit.assistant import wire
-from tests.unit.assistant.chatting import NOTEBOOK
-from tests.unit.assistant.model_servers import (
+from tests.integration.assistant import wire
+from tests.integration.assistant.model_servers import (
     DIALECTS,
     RawCall,
     Says,
@@ -22,6 +21,7 @@ from tests.unit.assistant.model_servers import (
     model_at,
     serve,
 )
+from tests.unit.assistant.chatting import NOTEBOOK
 from tests.unit.cli import samples
 from tests.unit.tools import support
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cellwright.workspace.workspace import Mode
+    from tests.integration.assistant.model_servers import Dialect, Script
     from tests.unit.assistant.chatting import Conversation
-    from tests.unit.assistant.model_servers import Dialect, Script
 
     Make = Callable[..., Conversation]
 
