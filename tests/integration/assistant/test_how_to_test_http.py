@@ -12,7 +12,6 @@ import asyncio
 import json
 import logging
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -31,6 +30,7 @@ from tests.unit.tools.support import book
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from cellwright.kernel.memory import MemoryKernel
     from cellwright.workspace.workspace import Mode
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.usefixtures("empty_keyring")
 both = pytest.mark.parametrize("dialect", DIALECTS)
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = ROOT / "tests" / "unit" / "assistant" / "golden"
 READING = ["GetNotebookCells", "GetCellOutputs"]
 CHANGING = ["RunNotebookCells", "AddNotebookCell", "UpdateNotebookCell"]
 ALL = [*READING, *CHANGING]

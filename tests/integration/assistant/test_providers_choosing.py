@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     Make = Callable[..., Conversation]
 
 
+pytestmark = pytest.mark.usefixtures("empty_keyring")
+
 both = pytest.mark.parametrize("dialect", DIALECTS)
 
 

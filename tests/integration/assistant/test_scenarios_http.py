@@ -7,7 +7,6 @@ everything else is refused, and no byte on disk changes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,11 +14,13 @@ import pytest
 from cellwright.assistant.models.model import ToolCall
 from cellwright.assistant.requests import FileReference, SessionReference
 from cellwright.tools.profiles.positron import POSITRON
+from tests.conftest import ROOT
 from tests.integration.assistant.model_servers import DIALECTS, model_at, serve
 from tests.unit.assistant import notebooks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from cellwright.kernel.memory import MemoryKernel
     from cellwright.workspace.workspace import Mode
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("empty_keyring")
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = ROOT / "tests" / "unit" / "assistant" / "golden"
 A, B = "sales.ipynb", "other.ipynb"
 MENTION = "@sales.ipynb"
 OFF = ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import threading
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,13 +18,11 @@ from cellwright.assistant.requests import ChatRequest
 from cellwright.config import load
 from cellwright.config.settings import Settings
 from cellwright.errors import InvalidSetting, ModelNotConfigured, UnknownModel
-from tests.integration.assistant.model_servers import model_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.integration.assistant.model_servers import Dialect, ModelServer
     from tests.unit.assistant.chatting import Conversation
     from tests.unit.assistant.conftest import MemoryKeyring
 
@@ -155,15 +152,6 @@ def test_the_settings_know_their_origin_and_a_project_may_not_choose(
 
 
 # --- Keys ----------------------------------------------------------------------------------------
-
-
-def own(monkeypatch: pytest.MonkeyPatch, server: ModelServer, dialect: Dialect) -> LanguageModel:
-    """The provider itself is at the server, as far as anybody here knows."""
-    moved = replace(PROVIDERS[dialect], base_url=server.base_url)
-    monkeypatch.setitem(PROVIDERS, dialect, moved)
-    model = model_at(server, "gpt-5.4" if dialect == "openai" else "claude-sonnet-5-5")
-    assert model.place.is_own
-    return model
 
 
 async def test_a_key_that_goes_unencrypted_is_warned_about(
