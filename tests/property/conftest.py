@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.unit.tools.conftest import kernels
+from tests.unit.tools.conftest import caller, folder, kernels, workspace
 
-__all__ = ["kernels"]
+__all__ = ["caller", "folder", "kernels", "workspace"]
