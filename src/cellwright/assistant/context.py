@@ -216,7 +216,7 @@ def build_context(
     selection = _find_selection(notebook, editor)
     recorded = latest(runtime.runs)
     stale = _find_stale(notebook, runtime)
-    sources = _Facts(notebook, runtime, selection, stale, recorded)
+    sources = _NotebookFacts(notebook, runtime, selection, stale, recorded)
     count = len(notebook.cells)
     share = min(_OUTPUTS_OF_A_CELL, _OUTPUTS_OF_ALL // max(1, len(selection)))
     share = share if share >= _LEAST_OUTPUTS else 0
@@ -240,7 +240,7 @@ def build_context(
 
 
 @dataclass(frozen=True, slots=True)
-class _Facts:
+class _NotebookFacts:
     notebook: Notebook
     runtime: RuntimeState
     selection: Mapping[int, SelectionStatus]
@@ -284,13 +284,13 @@ def _find_stale(notebook: Notebook, runtime: RuntimeState) -> dict[str, str] | N
     from cellwright.workspace.staleness import describe_staleness
 
     return {
-        row["cell"]: row["stale_reason"] or "its result does not stand"
+        row["cell"]: row["stale_reason"] or "its result is stale"
         for row in describe_staleness(notebook, runtime.runs)
         if row["state"] == "stale"
     }
 
 
-def _why_stale(cell: Cell, sources: _Facts) -> str | None:
+def _why_stale(cell: Cell, sources: _NotebookFacts) -> str | None:
     if sources.stale is not None:
         return sources.stale.get(cell.handle)
     recorded = sources.recorded.get(cell.handle)
@@ -298,7 +298,7 @@ def _why_stale(cell: Cell, sources: _Facts) -> str | None:
     return "it was edited since it ran" if is_edited else None
 
 
-def _describe_cell(cell: Cell, sources: _Facts, outputs: int = 0) -> CellContext:
+def _describe_cell(cell: Cell, sources: _NotebookFacts, outputs: int = 0) -> CellContext:
     run, has_output, shown = None, False, None
     if cell.type == "code":
         run, has_output = _describe_run(cell, sources)
@@ -316,7 +316,7 @@ def _describe_cell(cell: Cell, sources: _Facts, outputs: int = 0) -> CellContext
     )
 
 
-def _describe_run(cell: Cell, sources: _Facts) -> tuple[LastRun, bool]:
+def _describe_run(cell: Cell, sources: _NotebookFacts) -> tuple[LastRun, bool]:
     now = sources.runtime.now
     status = describe_status(
         cell,

@@ -159,11 +159,11 @@ def read_prompt(name: str, path: Path) -> PromptFile:
     modes = _words(values, "mode", _MODES) if "mode" in values else _MODES
     order, description = values.get("order", "0"), values.get("description", "")
     if isinstance(order, list) or isinstance(description, list):
-        raise BadFrontMatter("order and description are no lists")
+        raise BadFrontMatter("order and description must not be lists")
     try:
         number = float(order)
     except ValueError:
-        raise BadFrontMatter(f"order {order!r} is no number") from None
+        raise BadFrontMatter(f"order {order!r} is not a number") from None
     return PromptFile(
         name=name,
         text=text.strip(),

@@ -134,7 +134,7 @@ class Transcripts:
             if name is not None or root is None or found.root == root:
                 return found
         known = ", ".join(path.stem for path in self._files()[:3])
-        what = f"There is no chat `{name}`" if name else "There is no chat to go on with here"
+        what = f"There is no chat `{name}`" if name else "There is no chat to resume here"
         raise WorkspaceError(what, hint=f"The last ones are {known}" if known else None)
 
     def has(self, name: str) -> bool:
@@ -157,7 +157,9 @@ class Transcripts:
 
     def _place(self, name: str) -> Path:
         if not _id(name):
-            raise InvalidEdit(f"`{name}` is no id of a chat", hint="Such as 20260102-150405-0f3a")
+            raise InvalidEdit(
+                f"`{name}` is not the id of a chat", hint="Such as 20260102-150405-0f3a"
+            )
         return self.folder / f"{name}.json"
 
     def _files(self) -> list[Path]:
@@ -178,8 +180,10 @@ def to_markdown(transcript: Transcript) -> str:
         elif message.role == "assistant":
             parts += [f"## Assistant\n\n{message.text}"] if message.text.strip() else []
             for call in message.calls:
-                told = json.dumps(dict(call.arguments), ensure_ascii=False, default=str, indent=1)
-                parts.append(f"### Call of `{call.name}`\n\n{code_block(told, 'json')}")
+                arguments = json.dumps(
+                    dict(call.arguments), ensure_ascii=False, default=str, indent=1
+                )
+                parts.append(f"### Call of `{call.name}`\n\n{code_block(arguments, 'json')}")
         elif message.role == "tool":
             title = "It failed" if message.is_error else "It answered"
             parts.append(f"{title}:\n\n{code_block(remove_fences(message.text))}")

@@ -70,7 +70,7 @@ class HttpAddress:
         """
         host, colon, port = text.rpartition(":")
         if not colon or not port.isdigit() or int(port) > 65535:
-            raise ConfigError(f"{text!r} is no address", hint="Such as 127.0.0.1:8765")
+            raise ConfigError(f"{text!r} is not an address", hint="Such as 127.0.0.1:8765")
         return cls(host=host.strip("[]") or "127.0.0.1", port=int(port), **options)
 
     @property

@@ -147,7 +147,7 @@ async def _read_artifact(
         return types.BlobResourceContents(uri=uri, mime_type=part["mime"], blob=part["base64"])
     text = part["text"]
     if part["next_offset"] is not None:
-        text += f"\nLEFT OUT: the rest; notebook_outputs goes on at offset={part['next_offset']}"
+        text += f"\nLEFT OUT: the rest; notebook_outputs continues at offset={part['next_offset']}"
     return types.TextResourceContents(uri=uri, mime_type=part["mime"], text=clean(visible(text)))
 
 

@@ -1,4 +1,4 @@
-"""Tools and their answers, as the protocol has them."""
+"""Tools and their results, as the protocol has them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from cellwright.workspace.workspace import Effect
 
 FACTS = "cellwright/facts"
-"""The key of `_meta` that holds an answer's facts for programs."""
+"""The key of `_meta` that holds an result's facts for programs."""
 
 # Clients for models, as far as is known, show the model `structuredContent` *instead of* the
 # text when there is any. Facts alone would hide from it what the cells said, so only clients
-# that are known to be programs get them there; everybody has them in `_meta`.
+# that are known to be programs get them there; all others find them in `_meta`.
 _PROGRAMS = ("cellwright", "inspector", "mcp-inspector", "conformance")
 
 
@@ -52,18 +52,18 @@ def _describe_tool(tool: Tool, row: dict[str, Any], allowed: frozenset[Effect]) 
     )
 
 
-def to_result(answer: ToolResult, *, structured: bool) -> types.CallToolResult:
-    """An answer as text and images; its facts aside."""
-    content: list[Any] = [types.TextContent(text=clean(answer.text))]
+def to_result(result: ToolResult, *, structured: bool) -> types.CallToolResult:
+    """A tool's result as text and images, with its facts beside them."""
+    content: list[Any] = [types.TextContent(text=clean(result.text))]
     content += [
         types.ImageContent(data=b64encode(image.data).decode("ascii"), mime_type=image.mime)
-        for image in answer.images
+        for image in result.images
     ]
-    facts = clean_data(answer.data)
+    facts = clean_data(result.data)
     return types.CallToolResult(
         content=content,
         structured_content=facts if structured and facts else None,
-        is_error=answer.is_error,
+        is_error=result.is_error,
         _meta={FACTS: facts} if facts else None,
     )
 

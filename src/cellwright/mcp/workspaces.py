@@ -93,7 +93,7 @@ class ClientWorkspaces:
         from cellwright.engine.aio import connect
 
         # An engine that has just left makes room for the next. A client that gives up too soon
-        # would have kernels of its own beside everybody else's.
+        # would have kernels of its own beside those of the others.
         patience = _TRIES if self._was_connected else 1
         while True:
             try:

@@ -180,7 +180,7 @@ class Bridge:
                 HTTPStatus.MISDIRECTED_REQUEST, "WRONG_HOST", "This is a bridge for kernels"
             )
         if "origin" in request.headers or "sec-fetch-site" in request.headers:
-            raise BadRequest(HTTPStatus.FORBIDDEN, "BROWSER", "Browsers have no business here")
+            raise BadRequest(HTTPStatus.FORBIDDEN, "BROWSER", "Browsers may not call tools")
         if self._find_session(request.bearer) is None:
             raise BadRequest(
                 HTTPStatus.UNAUTHORIZED,
@@ -213,9 +213,9 @@ class Bridge:
         try:
             arguments = json.loads(request.body or b"{}")
         except (ValueError, RecursionError):
-            return HTTPStatus.BAD_REQUEST, _error("INVALID_JSON", "The body is no JSON")
+            return HTTPStatus.BAD_REQUEST, _error("INVALID_JSON", "The body is not JSON")
         if not isinstance(arguments, dict):
-            return HTTPStatus.BAD_REQUEST, _error("INVALID_JSON", "The body is no object")
+            return HTTPStatus.BAD_REQUEST, _error("INVALID_JSON", "The body is not an object")
         result = await box.call(name, arguments, Caller(workspace=workspace))
         return HTTPStatus.OK, _result_to_json(result)
 
@@ -297,7 +297,7 @@ async def _read_request(
         raise BadRequest(HTTPStatus.LENGTH_REQUIRED, "NO_LENGTH", "Give a Content-Length")
     length = request.headers.get("content-length", "0")
     if not length or not _DIGITS.issuperset(length):
-        raise _bad_request("Content-Length is no number")
+        raise _bad_request("Content-Length is not a number")
     if len(length) > 12 or int(length) > MOST_BODY:
         raise BadRequest(
             HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "TOO_LONG", f"More than {MOST_BODY:,} bytes"
@@ -309,7 +309,7 @@ def _parse_head(head: str) -> BridgeRequest:
     first, *lines = head[:-4].split("\r\n")
     words = first.split(" ")
     if len(words) != 3 or not words[2].startswith("HTTP/1."):
-        raise _bad_request("This is no HTTP/1.1 request")
+        raise _bad_request("This is not an HTTP/1.1 request")
     headers: dict[str, str] = {}
     for line in lines:
         name, colon, value = line.partition(":")

@@ -1,7 +1,7 @@
 """Fences that set text of a notebook apart from what we say.
 
 A cell may print anything, also text that looks like an answer of ours or like an instruction. It
-stands between two lines with a number that is made for this answer and does not occur in it.
+is put between two lines with a number that is made for this result and does not occur in it.
 Pictures that are written as text are taken out: they fill a model's memory and tell it nothing.
 """
 
@@ -24,7 +24,7 @@ _fenced = re.compile(r"<data ([0-9a-f]{8}): [^<>\n]*>\n(.*?)</data \1>", re.DOTA
 _data_uri = re.compile(r"(data:[\w.+-]+/[\w.+-]+(?:;[\w.=+-]+)*;base64,)[A-Za-z0-9+/=%\s]{64,}")
 # Long, without a space, and of capitals, small letters and digits: no word, no number, no DNA.
 _base64 = re.compile(r"[A-Za-z0-9+/_-]{1000,}={0,2}")
-# PNG, GIF, JPEG, WebP and PDF by how they begin, also as they stand in JSON.
+# PNG, GIF, JPEG, WebP and PDF by how they begin, also inside JSON.
 _file = re.compile(
     r"(?:iVBORw0KGgo|R0lGOD[dl]h|/9j/[24]|UklGR|JVBERi0)(?:[A-Za-z0-9+/]|\\n){32,}={0,2}"
 )

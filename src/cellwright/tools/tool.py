@@ -140,8 +140,8 @@ class Tool:
         if isinstance(self.effects, str):
             return self.description
         actions = [action for action, effect in self.effects.items() if effect in allowed]
-        told = "; ".join(f"{name}: {self.words[name]}" for name in actions if name in self.words)
-        return f"{self.description} {told}." if told else self.description
+        words = "; ".join(f"{name}: {self.words[name]}" for name in actions if name in self.words)
+        return f"{self.description} {words}." if words else self.description
 
     def schema(self, allowed: frozenset[Effect]) -> dict[str, Any]:
         """The JSON schema of its parameters, with what is allowed among their values."""

@@ -35,14 +35,14 @@ def shorten(text: str, most: int = 200) -> str:
 
 
 def quote_name(name: str, most: int = _LONGEST) -> str:
-    """A name from outside; one that could be read as something else stands in quotes."""
+    """A name from outside; one that could be read as something else is quoted."""
     if len(name) <= most and _plain(name):
         return name
     return json.dumps(shorten(name, most), ensure_ascii=False)
 
 
 def format_hint(error: CellwrightError) -> str:
-    """What to try next; names that come from the notebook stand in quotes where they must."""
+    """What to try next; names that come from the notebook are quoted where they must be."""
     if isinstance(error, CellNotFound) and error.near:
         return f"Did you mean {', '.join(map(quote_name, error.near[:3]))}?"
     if isinstance(error, InvalidSelector) and "Did you mean `" in (error.hint or ""):
@@ -171,18 +171,20 @@ def summarize_run(rows: Sequence[dict[str, Any]]) -> str:
     for row in rows:
         counts[row["status"]] = counts.get(row["status"], 0) + 1
     failed = next(filter(has_failed, rows), None)
-    told = ", ".join(f"{number} {status}" for status, number in counts.items())
+    statuses = ", ".join(f"{number} {status}" for status, number in counts.items())
     if failed is not None:
-        return f"FAILED at cell {failed['index']} ({quote_name(failed['cell'])}): {told}."
+        return f"FAILED at cell {failed['index']} ({quote_name(failed['cell'])}): {statuses}."
     differing = sum(1 for row in rows if (row.get("check") or {}).get("result") == "differs")
     if differing:
         return f"Checked {format_count(len(rows), 'cell')}: {differing} with other outputs than the file has."
-    return f"Ran {format_count(len(rows), 'cell')}: {told}."
+    return f"Ran {format_count(len(rows), 'cell')}: {statuses}."
 
 
 def describe_unfinished_run(run: str) -> str:
     """What to do about a run that has not ended."""
-    return f"It still runs, as {run}: notebook_run with run={run} waits on, cancel=true stops it."
+    return (
+        f"Still running as {run}: notebook_run with run={run} waits for it, cancel=true stops it."
+    )
 
 
 async def find_similar_notebooks(workspace: AsyncWorkspace, path: str) -> list[str]:

@@ -193,10 +193,10 @@ async def test_a_cell_that_fails_is_told(conversation: Make) -> None:
 
 async def test_a_cell_that_was_changed_since_it_ran_is_told(conversation: Make) -> None:
     chat = conversation()
-    assert "does not stand" not in (await chat("run cell 2")).text
-    assert "does not stand" not in (await chat("what does cell 2 do?", "ask")).text
+    assert "is stale" not in (await chat("run cell 2")).text
+    assert "is stale" not in (await chat("what does cell 2 do?", "ask")).text
     await chat("update cell 2 to: x = 5")
-    assert "Its result does not stand: " in (await chat("what does cell 2 do?", "ask")).text
+    assert "Its result is stale: " in (await chat("what does cell 2 do?", "ask")).text
 
 
 async def test_running_text_runs_nothing(conversation: Make) -> None:

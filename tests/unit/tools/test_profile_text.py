@@ -217,7 +217,7 @@ async def test_what_was_read_can_be_written_back_and_changes_nothing(
 ) -> None:
     text = "\n".join(shown(await read(call, "nb.ipynb"))) + "\n"
     answer = await write(call, "nb.ipynb", text)
-    assert "says that already" in answer.text
+    assert "has that content already" in answer.text
     assert (folder / "nb.ipynb").read_bytes() == samples.SALES
 
 

@@ -70,7 +70,7 @@ async def test_a_part_is_chosen_by_cells_section_state_and_text(
     assert ids(answer.text) == shown
     assert not answer.is_error
     assert outside(answer.text)[0].endswith(f"showing {len(shown)}")
-    assert ("No cell is so." in answer.text) == (not shown)
+    assert ("No cell matches." in answer.text) == (not shown)
 
 
 async def test_outputs_come_when_they_are_asked_for(call: Call) -> None:

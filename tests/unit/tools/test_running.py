@@ -95,7 +95,7 @@ async def test_a_run_that_takes_long_is_answered_by_the_deadline_and_can_be_foll
     assert not answer.is_error
     assert not answer.data["done"]
     run = answer.data["run"]
-    assert f"It still runs, as {run}: notebook_run with run={run} waits on" in answer.text
+    assert f"Still running as {run}: notebook_run with run={run} waits for it" in answer.text
     more = await call("notebook_run", run=run, wait=0.1)
     assert not more.data["done"]
     gate.set()

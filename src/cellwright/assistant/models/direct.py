@@ -82,8 +82,8 @@ class DirectModel:
             return [TextDelta(str(problem))]
         results = _find_results(request)
         if results:
-            told = [self._describe(instruction, *each, context) for each in results]
-            return [TextDelta("\n\n".join(told))]
+            texts = [self._describe(instruction, *each, context) for each in results]
+            return [TextDelta("\n\n".join(texts))]
         return _call_tools(instruction, context, f"direct-{len(request.messages)}")
 
     def _describe(
@@ -209,7 +209,7 @@ def _explain_cells(result: ChatMessage, context: NotebookContext) -> str:
         lines = [f"Cell {fact['index'] + 1} (`{fact['id']}`) is a {_describe_status(fact)}."]
         if fact["type"] == "code":
             stale = [cell.stale for cell in context.known if cell.index == fact["index"]]
-            lines += [f"Its result does not stand: {reason}." for reason in stale if reason]
+            lines += [f"Its result is stale: {reason}." for reason in stale if reason]
             lines.append(_describe_dataflow(source, fact["index"], context))
         parts.append(" ".join(lines) + "\n\n" + code_block(source))
     return "\n\n".join([*parts, *_left_out(result)]) or _plain(result)

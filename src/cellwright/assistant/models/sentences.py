@@ -301,7 +301,7 @@ def _parse_numbers(text: str, count: int) -> tuple[int, ...]:
 def find_source(text: str, kind: str, language: str) -> str | None:
     """The source that the rest of a sentence gives; None if it only tells what it should do.
 
-    It stands in a fenced block, behind a colon, or in quotes. Without any of these, it is taken
+    It is in a fenced block, behind a colon, or in quotes. Without any of these, it is taken
     for Python if it is, and for markdown behind a word such as `saying`.
     """
     fenced = _fenced(text)

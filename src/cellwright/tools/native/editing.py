@@ -135,7 +135,9 @@ def _describe_edit(params: EditParams, done: dict[str, Any]) -> ToolResult:
     page = Page(params.max_tokens)
     path = shorten(params.path, 100)
     if not done["changed"]:
-        page.head(f"Nothing changed in {path}; it says that already. Revision {done['revision']}.")
+        page.head(
+            f"Nothing changed in {path}: it has that content already. Revision {done['revision']}."
+        )
     elif not done["saved"]:
         page.head(f"DRY RUN: nothing was changed in {path}.")
     else:
@@ -223,13 +225,13 @@ async def use_history(caller: Caller, params: HistoryParams) -> ToolResult:
         done = await book.undo(params.change)
     else:
         done = await book.redo(params.change)
-    words = {"undo": "Undone", "redo": "Done again", "restore": "Restored"}
+    words = {"undo": "Undone", "redo": "Redone", "restore": "Restored"}
     said = (
         f"{words[params.action]}: revision {done['revision']}, change {done['change']}. "
-        "Outputs came back too; what the kernel did, stays done."
+        "Outputs came back too; the kernel's state was not undone."
     )
     if not done["changed"]:
-        said = f"Nothing changed: it is so already. Revision {done['revision']}."
+        said = f"Nothing changed: it has that content already. Revision {done['revision']}."
     return _describe_diff(params, done, said)
 
 

@@ -39,9 +39,9 @@ async def manage_kernel(caller: Caller, params: KernelParams) -> ToolResult:
     if params.action == "interrupt":
         page.head("Interrupted." if found["interrupted"] else "Nothing was running.")
     elif params.action == "restart":
-        page.head("Restarted: all it had defined is gone.")
+        page.head("Restarted: its variables are gone.")
     elif params.action == "shutdown":
-        page.head("Ended, with all it had defined.")
+        page.head("Shut down: its variables are gone.")
     elif params.action == "variables":
         rows = [_variable_line(variable) for variable in found["variables"]]
         if rows:

@@ -111,7 +111,7 @@ async def read_notebook(caller: Caller, params: ReadParams) -> ToolResult:
         f"{format_count(len(every), 'cell')}, {characters:,} characters of source{showing}"
     )
     if every and not chosen:
-        page.head("No cell is so.")
+        page.head("No cell matches.")
     for line in others_lines(found["others"]):
         page.say(line)
     shown = _show_cells(page, params, chosen, notebook, view if params.view == "text" else None)
@@ -135,7 +135,7 @@ async def _read_outline(params: ReadParams, book: AsyncBook) -> ToolResult:
     rows = [_outline_row(entry) for entry in found["outline"]]
     left = len(rows) - page.show_rows("outline: index, id, lines of the text view, title", rows)
     if left:
-        page.leave_out(f"{left:,} entries; a larger max_tokens has more, so has search")
+        page.leave_out(f"{left:,} entries; raise max_tokens, or use search")
     names = ("revision", "total_cells", "total_lines")
     return page.to_result({"path": params.path, **{name: found[name] for name in names}})
 
@@ -280,11 +280,11 @@ async def read_outputs(caller: Caller, params: OutputsParams) -> ToolResult:
         )
     page = Page(params.max_tokens)
     page.head(f"{shorten(params.path, 100)} · outputs of {format_count(len(chosen), 'cell')}")
-    told = _show_part(page, params, chosen[0]) if params.offset else _show_outputs(page, chosen)
+    shown = _show_part(page, params, chosen[0]) if params.offset else _show_outputs(page, chosen)
     data = {
         "path": params.path,
-        "cells": [shorten(cell.handle, 100) for cell in first_rows(chosen[:told])],
-        "left_out": len(chosen) - told,
+        "cells": [shorten(cell.handle, 100) for cell in first_rows(chosen[:shown])],
+        "left_out": len(chosen) - shown,
     }
     return page.to_result(data)
 
@@ -319,7 +319,7 @@ def _show_part(page: Page, params: OutputsParams, cell: Cell) -> int:
     cut = page.show(f"outputs of {cell.handle} from {params.offset}", part)
     end = params.offset + len(part) - cut
     if end < len(whole):
-        page.leave_out(f"{len(whole) - end:,} characters; go on with offset={end}")
+        page.leave_out(f"{len(whole) - end:,} characters; continue with offset={end}")
     return 1
 
 
@@ -342,7 +342,7 @@ async def _read_artifact(caller: Caller, params: OutputsParams, artifact: str) -
     if cut:  # what is hidden in it takes more room once it is visible
         page.leave_out(f"{cut:,} characters; ask with a smaller limit")
     elif part["next_offset"] is not None:
-        page.leave_out(f"the rest; go on with offset={part['next_offset']}")
+        page.leave_out(f"the rest; continue with offset={part['next_offset']}")
     return page.to_result(data)
 
 

@@ -118,7 +118,7 @@ async def _follow_run(caller: Caller, params: RunParams, run: str) -> ToolResult
         cells = answer["cells"] if answer else []
         row = {"session": found["subject"], "cells": cells, "run": run, "done": found["done"]}
         return await describe_eval(caller, row, params.max_tokens)
-    if answer is None and found["done"]:  # long ago: only how it went is known still
+    if answer is None and found["done"]:  # long ago: only the statuses are still known
         rows = [f"{quote_name(cell)}: {status}" for cell, status in found["cells"].items()]
         page = Page(params.max_tokens)
         page.head("It has ended; its outputs are in the notebook.")

@@ -65,8 +65,8 @@ class BookHost:
         del base, nested  # handles are ids; a tool is never called from inside its own cell
         done = await self._book.run(list(cells), detach=DEADLINE, **self._caller.run_options())
         if not done.done:
-            told = f"Cell execution is not over after {DEADLINE:g} s and goes on, as run {done.run}"
-            raise Refusal(Code.EXECUTION_FAILED, told)
+            message = f"Cell execution is still running after {DEADLINE:g} s, as run {done.run}"
+            raise Refusal(Code.EXECUTION_FAILED, message)
         return [
             Ran(
                 each.cell,
@@ -156,7 +156,7 @@ def shorten_result(
 
 
 def _shorten_value(value: Any) -> Any:
-    """The value with long texts cut, and with nothing that is no text."""
+    """The value with long texts cut, and without binary data."""
     if isinstance(value, str):
         shown = make_readable(value)
         return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}⟦… {len(shown):,} in all⟧"
@@ -190,9 +190,9 @@ def describe_refusal(error: CellwrightError | Refusal) -> ToolResult:
     refusal = refusal_of(error)
     if isinstance(error, InvalidParameters):  # parameters of another type than the schema says
         refusal = Refusal(Code.INTERNAL_ERROR, error.message)
-    told = {"message": refusal.message, "code": str(refusal.code)}
+    facts = {"message": refusal.message, "code": str(refusal.code)}
     text = f"error: {refusal.code}: {refusal.message}"
-    return ToolResult(text, {"status": "error", "error": told}, is_error=True)
+    return ToolResult(text, {"status": "error", "error": facts}, is_error=True)
 
 
 def _make_params(name: str, **fields: Any) -> type[Params]:

@@ -34,7 +34,7 @@ STATUS_WORDS = {
     "cancelled": "error, cancelled",
     "died": "error, the kernel died",
 }
-"""The profile's own words for how a cell stands; the others are the same."""
+"""The profile's own words for some statuses."""
 
 _MOST_SOURCE = 20_000
 _DONE = {"edit": "Replaced", "insert": "Inserted", "delete": "Deleted"}
@@ -126,11 +126,11 @@ def _preview(source: str) -> str:
 
 def describe_refusal(error: CellwrightError) -> ToolResult:
     """An error in the words of the profile."""
-    told = shorten(error.message, 400)
+    message = shorten(error.message, 400)
     if isinstance(error, NotebookNotFound):
-        told = f"Notebook not found: {shorten(error.path, 300)}"
+        message = f"Notebook not found: {shorten(error.path, 300)}"
     hint = f"\nhint: {format_hint(error)}" if error.hint else ""
-    return ToolResult(f"Error: {told}{hint}", {"code": error.code}, is_error=True)
+    return ToolResult(f"Error: {message}{hint}", {"code": error.code}, is_error=True)
 
 
 class PythonCell(BaseModel):

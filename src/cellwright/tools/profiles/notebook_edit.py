@@ -53,7 +53,7 @@ async def edit_cell(caller: Caller, params: NotebookEditParams) -> ToolResult:
     book = caller.workspace.open(params.notebook_path)
     notebook = await book.load()
     edit, index, id_ = plan_edit(notebook, params)
-    # By handle and hash rather than by place: somebody may have moved cells since it was read.
+    # By handle and hash rather than by place: cells may have moved since it was read.
     done = await book.edit([edit], label=f"NotebookEdit {params.edit_mode}")
     if params.edit_mode == "insert":
         made = done["cells"][0]
@@ -122,13 +122,13 @@ def _describe_edit(params: NotebookEditParams, id_: str | None, index: int, kind
 
 def describe_refusal(error: CellwrightError) -> ToolResult:
     """An error in the words of the profile."""
-    told = visible(error.message)[:400]
+    message = visible(error.message)[:400]
     if isinstance(error, NotebookNotFound):
-        told = "Notebook not found"
+        message = "Notebook not found"
     elif isinstance(error, InvalidNotebook):
-        told = "Invalid notebook format"
-    text = f"{told}\nhint: {format_hint(error)}" if error.hint else told
-    return ToolResult(text, {"success": False, "error": told}, is_error=True)
+        message = "Invalid notebook format"
+    text = f"{message}\nhint: {format_hint(error)}" if error.hint else message
+    return ToolResult(text, {"success": False, "error": message}, is_error=True)
 
 
 NOTEBOOK_EDIT = Tool(

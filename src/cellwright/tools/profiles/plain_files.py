@@ -1,4 +1,4 @@
-"""Files that are no notebooks, for the file tools of the profile `text`."""
+"""Files that are not notebooks, for the file tools of the profile `text`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def read_text(book: AsyncBook) -> str:
     """What a text file holds.
 
     Raises:
-        UnreadableFile: it is no text in UTF-8.
+        UnreadableFile: it is not text in UTF-8.
     """
     data: bytes = await book.raw()
     try:
@@ -46,7 +46,7 @@ async def write_text(book: AsyncBook, text: str, old: str | None) -> None:
     """Make a text file hold this text; it must still hold `old`, or not be there if that is None.
 
     Raises:
-        Conflict: somebody else changed it meanwhile.
+        Conflict: it was changed meanwhile.
         NotSaved: the system refused.
     """
     try:

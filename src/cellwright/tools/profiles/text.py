@@ -74,8 +74,8 @@ async def read_file(caller: Caller, params: TextReadParams) -> ToolResult:
             f"{format_count(len(lines) - MOST_LINES, 'line')}; read {path}:{MOST_LINES + 1}-"
         )
         lines = lines[:MOST_LINES]
-    told = f" · revision {revision}" if revision else ""
-    page.head(f"{shorten(path, 120)}{told} · {format_count(total, 'line')}")
+    version = f" · revision {revision}" if revision else ""
+    page.head(f"{shorten(path, 120)}{version} · {format_count(total, 'line')}")
     shown = _show_lines(page, path, lines)
     data = {"path": path, "revision": revision, "total_lines": total, "lines": shown}
     return page.to_result(data)
@@ -243,8 +243,8 @@ def restore_text(content: str, old: str) -> str:
     """A text that was shown and is given back: its lines as they were before they were shown.
 
     What was hidden in a line, and base64 that was left out of it, comes back with it if the line
-    was left alone. Where two lines looked the same, nobody can tell. A file whose lines all end in
-    CR LF keeps to that.
+    was left alone. Where two lines looked the same, they stay as given. A file whose
+    lines all end in CR LF keeps these ends.
     """
     if old.count("\n") == old.count("\r\n") > 0 and "\r" not in content:
         return restore_text(content, old.replace("\r\n", "\n")).replace("\n", "\r\n")
@@ -277,7 +277,7 @@ def _describe_notebook_change(path: str, done: dict[str, Any]) -> ToolResult:
             f"Wrote {shorten(path, 120)}. Revision {done['revision']}, change {done['change']}."
         )
     else:
-        page.head(f"{shorten(path, 120)} says that already. Revision {done['revision']}.")
+        page.head(f"{shorten(path, 120)} has that content already. Revision {done['revision']}.")
     cut = page.show("diff", done["diff"]) if done["diff"] else 0
     if cut:
         page.leave_out(f"{cut:,} characters of the diff")
