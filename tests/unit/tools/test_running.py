@@ -233,9 +233,9 @@ async def test_kernels_are_listed_and_looked_after(call: Call, folder: Path) -> 
     interrupted = await call("kernel", action="interrupt", path="nb.ipynb")
     assert interrupted.text.endswith("Nothing was running.")
     restarted = await call("kernel", action="restart", path="nb.ipynb")
-    assert restarted.text.endswith("Restarted: all it had defined is gone.")
+    assert restarted.text.endswith("Restarted: its variables are gone.")
     ended = await call("kernel", action="shutdown", path="nb.ipynb")
-    assert ended.text.endswith("Ended, with all it had defined.")
+    assert ended.text.endswith("Shut down: its variables are gone.")
 
 
 async def test_kernels_to_choose_from(call: Call) -> None:
