@@ -100,8 +100,8 @@ ROWS = (
     row("D-168", "§6", "Pillow is an extra: without it a picture is kept, and said not to be scaled", Done("tests/unit/outputs/test_without_pillow.py::test_a_larger_one_is_kept_and_said_not_to_be_scaled")),
     row("D-169", "§9", "`show` asks the terminal nothing, and what was typed ahead stays", Done("tests/unit/cli/test_show.py::test_the_terminal_is_asked_nothing_and_what_is_typed_ahead_stays")),
     row("D-170", "§4", "Real notebooks give the outputs that nbclient gives, and no other byte of them changes", Done("tests/kernels/test_corpus_runs.py::test_outputs_are_those_of_nbclient_and_nothing_else_changes")),
-    row("D-171", "§8", "Over MCP an agent mends a notebook in five calls at most, with clients of both eras", Done("tests/integration/test_mcp_agent.py::test_an_agent_mends_a_notebook_in_four_calls")),
-    row("D-172", "§8", "The HTTP door refuses whoever has no token, comes from elsewhere, or asks for too much", Done("tests/integration/test_mcp_http.py::test_who_has_no_business_here_is_refused", also=("tests/integration/test_mcp_http.py::test_it_does_not_listen_beyond_this_machine_in_the_clear",))),
+    row("D-171", "§8", "Over MCP an agent mends a notebook in five calls at most, with clients of both eras", Done("tests/integration/mcp/test_agent.py::test_an_agent_mends_a_notebook_in_four_calls")),
+    row("D-172", "§8", "The HTTP door refuses whoever has no token, comes from elsewhere, or asks for too much", Done("tests/integration/mcp/test_http.py::test_who_has_no_business_here_is_refused", also=("tests/integration/mcp/test_http.py::test_it_does_not_listen_beyond_this_machine_in_the_clear",))),
     row("D-173", "§7", "An engine that has worked for long holds no more descriptors, threads and memory than before", Done("tests/integration/test_engine_soak.py::test_an_engine_that_has_worked_has_no_more_than_before")),
     row("D-174", "§7", "Many clients at once lose no edit, and every output is where it belongs, though the engine be killed", Done("tests/integration/test_engine_crowd.py::test_no_edit_is_lost_and_every_output_is_where_it_belongs")),
 

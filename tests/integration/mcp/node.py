@@ -14,7 +14,7 @@ import pytest
 from tests.conftest import ROOT
 
 NODE = ROOT / ".dev" / "node"
-PACKAGE = Path(__file__).with_name("mcp_conformance")
+PACKAGE = Path(__file__).with_name("conformance")
 
 
 def require_node_tools() -> Path:

@@ -21,7 +21,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.integration.mcp_process import HELLO, words
+from tests.integration.mcp.process import HELLO, words
 from tests.unit.mcp.serving import ERAS, notebook, text_of
 
 if TYPE_CHECKING:

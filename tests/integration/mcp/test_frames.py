@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.integration.mcp_process import HELLO, RawServer, raw_server, words
+from tests.integration.mcp.process import HELLO, RawServer, raw_server, words
 from tests.unit.mcp.serving import notebook
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cellwright.tools.native import NATIVE
-from tests.integration.mcp_node import PACKAGE, node_environment, require_node_tools
-from tests.integration.mcp_process import words
-from tests.integration.test_mcp_http import LOOPBACK, served
+from tests.integration.mcp.node import PACKAGE, node_environment, require_node_tools
+from tests.integration.mcp.process import words
+from tests.integration.mcp.test_http import LOOPBACK, served
 from tests.unit.mcp.serving import notebook
 
 if TYPE_CHECKING:
