@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING
 from benchmarks.replace_cell import Sample
 from benchmarks.tables import compare
 from cellwright import AsyncWorkspace, Notebook, Workspace, read
-from cellwright.assistant.budget import MOST_CHARACTERS
-from cellwright.assistant.building import Standing, build_context
-from cellwright.assistant.detection import detect
-from cellwright.assistant.rendering import render_context
+from cellwright.assistant.context import MOST_CHARACTERS
+from cellwright.assistant.context import RuntimeState, build_context
+from cellwright.assistant.requests import detect
+from cellwright.assistant.context import render_context
 from cellwright.assistant.requests import ChatRequest, FileReference, NotebookEditor
 from cellwright.journal.executions import ExecutionRecord
 
@@ -97,7 +97,7 @@ async def _measure(folder: Path, rounds: int) -> tuple[dict[str, list[float]], i
             read(path)
 
         async def build() -> None:
-            standing = Standing(runs=runs, now={})
+            standing = RuntimeState(runs=runs, now={})
             lengths.append(
                 len(render_context(build_context(notebook, NAME, str(path), editor, standing)))
             )

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cellwright import read
-from cellwright.assistant.models import ToolCall
+from cellwright.assistant.models.model.model import ToolCall
 from cellwright.cli.main import main
+from tests.integration.assistant.model_servers import Holds, served
 from tests.integration.chat_terminal import ChatTerminal
-from tests.unit.assistant.model_servers import Holds, served
 from tests.unit.cli import samples
 from tests.unit.cli.calling import command
 from tests.unit.engine.engines import engine_of_its_own, wait_for

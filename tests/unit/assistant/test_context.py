@@ -11,12 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cellwright import AsyncBook, AsyncWorkspace, Notebook
-from cellwright.assistant.budget import MOST_CHARACTERS, MOST_OF_OTHERS, window
-from cellwright.assistant.building import Standing, build_context
-from cellwright.assistant.context import CellContext, NotebookContext
-from cellwright.assistant.detection import detect
-from cellwright.assistant.rendering import TAGS, escape, render_context, unescape
-from cellwright.assistant.requests import ChatRequest, FileReference, NotebookEditor
+from cellwright.assistant.context import (
+    MOST_CHARACTERS,
+    MOST_OF_OTHERS,
+    TAGS,
+    CellContext,
+    NotebookContext,
+    RuntimeState,
+    build_context,
+    choose_window,
+    escape,
+    render_context,
+    unescape,
+)
+from cellwright.assistant.requests import ChatRequest, FileReference, NotebookEditor, detect
 from cellwright.errors import JournalUnavailable
 from cellwright.journal.executions import ExecutionRecord
 from cellwright.outputs.sanitize import make_visible
@@ -41,7 +49,7 @@ EVERY_CELL = {"id", "index", "type", "content", "hasOutput", "selectionStatus"}
 def built(data: bytes, *selected: str | int, **options: Any) -> NotebookContext:
     editing = options.pop("editing", None)
     editor = NotebookEditor(path="nb.ipynb", selected=selected, editing=editing)
-    standing = Standing(**options)
+    standing = RuntimeState(**options)
     return build_context(Notebook(data), "nb.ipynb", "/nb.ipynb", editor, standing)
 
 
@@ -189,7 +197,7 @@ def test_of_more_the_window_is_around_the_last_selected_cell() -> None:
     context = built(notebooks.many(100), 3, 50)
     assert [cell.index for cell in context.selected_cells] == [3, 50]
     assert [cell.index for cell in context.nearby_cells or ()] == list(range(40, 61))
-    assert window(100, 99) == range(89, 100)
+    assert choose_window(100, 99) == range(89, 100)
 
 
 def test_without_a_selection_it_is_around_the_cell_that_ran_last() -> None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cellwright import read
-from cellwright.assistant.models import ToolCall
-from cellwright.assistant.scripted import ScriptedModel
+from cellwright.assistant.models.model.model import ToolCall
+from cellwright.assistant.models.model.scripted import ScriptedModel
 from cellwright.cli.chat import opening
 from cellwright.kernel.factory import KernelFactory
 from cellwright.kernel.memory import MemoryKernel

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from rich.cells import cell_len
 
-from cellwright.assistant.models import Usage
-from cellwright.assistant.scripted import ScriptedModel
+from cellwright.assistant.models.model.model import Usage
+from cellwright.assistant.models.model.scripted import ScriptedModel
 from cellwright.assistant.transcripts import Transcript
-from cellwright.assistant.workspaces import Workspaces
+from cellwright.assistant.workspaces import ChatWorkspaces
 from cellwright.cli.chat.canvas import Canvas
 from cellwright.cli.chat.confirming import Confirmer
 from cellwright.cli.chat.desk import Desk
@@ -26,7 +26,7 @@ from cellwright.cli.render.limits import View
 from cellwright.cli.render.screen import make_screen
 from cellwright.config.settings import Settings
 from cellwright.errors import CellNotFound
-from tests.unit.assistant.model_servers import served
+from tests.integration.assistant.model_servers import served
 from tests.unit.cli.calling import command, process
 from tests.unit.cli.cards import every_card
 from tests.unit.cli.chatting import ALL_TOOLS, NOTEBOOK_TOOLS, Said, chat_folder
@@ -107,7 +107,7 @@ def test_a_picture_that_the_terminal_draws_itself_stands_between_the_lines_of_it
 
 
 async def test_the_line_below_the_prompt_tells_what_lies_on_the_desk(chat_folder: Path) -> None:
-    workspaces = Workspaces(chat_folder)
+    workspaces = ChatWorkspaces(chat_folder)
     chat = PaneChat(workspaces, ScriptedModel("ok"))
     desk = Desk(cwd=str(chat_folder))
     display = display_on(Glass(80, 24))

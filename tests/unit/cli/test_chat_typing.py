@@ -12,9 +12,9 @@ from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from cellwright.assistant.direct.model import DirectModel
+from cellwright.assistant.models.model.direct import DirectModel
 from cellwright.assistant.permissions import Operation
-from cellwright.assistant.workspaces import Workspaces
+from cellwright.assistant.workspaces import ChatWorkspaces
 from cellwright.cli.chat.completion import Completer, Files
 from cellwright.cli.chat.confirming import Confirmer
 from cellwright.cli.chat.desk import Desk
@@ -48,7 +48,7 @@ async def desk(chat_folder: Path) -> Desk:
 
 @pytest.fixture
 async def complete(desk: Desk, chat_folder: Path) -> AsyncIterator[Callable[[str], Any]]:
-    workspaces = Workspaces(chat_folder)
+    workspaces = ChatWorkspaces(chat_folder)
     completer = Completer(PaneChat(workspaces, DirectModel()), desk)
 
     async def names(text: str) -> list[str]:

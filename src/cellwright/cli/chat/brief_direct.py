@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from cellwright.assistant.direct.model import DirectModel
-from cellwright.assistant.models import TextDelta
+from cellwright.assistant.models.model.direct import DirectModel
+from cellwright.assistant.models.model.model import TextDelta
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from cellwright.assistant.models import Model, ModelEvent, ModelRequest
+    from cellwright.assistant.models.model.model import Model, ModelEvent, ModelRequest
 
 _block = re.compile(r"\n\n(`{3,})\n.*?\n\1(?=\n|$)", re.DOTALL)
 

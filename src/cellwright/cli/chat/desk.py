@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 
-from cellwright.assistant.files import is_notebook
 from cellwright.assistant.requests import (
     ChatRequest,
     FileReference,
     NotebookEditor,
     ToolAttachment,
+    is_notebook,
 )
 
 TYPE_CHECKING = False

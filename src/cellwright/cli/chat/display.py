@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from cellwright.assistant.events import ChatEvent
+    from cellwright.assistant.chat import ChatEvent
     from cellwright.cli.output import Output
     from cellwright.cli.render.cards.card import Card
     from cellwright.errors import CellwrightError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from cellwright.assistant.files import file_named
+from cellwright.assistant.requests import resolve_file
 from cellwright.cli.chat.desk import MODES
 from cellwright.cli.chat.review import Reviews
 from cellwright.cli.chat.slash import WrongCommand, help_rows
@@ -134,7 +134,7 @@ class Doing:
     async def _model(self, words: list[str]) -> None:
         sitting = self._sitting
         if words:
-            from cellwright.assistant.providers.choosing import choose_model
+            from cellwright.assistant.models.model.providers import choose_model
 
             name = _only(words, "/model PROVIDER:NAME")
             model = choose_model(name, sitting.settings)
@@ -211,7 +211,7 @@ class Doing:
 
 def relative(name: str, cwd: str) -> str:
     """A name relative to a folder, if it lies there; else as it is."""
-    place = file_named(name, cwd)
+    place = resolve_file(name, cwd)
     if place is None:
         raise WrongCommand(f"`{one_line(name)}` is no name of a file")
     clean = os.path.normpath(place)

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cellwright.assistant.direct.model import DirectModel
+from cellwright.assistant.models.model.direct import DirectModel
 from cellwright.cli.chat.slash import WrongCommand
 from cellwright.cli.commands.eval import CODES
 from cellwright.cli.output import FAILED, FORBIDDEN, INTERRUPTED, OK, USAGE, exit_code
 from cellwright.errors import CellwrightError
 
 if TYPE_CHECKING:
-    from cellwright.assistant.events import Begun
-    from cellwright.assistant.models import Model
+    from cellwright.assistant.chat import TurnStartEvent
+    from cellwright.assistant.models.model.model import Model
     from cellwright.cli.chat.turn import Outcome
-    from cellwright.tools.tool import Answer
+    from cellwright.tools.tool import ToolResult
 
 _REFUSED = frozenset({"MODE_FORBIDS", "NOT_CONFIRMED", "DECLINED", "TOOL_UNAVAILABLE"})
 
@@ -43,22 +43,22 @@ def code_of_turn(outcome: Outcome, model: Model, prompt: str) -> int:
     return next((code for code in map(_code_of_answer, outcome.answers) if code), OK)
 
 
-def _is_refused(begun: Begun, prompt: str) -> bool:
+def _is_refused(begun: TurnStartEvent, prompt: str) -> bool:
     """Whether the built-in assistant could not do what it was told, because of the mode."""
-    from cellwright.assistant.direct.sentences import TOOL_OF, verb_of
+    from cellwright.assistant.models.model.sentences import TOOL_OF, find_verb
 
     if begun.mode == "agent":
         return False
     if any(each.tool is None for each in begun.tool_references):
         return True
     named = [each.tool.name for each in begun.tool_references if each.tool is not None]
-    verb = verb_of(prompt, named)
+    verb = find_verb(prompt, named)
     if verb is None or begun.notebook is None:
         return False
     return TOOL_OF.get(verb) not in begun.tools
 
 
-def _code_of_answer(answer: Answer) -> int:
+def _code_of_answer(answer: ToolResult) -> int:
     if not answer.is_error:
         return OK
     code = answer.data.get("code")

@@ -14,8 +14,8 @@ from cellwright.outputs.sanitize import one_line
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from cellwright.assistant.changes import Proposal
     from cellwright.assistant.chat import Chat
-    from cellwright.assistant.proposals import Proposal
     from cellwright.cli.chat.asking import Asker
     from cellwright.cli.chat.display import Display
     from cellwright.cli.chat.turn import Outcome

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cellwright.assistant.models.model.providers import choose_model
 from cellwright.assistant.permissions import Permissions
 from cellwright.assistant.prompt_files import PromptFolder
-from cellwright.assistant.providers.choosing import choose_model
 from cellwright.assistant.transcripts import Transcript, Transcripts
-from cellwright.assistant.workspaces import Workspaces
+from cellwright.assistant.workspaces import ChatWorkspaces
 from cellwright.cli.chat.desk import MODES, Desk
 from cellwright.cli.chat.doing import relative, require_file
 from cellwright.cli.chat.pane import PaneChat
@@ -123,7 +123,7 @@ def places(root: str | None, cwd: str) -> tuple[str, str]:
 
 
 async def _lay_out(
-    desk: Desk, wishes: Wishes, notebooks: tuple[str, ...], workspaces: Workspaces
+    desk: Desk, wishes: Wishes, notebooks: tuple[str, ...], workspaces: ChatWorkspaces
 ) -> None:
     """Put on the desk what was named; names on a command line begin in its own folder."""
     workspace = await workspaces.get(desk.mode)
@@ -194,11 +194,11 @@ def _model_of(resumed: Transcript | None) -> str | None:
     return resumed.model if resumed is not None and resumed.model != "direct" else None
 
 
-async def _workspaces(root: str, cwd: str, wishes: Wishes) -> Workspaces:
+async def _workspaces(root: str, cwd: str, wishes: Wishes) -> ChatWorkspaces:
     """Workspaces in the engine, if there is to be one, or in this process."""
     from cellwright.mcp.workspaces import wants_engine
 
-    here = Workspaces(root, cwd=cwd, actor=wishes.actor)
+    here = ChatWorkspaces(root, cwd=cwd, actor=wishes.actor)
     if not (wishes.uses_engine and wants_engine()):
         return here
     from cellwright.engine.aio import connect
@@ -206,7 +206,7 @@ async def _workspaces(root: str, cwd: str, wishes: Wishes) -> Workspaces:
     async def in_engine(mode: Mode) -> AsyncWorkspace:
         return await connect(root, cwd=cwd, mode=mode, actor=wishes.actor)
 
-    there = Workspaces(root, cwd=cwd, actor=wishes.actor, connect=in_engine)
+    there = ChatWorkspaces(root, cwd=cwd, actor=wishes.actor, connect=in_engine)
     try:
         await there.get(wishes.mode or "ask")
     except (EngineError, OSError) as error:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cellwright.assistant.availability import offer_tools
+from cellwright.assistant.availability import FILE_TOOLS, offer_tools
 from cellwright.assistant.chat import Chat
-from cellwright.assistant.file_tools import FILE_TOOLS
 from cellwright.tools.profiles.positron import POSITRON
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from cellwright.assistant.availability import Offer
-    from cellwright.assistant.detection import Detection
-    from cellwright.assistant.models import Model
-    from cellwright.assistant.requests import ChatRequest
-    from cellwright.assistant.workspaces import Workspaces
+    from cellwright.assistant.availability import ToolOffer
+    from cellwright.assistant.models.model.model import Model
+    from cellwright.assistant.requests import ChatRequest, Detection
+    from cellwright.assistant.workspaces import ChatWorkspaces
 
 
 class PaneChat(Chat):
@@ -25,10 +23,10 @@ class PaneChat(Chat):
     While it is on, the tools for files are away: a notebook is not to be changed as a file.
     """
 
-    def __init__(self, workspaces: Workspaces, model: Model, **options: Any) -> None:
+    def __init__(self, workspaces: ChatWorkspaces, model: Model, **options: Any) -> None:
         super().__init__(workspaces, model, tools=(*POSITRON, *FILE_TOOLS), **options)
 
-    async def look(self, request: ChatRequest) -> tuple[Detection, Offer]:
+    async def look(self, request: ChatRequest) -> tuple[Detection, ToolOffer]:
         """What a request is about and which tools it has, before anything is sent."""
         detection, offer = await super().look(request)
         if detection.context is not None:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING
 
-from cellwright.assistant.direct.model import DirectModel
+from cellwright.assistant.models.model.direct import DirectModel
 from cellwright.cli.chat.brief_direct import without_repetition
 from cellwright.cli.chat.doing import Doing
 from cellwright.cli.chat.echo import no_echo
@@ -20,7 +20,7 @@ from cellwright.outputs.sanitize import one_line
 
 if TYPE_CHECKING:
     from cellwright.assistant.chat import Chat
-    from cellwright.assistant.models import Model
+    from cellwright.assistant.models.model.model import Model
     from cellwright.assistant.transcripts import Transcript, Transcripts
     from cellwright.cli.chat.asking import Asker
     from cellwright.cli.chat.confirming import Confirmer
@@ -82,7 +82,7 @@ class Sitting:
         """Have another model answer from now on."""
         self.chat.model = without_repetition(model) if self._is_watched else model
         if not isinstance(model, DirectModel):
-            from cellwright.assistant.providers.language_model import LanguageModel
+            from cellwright.assistant.models.model.language_model import LanguageModel
 
             if isinstance(model, LanguageModel):
                 model.notice = self.display.note

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cellwright.assistant.direct.model import DirectModel
-from cellwright.assistant.rendering import render_context
+from cellwright.assistant.context import render_context
+from cellwright.assistant.models.model.direct import DirectModel
 from cellwright.outputs.sanitize import one_line
 
 if TYPE_CHECKING:
-    from cellwright.assistant.availability import Offer
+    from cellwright.assistant.availability import ToolOffer
     from cellwright.assistant.chat import Chat
     from cellwright.assistant.requests import ChatRequest
     from cellwright.tools.tool import Tool
@@ -27,7 +27,7 @@ def tell_model(chat: Chat) -> str:
     return f"Model {one_line(chat.model.name)}"
 
 
-def tool_rows(offer: Offer) -> list[tuple[str, str]]:
+def tool_rows(offer: ToolOffer) -> list[tuple[str, str]]:
     """The tools there are with what they do, and the others with why they are not there."""
     rows = []
     for tool in offer.known:
@@ -38,7 +38,7 @@ def tool_rows(offer: Offer) -> list[tuple[str, str]]:
     return rows
 
 
-def _about(tool: Tool, offer: Offer, *, is_there: bool) -> str:
+def _about(tool: Tool, offer: ToolOffer, *, is_there: bool) -> str:
     if is_there:
         return tool.description
     if not tool.is_allowed(offer.toolbox.allowed):

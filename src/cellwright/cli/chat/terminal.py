@@ -8,7 +8,7 @@ import time
 from rich.style import Style
 from rich.text import Text
 
-from cellwright.assistant.events import Begun, Returned
+from cellwright.assistant.chat import ToolResultEvent, TurnStartEvent
 from cellwright.cli.chat.blocks import Blocks
 from cellwright.cli.render.cards.frame import INDENT
 from cellwright.cli.render.cards.sources import hunk_parts
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from cellwright.assistant.events import ChatEvent
+    from cellwright.assistant.chat import ChatEvent
     from cellwright.cli.chat.canvas import Canvas
     from cellwright.cli.chat.display import CellChange
     from cellwright.cli.render.cards.card import Card
@@ -54,7 +54,9 @@ class TerminalDisplay:
 
     def event(self, event: ChatEvent) -> None:
         """The model has the floor when a turn begins, and when a tool has answered."""
-        self._waits_since = time.monotonic() if isinstance(event, (Begun, Returned)) else None
+        self._waits_since = (
+            time.monotonic() if isinstance(event, (TurnStartEvent, ToolResultEvent)) else None
+        )
         if self._waits_since is not None:
             self._draw_soon(_PATIENCE)
 

@@ -7,8 +7,14 @@ import contextlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from cellwright.assistant.chat import MOST_STEPS
-from cellwright.assistant.events import Begun, Called, Done, Returned, Said
+from cellwright.assistant.chat import (
+    MOST_STEPS,
+    TextEvent,
+    ToolCallEvent,
+    ToolResultEvent,
+    TurnEndEvent,
+    TurnStartEvent,
+)
 from cellwright.cli.chat.interrupts import Interrupts
 from cellwright.cli.output import ReaderGone, Unexpected
 from cellwright.cli.render.cards.card import Card
@@ -17,14 +23,13 @@ from cellwright.errors import CellwrightError
 if TYPE_CHECKING:
     from typing import Any, Literal
 
-    from cellwright.assistant.chat import Chat
-    from cellwright.assistant.events import ChatEvent
-    from cellwright.assistant.models import ToolCall
+    from cellwright.assistant.chat import Chat, ChatEvent
+    from cellwright.assistant.models.model.model import ToolCall
     from cellwright.assistant.requests import ChatRequest
     from cellwright.cli.chat.confirming import Confirmer
     from cellwright.cli.chat.display import Display
     from cellwright.document.notebook import Notebook
-    from cellwright.tools.tool import Answer
+    from cellwright.tools.tool import ToolResult
 
     Ending = Literal["answered", "limit", "stopped", "failed"]
 
@@ -52,10 +57,10 @@ class Outcome:
     """How a turn went."""
 
     ending: Ending = "stopped"
-    begun: Begun | None = None
-    done: Done | None = None
+    begun: TurnStartEvent | None = None
+    done: TurnEndEvent | None = None
     error: CellwrightError | None = None
-    answers: list[Answer] = field(default_factory=list)
+    answers: list[ToolResult] = field(default_factory=list)
 
 
 class Turns:
@@ -118,17 +123,17 @@ class Turns:
 
     async def _show(self, event: ChatEvent, request: ChatRequest, outcome: Outcome) -> None:
         self.display.event(event)
-        if isinstance(event, Begun):
+        if isinstance(event, TurnStartEvent):
             outcome.begun = event
-        elif isinstance(event, Said):
+        elif isinstance(event, TextEvent):
             self.display.said(event.text)
-        elif isinstance(event, Called):
+        elif isinstance(event, ToolCallEvent):
             self._card = self._confirmer.card = await self._new_card(event.call, outcome, request)
             self.display.called(self._card)
-        elif isinstance(event, Returned):
+        elif isinstance(event, ToolResultEvent):
             outcome.answers.append(event.answer)
             await self._end_card(event.answer, request)
-        elif isinstance(event, Done):
+        elif isinstance(event, TurnEndEvent):
             outcome.done, outcome.ending = event, event.ending
             self.display.over()
             if event.ending == "limit":
@@ -153,7 +158,7 @@ class Turns:
         self.cards.append(card)
         return card
 
-    async def _end_card(self, answer: Answer, request: ChatRequest) -> None:
+    async def _end_card(self, answer: ToolResult, request: ChatRequest) -> None:
         card, self._card, self._confirmer.card = self._card, None, None
         if self._interrupts is not None:
             self._interrupts.running(None)

@@ -26,7 +26,7 @@ def command(call: Call, provider: str, *, address: str, forget: bool) -> None:
     cellwright key openai --address https://models.example.org/v1
     cellwright key anthropic --forget
     """
-    from cellwright.assistant.providers.keys import account_of, forget_key, store_key
+    from cellwright.assistant.models.model.keys import account_of, forget_key, store_key
 
     account = account_of(provider, address)
     if forget:

@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from cellwright.tools.tool import Answer
+    from cellwright.tools.tool import ToolResult
 
 _fence = re.compile(r"<data ([0-9a-f]{8}): ([^<>\n]*)>\n(.*?)\n?</data \1>", re.DOTALL)
 _pointer = re.compile(r"\bartifact://([A-Za-z0-9_-]{4,40})")
@@ -51,7 +51,7 @@ def cuts_of(text: str) -> list[str]:
     return [line.removeprefix(_CUT) for line in lines if line.startswith(_CUT)]
 
 
-def pointers_of(answer: Answer) -> list[str]:
+def pointers_of(answer: ToolResult) -> list[str]:
     """The artifacts that an answer points to: by its facts, its pictures and its own words."""
     found = [picture.artifact for picture in answer.images if picture.artifact]
     rows = answer.data.get("cells") or answer.data.get("executions") or ()
@@ -61,7 +61,7 @@ def pointers_of(answer: Answer) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def is_failure(answer: Answer) -> bool:
+def is_failure(answer: ToolResult) -> bool:
     """Whether an answer tells of an error, by its flag or by how its text begins."""
     return answer.is_error or answer.text.startswith(_ERRORS)
 

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from cellwright.assistant.models import ToolCall
+    from cellwright.assistant.models.model.model import ToolCall
     from cellwright.cli.render.cards.cache import Drawn
     from cellwright.cli.render.cards.headline import Headline
     from cellwright.cli.render.cards.statuses import CardStatus
     from cellwright.cli.render.images import Graphic
     from cellwright.cli.render.limits import View
     from cellwright.document.notebook import Notebook
-    from cellwright.tools.tool import Answer
+    from cellwright.tools.tool import ToolResult
 
 _REFUSALS = frozenset({"DECLINED", "NOT_CONFIRMED", "MODE_FORBIDS", "TOOL_UNAVAILABLE"})
 _TEXT_KEPT = 16_384
@@ -64,7 +64,7 @@ class Card:
     before: Notebook | None = None
     language: str = "python"
     status: CardStatus = "pending"
-    answer: Answer | None = None
+    answer: ToolResult | None = None
     after: Notebook | None = None
     rows: dict[str, CellRow] = field(default_factory=dict)
     seconds: float | None = None
@@ -121,7 +121,7 @@ class Card:
         self.status = "running"
         self._changed()
 
-    def end(self, answer: Answer, after: Notebook | None = None) -> None:
+    def end(self, answer: ToolResult, after: Notebook | None = None) -> None:
         """The tool has answered; `after` is the notebook as it is now."""
         self.answer, self.after = answer, after
         if answer.data.get("code") in _REFUSALS:
@@ -166,7 +166,7 @@ class Card:
         self._version += 1
 
 
-def _rows(answer: Answer) -> list[tuple[str, Mapping[str, Any]]]:
+def _rows(answer: ToolResult) -> list[tuple[str, Mapping[str, Any]]]:
     """The cells that an answer tells of, by what progress calls them: a handle, or their place."""
     ran = [(str(row["cell"]), row) for row in answer.data.get("executions") or ()]
     code = answer.data.get("cells") if "session" in answer.data else None

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from cellwright.cli.render.cards.frame import Frame
-    from cellwright.tools.tool import Answer
+    from cellwright.tools.tool import ToolResult
 
 
-def general_parts(answer: Answer, frame: Frame) -> Iterator[RenderableType]:
+def general_parts(answer: ToolResult, frame: Frame) -> Iterator[RenderableType]:
     """An answer as it was given: our words, texts of the notebook, trees, pictures."""
     view = frame.view
     for piece in pieces_of(answer.text):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from cellwright.assistant.models import ToolCall
+    from cellwright.assistant.models.model.model import ToolCall
     from cellwright.document.cells import Cell
     from cellwright.document.notebook import Notebook
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from cellwright.cli.render.cards.card import Card
     from cellwright.cli.render.limits import View
-    from cellwright.tools.tool import Answer
+    from cellwright.tools.tool import ToolResult
 
 _TYPE = Style(color="cyan")
 _PAST = {
@@ -103,7 +103,7 @@ def brief(card: Card) -> str:
     return text
 
 
-def _done(answer: Answer, action: str, name: str, kind: str) -> tuple[str, str, str]:
+def _done(answer: ToolResult, action: str, name: str, kind: str) -> tuple[str, str, str]:
     """The action in the past, with what only the answer knows."""
     verb, _, rest = action.partition(" ")
     data = answer.data
@@ -128,7 +128,7 @@ def _planned(card: Card, frame: Frame) -> Iterator[RenderableType]:
                 yield from source_parts(cell["code"], "code", card.language, frame)
 
 
-def _result(card: Card, answer: Answer, frame: Frame) -> Iterator[RenderableType]:
+def _result(card: Card, answer: ToolResult, frame: Frame) -> Iterator[RenderableType]:
     if card.status == "refused":
         if answer.data.get("code") != "DECLINED":  # who said no knows
             yield frame.words(_message(answer), Style(color="yellow"))
@@ -155,7 +155,7 @@ def _result(card: Card, answer: Answer, frame: Frame) -> Iterator[RenderableType
         yield from general_parts(answer, frame)
 
 
-def _error_block(answer: Answer, frame: Frame) -> Iterator[RenderableType]:
+def _error_block(answer: ToolResult, frame: Frame) -> Iterator[RenderableType]:
     for piece in pieces_of(answer.text):
         text = piece.text if piece.name is not None else _without_prefix(piece.text)
         for part in text_parts(text, frame.view, frame.view.limits.output_lines // 3):
@@ -193,7 +193,7 @@ def _kind_and_old(card: Card) -> tuple[str, str | None]:
     return found[0].type, found[0].source
 
 
-def _message(answer: Answer) -> str:
+def _message(answer: ToolResult) -> str:
     told = answer.data.get("message")
     hint = answer.data.get("hint")
     if isinstance(told, str):
