@@ -287,6 +287,21 @@ def play(story: list[Step]) -> list[dict[str, Any]]:
     return shown
 
 
+@pytest.fixture
+def _own_kernelspecs(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let commands see one kernelspec, and ipykernel's own; never those of this machine."""
+    for variable in ("CONDA_PREFIX", "JUPYTER_PREFER_ENV_PATH", "VIRTUAL_ENV", "XDG_DATA_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(places / "jupyter-data"))
+    monkeypatch.setenv("JUPYTER_PATH", str(places / "jupyter"))
+    monkeypatch.setattr("cellwright.kernel.discovery.specs._SYSTEM", ())
+    folder = places / "jupyter" / "kernels" / "ir"
+    folder.mkdir(parents=True)
+    spec = {"argv": ["R", "{connection_file}"], "display_name": "R", "language": "R"}
+    (folder / "kernel.json").write_text(json.dumps(spec), encoding="utf-8")
+
+
+@pytest.mark.usefixtures("_own_kernelspecs")
 @pytest.mark.parametrize("name", STORIES)
 def test_every_answer_in_json_is_as_it_is_written_down(
     name: str, files: Path, places: Path, monkeypatch: pytest.MonkeyPatch
