@@ -75,7 +75,7 @@ def test_a_check_says_what_is_the_same_and_changes_nothing(notebook: Path) -> No
         "same",
         "differs",
     ]
-    assert "not those in the file" in data.json["error"]["message"]
+    assert "differ from the file" in data.json["error"]["message"]
     assert notebook.read_bytes() == before
 
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import click
 
-from cellwright.cli.output import colors, describe_error, one_line, print_json, write_bytes
+from cellwright.cli.output import describe_error, one_line, print_json, uses_colors, write_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ def brief_printer(output: Output) -> Callable[[Card], None]:
         sign, _ = sign_of(card.status)
         color = {"✓": "green", "✗": "red"}.get(sign, "cyan")
         if not output.quiet:
-            click.secho(text[:1], fg=color, nl=False, err=True, color=colors(sys.stderr))
+            click.secho(text[:1], fg=color, nl=False, err=True, color=uses_colors(sys.stderr))
             click.echo(text[1:], err=True)
 
     return show

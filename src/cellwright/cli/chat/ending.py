@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from cellwright.assistant.direct.model import DirectModel
 from cellwright.cli.chat.slash import WrongCommand
-from cellwright.cli.commands.eval import CODES
-from cellwright.cli.output import FAILED, FORBIDDEN, INTERRUPTED, OK, USAGE, exit_code
+from cellwright.cli.output import FAILED, FORBIDDEN, INTERRUPTED, OK, STATUS_CODES, USAGE, exit_code
 from cellwright.errors import CellwrightError
 
 if TYPE_CHECKING:
@@ -65,8 +64,8 @@ def _code_of_answer(answer: Answer) -> int:
     if code in _REFUSED:
         return FORBIDDEN
     for row in answer.data.get("executions") or ():
-        if CODES.get(row["status"], OK) and row["status"] != "pending":
-            return CODES[row["status"]]
+        if STATUS_CODES.get(row["status"], OK) and row["status"] != "pending":
+            return STATUS_CODES[row["status"]]
     from cellwright import errors
 
     for kind in vars(errors).values():

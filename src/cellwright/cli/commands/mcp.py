@@ -1,4 +1,4 @@
-"""`cellwright mcp`."""
+"""`cellwright mcp`: serve notebooks to agents."""
 
 from __future__ import annotations
 
@@ -18,21 +18,26 @@ CLIENTS = ("claude", "claude-desktop", "cursor", "vscode", "codex")
 
 @click.command()
 @click.option(
-    "--profile", type=click.Choice(PROFILES), default="native", help="Which tools; native: our own."
+    "--profile",
+    type=click.Choice(PROFILES),
+    default="native",
+    help="Which tools; native by default.",
 )
 @click.option("--http", "address", metavar="HOST:PORT", help="Serve over HTTP instead of stdio.")
 @click.option("--tls-cert", metavar="FILE", help="A certificate, for HTTPS.")
 @click.option("--tls-key", metavar="FILE", help="Its key.")
 @click.option("--insecure", is_flag=True, help="Listen beyond this machine without TLS.")
-@click.option("--allow-host", "hosts", multiple=True, help="A name clients may call us by.")
-@click.option("--allow-origin", "origins", multiple=True, help="A web page's origin, as a URL.")
-@click.option("--new-token", is_flag=True, help="Make a new token; the old one ends.")
-@click.option("--structured", is_flag=True, help="Facts as structuredContent for every client.")
+@click.option("--allow-host", "hosts", multiple=True, help="A host name that clients may use.")
+@click.option(
+    "--allow-origin", "origins", multiple=True, help="The origin of a web page, as a URL."
+)
+@click.option("--new-token", is_flag=True, help="Make a new token; the old one becomes invalid.")
+@click.option("--structured", is_flag=True, help="Send facts as structuredContent to every client.")
 @click.option(
     "--print-config", "client", type=click.Choice(CLIENTS), help="Print a client's settings."
 )
 @common
-def command(call: Call, profile: str, client: str | None, **options: Any) -> None:
+def mcp_command(call: Call, profile: str, client: str | None, **options: Any) -> None:
     """Serve notebooks to agents over MCP: on stdin and stdout, or over HTTP.
 
     The root is this folder unless --root names another.
@@ -46,9 +51,9 @@ def command(call: Call, profile: str, client: str | None, **options: Any) -> Non
     if client is not None:
         _print_config(call, client, here.root, profile, here.mode, options)
         return
-    root = here.root or _this_folder(here.cwd)
+    root = here.root or _check_folder(here.cwd)
     if not os.path.isdir(root):  # noqa: PTH112  # cold start: no pathlib
-        raise click.UsageError(f"--root {root} is no folder")
+        raise click.UsageError(f"--root {root} is not a folder")
     require_library()
     from cellwright.mcp.running import run
 
@@ -58,17 +63,19 @@ def command(call: Call, profile: str, client: str | None, **options: Any) -> Non
         mode=here.mode,
         engine=call.uses_engine,
         structured=options["structured"],
-        listening=_listening(options),
+        listening=_parse_listening(options),
         new_token=options["new_token"],
         say=lambda text: click.echo(f"cellwright: {text}", err=True),
     )
 
 
-def _this_folder(cwd: str) -> str:
-    """The working folder as root, unless that would hand out everything by mistake."""
+def _check_folder(cwd: str) -> str:
+    """The working folder as root; refuses the home folder and `/`, which must be named."""
     real = os.path.realpath(cwd)
     if real in ("/", os.path.realpath(os.path.expanduser("~"))):  # noqa: PTH111
-        raise click.UsageError(f"{real} is much to hand out; name it with --root if you mean it")
+        raise click.UsageError(
+            f"{real} would be served as a whole; name it with --root if you mean it"
+        )
     return cwd
 
 
@@ -82,7 +89,7 @@ def require_library() -> None:
         raise ConfigError("The MCP library is not installed", hint="pip install 'cellwright[mcp]'")
 
 
-def _listening(options: dict[str, Any]) -> Any:
+def _parse_listening(options: dict[str, Any]) -> Any:
     if options["address"] is None:
         for name in ("tls_cert", "tls_key", "insecure", "hosts", "origins", "new_token"):
             if options[name]:

@@ -12,7 +12,7 @@ from shutil import which
 
 from rich.console import Console
 
-from cellwright.cli.output import colors
+from cellwright.cli.output import uses_colors
 from cellwright.cli.render.images import Graphic
 from cellwright.cli.render.layout import Gate
 from cellwright.cli.render.limits import CELL_SIZE, EVERYTHING, View
@@ -73,7 +73,7 @@ def open_screen(
             _measure() if is_terminal else (PIPE_WIDTH, EVERYTHING, CELL_SIZE)
         )
         columns = width or max(NARROWEST, _columns_of_environment() or columns)
-        screen = make_screen(file, columns, colored=colors(sys.stdout))
+        screen = make_screen(file, columns, colored=uses_colors(sys.stdout))
         has_colors = screen.color_system is not None
         # A pager passes colours on but no pictures.
         asked = "blocks" if paging and images != "none" else images
