@@ -78,6 +78,23 @@ class Call:
             return None
 
 
+def resolve_root(root: str | None, cwd: str) -> str:
+    """The folder to give to agents: `root`, or by default the working folder.
+
+    The home folder and `/` are refused, unless `root` names them.
+    """
+    if root is None:
+        real = os.path.realpath(cwd)
+        if real in ("/", os.path.realpath(os.path.expanduser("~"))):  # noqa: PTH111
+            raise click.UsageError(
+                f"{real} would be accessible as a whole; name it with --root if you mean it"
+            )
+        return cwd
+    if not os.path.isdir(root):  # noqa: PTH112  # cold start: no pathlib
+        raise click.UsageError(f"--root {root} is not a folder")
+    return root
+
+
 def warn_without_engine(error: Exception) -> None:
     """Warn that the engine cannot be used, also with `--json`: its state is missing here."""
     Output(as_json=False).warn([f"{error}; working in this process alone"])

@@ -56,21 +56,22 @@ STATUS_ERRORS = {
 """The error code for the status of a cell that failed."""
 
 
-def exit_code(error: CellwrightError) -> int:
-    """The exit code of a command that ends with this error."""
-    if isinstance(error, (Conflict, OwnedElsewhere, UnknownRevision)):
+def exit_code(error: CellwrightError | type[CellwrightError]) -> int:
+    """The exit code of a command that ends with this error, or this kind of error."""
+    kind = error if isinstance(error, type) else type(error)
+    if issubclass(kind, (Conflict, OwnedElsewhere, UnknownRevision)):
         return CONFLICT
-    if isinstance(error, ModeForbids):
+    if issubclass(kind, ModeForbids):
         return FORBIDDEN
-    if isinstance(error, (Locked, ExecutionTimedOut)):
+    if issubclass(kind, (Locked, ExecutionTimedOut)):
         return TIMEOUT
-    if isinstance(error, CellFailed):
+    if issubclass(kind, CellFailed):
         return FAILED
-    if isinstance(error, ExecutionCancelled):
+    if issubclass(kind, ExecutionCancelled):
         return INTERRUPTED
-    if isinstance(error, (ConfigError, ModelNotConfigured, UnknownModel)):
+    if issubclass(kind, (ConfigError, ModelNotConfigured, UnknownModel)):
         return USAGE
-    if isinstance(error, (EngineError, KernelError, ModelError)):
+    if issubclass(kind, (EngineError, KernelError, ModelError)):
         return KERNEL
     return INTERNAL if error.code == CellwrightError.code else BAD_NOTEBOOK
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
+import termios
 import threading
 from typing import Protocol
 
@@ -11,7 +13,7 @@ import click
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
 SIGN = "\u203a"
@@ -88,3 +90,31 @@ async def read_in_thread(read: Callable[[], str]) -> str | None:
 
     threading.Thread(target=wait, daemon=True).start()
     return await answer
+
+
+@contextlib.contextmanager
+def hide_typing() -> Iterator[None]:
+    """Keep the terminal from echoing what is typed; it is read by the next prompt."""
+    try:
+        descriptor = sys.stdin.fileno()
+        before = termios.tcgetattr(descriptor)
+    except (OSError, ValueError, termios.error):
+        yield
+        return
+    silent = [*before[:3], before[3] & ~(termios.ECHO | termios.ECHONL), *before[4:]]
+    try:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, silent)
+        yield
+    finally:
+        with contextlib.suppress(OSError, termios.error):
+            termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+
+
+def discard_typing() -> None:
+    """Discard what was typed and not yet read."""
+    from prompt_toolkit.application import get_app_session
+    from prompt_toolkit.input.typeahead import clear_typeahead
+
+    clear_typeahead(get_app_session().input)
+    with contextlib.suppress(OSError, ValueError, termios.error):
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)

@@ -10,8 +10,8 @@ from rich.color import ColorSystem
 
 from cellwright.assistant.models import ToolCall
 from cellwright.cli.render.cards.card import Card
-from cellwright.cli.render.limits import View
 from cellwright.cli.render.screen import make_screen
+from cellwright.cli.render.view import View
 from cellwright.document.notebook import Notebook
 from cellwright.outputs.images import Picture
 from cellwright.tools.tool import Answer

@@ -11,7 +11,7 @@ import pytest
 from cellwright import read
 from cellwright.assistant.models import ToolCall
 from cellwright.assistant.scripted import ScriptedModel
-from cellwright.cli.chat import opening
+from cellwright.cli.chat import startup
 from cellwright.kernel.memory import MemoryKernel
 from cellwright.kernel.supply import Supply
 from cellwright.kernel.transport import Launch
@@ -86,7 +86,7 @@ def use(monkeypatch: pytest.MonkeyPatch) -> Use:
 
     def make(*steps: Any) -> ScriptedModel:
         model = ScriptedModel(*steps)
-        monkeypatch.setattr(opening, "choose_model", lambda *_: model)
+        monkeypatch.setattr(startup, "choose_model", lambda *_: model)
         return model
 
     return make

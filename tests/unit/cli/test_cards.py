@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from rich.cells import cell_len
 
-from cellwright.cli.render.cards.results import brief
-from cellwright.cli.render.cards.statuses import human_seconds
-from cellwright.cli.render.limits import COLLAPSED_LINES, View
+from cellwright.cli.render.cards.card import format_seconds
+from cellwright.cli.render.cards.results import summarize_card
+from cellwright.cli.render.view import COLLAPSED_LINES, View
 from cellwright.tools.tool import Answer
 from tests.unit.cli.cards import LONG, card, draw, every_card, ran, screen
 from tests.unit.cli.show_rendering import SGR
@@ -261,7 +261,7 @@ def test_a_run_whose_cell_is_gone_is_told_by_the_answer() -> None:
     ],
 )
 def test_a_card_in_brief_is_one_line(name: str, line: str) -> None:
-    assert brief(every_card()[name]) == line
+    assert summarize_card(every_card()[name]) == line
 
 
 @pytest.mark.parametrize(
@@ -269,7 +269,7 @@ def test_a_card_in_brief_is_one_line(name: str, line: str) -> None:
     [(0.0001, "under 1 ms"), (0.004, "4 ms"), (0.25, "0.25 s"), (12, "12.0 s"), (125, "2 min 5 s")],
 )
 def test_durations_are_told_as_people_do(seconds: float, said: str) -> None:
-    assert human_seconds(seconds) == said
+    assert format_seconds(seconds) == said
 
 
 # -- the cache ----------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cellwright.cli.render.cards.results import brief
+from cellwright.cli.render.cards.results import summarize_card
 from cellwright.outputs.sanitize import one_line, visible
 from cellwright.tools.tool import Answer
 from tests.unit.cli import samples
@@ -100,7 +100,7 @@ def check(one: Card) -> None:
             for line in rest:
                 assert line[:2] == "  ", ascii(line)  # a number there would be a card of its own
                 assert line[2:3] in {"", " ", "│", "+", "-", "…", "→", "▸", "✓", "✗", "●", "○"}
-    assert one_line(brief(one)) == brief(one)
+    assert one_line(summarize_card(one)) == summarize_card(one)
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=ascii)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cellwright import read
-from cellwright.cli.chat.review import sections
-from cellwright.cli.chat.slash import COMMANDS, WrongCommand, is_command, parse
+from cellwright.cli.chat.review import split_diff
+from cellwright.cli.chat.slash_commands import COMMANDS, WrongCommand, is_command, parse_command
 from tests.conftest import ROOT
 from tests.unit.cli.calling import call
 from tests.unit.cli.chatting import chat, chat_folder, source, tool, use
@@ -44,9 +44,9 @@ def complaint(*lines: str, words: tuple[str, ...] = ("sales.ipynb",)) -> str:
 
 
 def test_every_command_is_carried_out_by_something() -> None:
-    from cellwright.cli.chat.doing import Doing
+    from cellwright.cli.chat.slash_commands import SlashCommands
 
-    assert all(callable(getattr(Doing, f"_{name}", None)) for name in COMMANDS)
+    assert all(callable(getattr(SlashCommands, f"_{name}", None)) for name in COMMANDS)
 
 
 def test_help_lists_them_all_and_the_page_too() -> None:
@@ -72,10 +72,10 @@ def test_a_command_that_is_near_nothing_is_answered_with_the_list() -> None:
 
 
 def test_words_may_be_quoted_and_names_have_short_forms() -> None:
-    assert parse("/open 'my file.ipynb'") == ("open", ["my file.ipynb"])
-    assert parse("/q") == ("quit", [])
+    assert parse_command("/open 'my file.ipynb'") == ("open", ["my file.ipynb"])
+    assert parse_command("/q") == ("quit", [])
     with pytest.raises(WrongCommand):
-        parse("/open 'my file")
+        parse_command("/open 'my file")
 
 
 def test_a_path_at_the_beginning_of_a_sentence_is_no_command() -> None:
@@ -205,7 +205,7 @@ def test_undo_takes_a_turn_back_and_says_what_stays(use: Use) -> None:
 
 def test_a_cell_cannot_forge_the_head_of_a_section() -> None:
     diff = "--- a\n+++ b\n@@ notebook @@\n+x\n@@ cell a (code, index 0) edited @@\n+@@ cell b @@\n@@ -9 @@\n-y\n"
-    assert sections(diff) == ["@@ cell a (code, index 0) edited @@\n+@@ cell b @@\n@@ -9 @@\n-y"]
+    assert split_diff(diff) == ["@@ cell a (code, index 0) edited @@\n+@@ cell b @@\n@@ -9 @@\n-y"]
 
 
 # --- What is kept ------------------------------------------------------------------------------------

@@ -15,15 +15,14 @@ from cellwright.assistant.models import Usage
 from cellwright.assistant.scripted import ScriptedModel
 from cellwright.assistant.transcripts import Transcript
 from cellwright.assistant.workspaces import Workspaces
-from cellwright.cli.chat.canvas import Canvas
-from cellwright.cli.chat.confirming import Confirmer
-from cellwright.cli.chat.desk import Desk
-from cellwright.cli.chat.display import CellChange
-from cellwright.cli.chat.pane import PaneChat
-from cellwright.cli.chat.sitting import Sitting
-from cellwright.cli.chat.terminal import TerminalDisplay
-from cellwright.cli.render.limits import View
+from cellwright.cli.chat.confirmation import Confirmer
+from cellwright.cli.chat.display import DisplayedChange
+from cellwright.cli.chat.session import ChatSession
+from cellwright.cli.chat.startup import PaneChat
+from cellwright.cli.chat.state import ChatState
+from cellwright.cli.chat.terminal import Canvas, TerminalDisplay
 from cellwright.cli.render.screen import make_screen
+from cellwright.cli.render.view import View
 from cellwright.config.settings import Settings
 from cellwright.errors import CellNotFound
 from tests.unit.assistant.model_servers import served
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["chat_folder"]  # a fixture
 
-CHANGE = CellChange(
+CHANGE = DisplayedChange(
     action="Updated cell 2",
     name="load",
     kind="code",
@@ -109,9 +108,9 @@ def test_a_picture_that_the_terminal_draws_itself_stands_between_the_lines_of_it
 async def test_the_line_below_the_prompt_tells_what_lies_on_the_desk(chat_folder: Path) -> None:
     workspaces = Workspaces(chat_folder)
     chat = PaneChat(workspaces, ScriptedModel("ok"))
-    desk = Desk(cwd=str(chat_folder))
+    desk = ChatState(cwd=str(chat_folder))
     display = display_on(Glass(80, 24))
-    sitting = Sitting(
+    sitting = ChatSession(
         chat,
         desk,
         display,

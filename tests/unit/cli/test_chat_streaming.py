@@ -9,15 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cellwright.cli.chat.blocks import Blocks
-from cellwright.cli.chat.canvas import Canvas
-from cellwright.cli.chat.live import Live
-from cellwright.cli.chat.terminal import TerminalDisplay
+from cellwright.cli.chat.terminal import Canvas, LiveLines, MarkdownBlocks, TerminalDisplay
 from cellwright.cli.render.cards.frame import INDENT
 from cellwright.cli.render.layout import Margin
-from cellwright.cli.render.limits import View
 from cellwright.cli.render.markdown import MarkdownView
 from cellwright.cli.render.screen import make_screen
+from cellwright.cli.render.view import View
 from tests.unit.cli.cards import card, ran
 from tests.unit.cli.glass import Glass
 from tests.unit.cli.show_rendering import SGR, draw
@@ -95,10 +92,10 @@ def cut(text: str, places: Sequence[int]) -> list[str]:
 
 @given(st.lists(st.integers(0, 10_000), max_size=60))
 def test_blocks_are_the_same_however_the_text_was_cut(places: list[int]) -> None:
-    blocks = Blocks()
+    blocks = MarkdownBlocks()
     found = [block for piece in cut(TEXT, places) for block in blocks.feed(piece)] + blocks.end()
     assert "\n".join(found) == TEXT
-    whole = Blocks()
+    whole = MarkdownBlocks()
     assert found == whole.feed(TEXT) + whole.end()
 
 
@@ -106,13 +103,13 @@ def test_blocks_are_the_same_however_the_text_was_cut(places: list[int]) -> None
 def test_nothing_is_lost_of_any_text(text: str, places: list[int]) -> None:
     if not text:
         return
-    blocks = Blocks()
+    blocks = MarkdownBlocks()
     found = [block for piece in cut(text, places) for block in blocks.feed(piece)] + blocks.end()
     assert "".join("".join(found).split()) == "".join(text.split())
 
 
 def test_a_block_is_open_until_another_begins() -> None:
-    blocks = Blocks()
+    blocks = MarkdownBlocks()
     assert blocks.feed("one") == []
     assert blocks.feed("\n\n") == []
     assert blocks.feed("t") == ["one\n"]
@@ -263,7 +260,7 @@ async def test_that_we_wait_is_said_and_taken_back() -> None:
 
 def test_lines_beyond_the_screen_are_only_drawn_when_they_stand() -> None:
     glass = Glass(80, 10)
-    live = Live(glass.write, glass.size)
+    live = LiveLines(glass.write, glass.size)
     lines = [f"line {number}" for number in range(30)]
     live.draw(lines)
     assert glass.text == lines[-8:]

@@ -15,12 +15,12 @@ from prompt_toolkit.output import DummyOutput
 from cellwright.assistant.direct.model import DirectModel
 from cellwright.assistant.permissions import Operation
 from cellwright.assistant.workspaces import Workspaces
-from cellwright.cli.chat.completion import Completer, Files
-from cellwright.cli.chat.confirming import Confirmer
-from cellwright.cli.chat.desk import Desk
-from cellwright.cli.chat.interrupts import Interrupts
-from cellwright.cli.chat.pane import PaneChat
-from cellwright.cli.chat.prompt import Pressed, Prompt
+from cellwright.cli.chat.completion import Completer, FileNames
+from cellwright.cli.chat.confirmation import Confirmer
+from cellwright.cli.chat.prompt import CtrlC, Prompt
+from cellwright.cli.chat.startup import PaneChat
+from cellwright.cli.chat.state import ChatState
+from cellwright.cli.chat.turn import InterruptHandler
 from cellwright.kernel.events import InputRequested
 from tests.unit.cli import samples
 from tests.unit.cli.cards import card
@@ -42,12 +42,12 @@ pytestmark = pytest.mark.usefixtures("chat_folder")
 
 
 @pytest.fixture
-async def desk(chat_folder: Path) -> Desk:
-    return Desk(cwd=str(chat_folder))
+async def desk(chat_folder: Path) -> ChatState:
+    return ChatState(cwd=str(chat_folder))
 
 
 @pytest.fixture
-async def complete(desk: Desk, chat_folder: Path) -> AsyncIterator[Callable[[str], Any]]:
+async def complete(desk: ChatState, chat_folder: Path) -> AsyncIterator[Callable[[str], Any]]:
     workspaces = Workspaces(chat_folder)
     completer = Completer(PaneChat(workspaces, DirectModel()), desk)
 
@@ -79,7 +79,7 @@ async def test_files_are_offered_behind_an_at_notebooks_first(
     assert await complete("mail me@sal") == []
 
 
-async def test_only_tools_that_are_there_are_offered(complete: Any, desk: Desk) -> None:
+async def test_only_tools_that_are_there_are_offered(complete: Any, desk: ChatState) -> None:
     assert await complete("#get") == []
     desk.open, desk.files = "sales.ipynb", ["sales.ipynb"]
     assert await complete("please #") == ["#getNotebookCells", "#getCellOutputs"]
@@ -89,13 +89,15 @@ async def test_only_tools_that_are_there_are_offered(complete: Any, desk: Desk) 
     assert await complete("x#run") == []
 
 
-async def test_a_notebook_that_the_line_attaches_counts(complete: Any, desk: Desk) -> None:
+async def test_a_notebook_that_the_line_attaches_counts(complete: Any, desk: ChatState) -> None:
     desk.open = "sales.ipynb"
     assert await complete("#getN") == []
     assert await complete("@sales.ipynb #getN") == ["#getNotebookCells"]
 
 
-async def test_commands_and_what_stands_behind_them_are_offered(complete: Any, desk: Desk) -> None:
+async def test_commands_and_what_stands_behind_them_are_offered(
+    complete: Any, desk: ChatState
+) -> None:
     assert await complete("/mo") == ["/mode", "/model"]
     assert await complete("/mode a") == ["ask", "agent"]
     assert await complete("/open ") == ["other.ipynb", "sales.ipynb"]
@@ -113,7 +115,7 @@ async def test_files_are_looked_up_now_and_then_and_not_everywhere(tmp_path: Pat
     top = tmp_path / "top"
     (top / "node_modules").mkdir(parents=True)
     (top / "node_modules" / "x.ipynb").write_text("", encoding="utf-8")
-    files = Files(str(top))
+    files = FileNames(str(top))
     assert await files.names() == []
     (top / "new.ipynb").write_text("", encoding="utf-8")
     assert await files.names() == []  # looked up a moment ago
@@ -155,7 +157,7 @@ async def test_enter_sends_and_alt_enter_begins_a_line(keys: PipeInput) -> None:
 
 async def test_ctrl_c_empties_the_line_and_at_an_empty_one_it_is_told(keys: PipeInput) -> None:
     assert await typed(keys, "wrong\x03right\r") == "right"
-    with pytest.raises(Pressed):
+    with pytest.raises(CtrlC):
         await typed(keys, "\x03")
 
 
@@ -312,7 +314,7 @@ class Turn:
         self.stopped: list[str] = []
         self.ended = 0
         self.said: list[str] = []
-        self.interrupts = Interrupts(self._stop, self._end, self.said.append)
+        self.interrupts = InterruptHandler(self._stop, self._end, self.said.append)
 
     async def _stop(self, run: str) -> None:
         self.stopped.append(run)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cellwright.cli.render.formulas import protect_math
-from cellwright.cli.render.limits import View
-from cellwright.cli.render.markdown import MarkdownView
+from cellwright.cli.render.markdown import MarkdownView, protect_formulas
+from cellwright.cli.render.view import View
 from tests.unit.cli.show_rendering import SGR, draw
 
 
@@ -115,4 +114,4 @@ def test_formulas_stay_as_they_were_written(source: str, lines: list[str]) -> No
 
 
 def test_text_without_formulas_is_left_alone() -> None:
-    assert protect_math("*a* _b_") == "*a* _b_"
+    assert protect_formulas("*a* _b_") == "*a* _b_"

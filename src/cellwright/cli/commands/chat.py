@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 
 EXTRA = "pip install 'cellwright[assistant]'"
+_PASSED_ON = ("prompt", "cell", "accept", "select", "attach", "model", "yes", "resume")
 
 
 @click.command()
@@ -62,17 +63,27 @@ def chat_command(call: Call, notebooks: tuple[str, ...], **options: Any) -> int:
         raise click.UsageError("--cell needs a notebook")
     if options["prompt"] == "-":
         options["prompt"] = read_input("-")
-    talks = options["prompt"] is None and is_terminal(sys.stdin)
-    if talks:
+    is_interactive = options["prompt"] is None and is_terminal(sys.stdin)
+    if is_interactive:
         _require_terminal(call)
-    from cellwright.cli.chat.running import run
+    from cellwright.cli.chat.startup import ChatOptions, run_chat
 
     source = click.get_current_context().get_parameter_source("mode")
-    is_said = source is not None and source.name != "DEFAULT"
+    has_mode = source is not None and source.name != "DEFAULT"
     here = call.here()
-    options |= {"mode": here.mode if is_said else None, "root": here.root, "cwd": here.cwd}
-    options["actor"] = here.actor.replace("cli:", "chat:", 1)
-    return run(call, notebooks, options, talks=talks)
+    found = ChatOptions(
+        root=here.root,
+        cwd=here.cwd,
+        mode=here.mode if has_mode else None,
+        actor=here.actor.replace("cli:", "chat:", 1),
+        uses_engine=call.uses_engine,
+        notebooks=notebooks,
+        open=options["opened"],
+        saves=not options["no_save"],
+        is_interactive=is_interactive,
+        **{name: options[name] for name in _PASSED_ON},
+    )
+    return run_chat(call, found)
 
 
 def _require_terminal(call: Call) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 import click
 
-from cellwright.cli.options import Call, common
+from cellwright.cli.options import Call, common, resolve_root
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,9 +49,7 @@ def mcp_command(call: Call, profile: str, client: str | None, **options: Any) ->
     if client is not None:
         _print_config(call, client, here.root, profile, here.mode, options)
         return
-    root = here.root or _check_folder(here.cwd)
-    if not os.path.isdir(root):  # noqa: PTH112  # cold start: no pathlib
-        raise click.UsageError(f"--root {root} is not a folder")
+    root = resolve_root(here.root, here.cwd)
     require_library()
     from cellwright.mcp.running import run
 
@@ -67,16 +63,6 @@ def mcp_command(call: Call, profile: str, client: str | None, **options: Any) ->
         new_token=options["new_token"],
         say=lambda text: click.echo(f"cellwright: {text}", err=True),
     )
-
-
-def _check_folder(cwd: str) -> str:
-    """The working folder as root; refuses the home folder and `/`, which must be named."""
-    real = os.path.realpath(cwd)
-    if real in ("/", os.path.realpath(os.path.expanduser("~"))):  # noqa: PTH111
-        raise click.UsageError(
-            f"{real} would be served as a whole; name it with --root if you mean it"
-        )
-    return cwd
 
 
 def require_library() -> None:

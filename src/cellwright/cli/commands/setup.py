@@ -112,7 +112,7 @@ def _version(name: str) -> str:
 
 
 def _describe_pictures() -> str:
-    from cellwright.cli.render.protocols import has_library
+    from cellwright.cli.render.images import has_library
     from cellwright.outputs.images import EXTRA, has_pillow
 
     if not has_pillow():

@@ -120,7 +120,7 @@ def _print_json(
     call: Call, paths: Sequence[str], cells: Sequence[str], *, expanded: bool, outputs: bool
 ) -> int:
     """Print the notebook as JSON, or a list of several."""
-    from cellwright.cli.render.describe import describe_shown
+    from cellwright.cli.render.notebook import describe_notebook
 
     found: list[dict[str, Any]] = []
     with call.here() as workspace:
@@ -128,7 +128,7 @@ def _print_json(
             notebook, _ = _load_notebook(workspace, path)
             indexes = choose_cells(notebook, cells) if cells else range(len(notebook.cells))
             found.append(
-                describe_shown(notebook, path, indexes, expanded=expanded, outputs=outputs)
+                describe_notebook(notebook, path, indexes, expanded=expanded, outputs=outputs)
             )
     call.output.data(found[0] if len(found) == 1 else {"notebooks": found}, "")
     return 0

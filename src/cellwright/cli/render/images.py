@@ -7,14 +7,20 @@ of the file.
 from __future__ import annotations
 
 import binascii
+import os
+import re
 import struct
+import sys
 import warnings
 import zlib
-from base64 import b64decode
+from base64 import b64decode, b64encode
+from contextlib import contextmanager
 from dataclasses import dataclass
-from io import BytesIO
+from functools import cache
+from io import BytesIO, StringIO
 
-from rich.color import Color
+from rich.color import Color, ColorSystem
+from rich.console import Console
 from rich.segment import Segment
 from rich.style import Style
 
@@ -22,12 +28,16 @@ from cellwright.outputs.heads import size_in_head
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     from PIL import Image
-    from rich.console import Console, ConsoleOptions, RenderResult
+    from PIL.Image import Image
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+    from rich.segment import Segment
 
-    from cellwright.cli.render.limits import View
+    from cellwright.cli.render.view import ImageMode, View
+
 
 FORMATS = {"image/png": "PNG", "image/jpeg": "JPEG"}
 _MOST_PIXELS = 50_000_000
@@ -41,7 +51,7 @@ _BROKEN = (
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class DecodedPicture:
     """A picture that could be read, drawn on white."""
 
     image: Image.Image
@@ -57,7 +67,7 @@ def picture_size(mime: str, value: Any) -> tuple[int, int] | None:
         return None
 
 
-def read_picture(mime: str, value: Any) -> Picture | None:
+def read_picture(mime: str, value: Any) -> DecodedPicture | None:
     """The picture in an output; None if it is broken, or larger than anybody would look at."""
     if not isinstance(value, str) or len(value) > _MOST_CHARACTERS:
         return None
@@ -74,15 +84,15 @@ def read_picture(mime: str, value: Any) -> Picture | None:
             image = image.convert("RGBA")
             # Figures are drawn for white paper; on a dark terminal their text would vanish.
             paper = Image.new("RGBA", image.size, "white")
-            return Picture(Image.alpha_composite(paper, image).convert("RGB"))
+            return DecodedPicture(Image.alpha_composite(paper, image).convert("RGB"))
     except (*_BROKEN, Image.DecompressionBombError):
         return None
 
 
-class Blocks:
+class HalfBlocks:
     """A picture of half-blocks: two pixels a character, the upper one in front."""
 
-    def __init__(self, picture: Picture, most_rows: int) -> None:
+    def __init__(self, picture: DecodedPicture, most_rows: int) -> None:
         self.picture = picture
         self.most_rows = most_rows
 
@@ -110,7 +120,7 @@ class Blocks:
 class Graphic:
     """A picture drawn by the terminal itself, beside a margin."""
 
-    def __init__(self, picture: Picture, view: View, margin: str, style: Style) -> None:
+    def __init__(self, picture: DecodedPicture, view: View, margin: str, style: Style) -> None:
         self.picture = picture
         self.view = view
         self.margin = margin
@@ -126,9 +136,7 @@ class Graphic:
 
     def _in_place(self, image: Image.Image, columns: int, rows: int) -> RenderResult:
         """The picture as rows of characters, each beside its margin: it is text like any other."""
-        from cellwright.cli.render.protocols import kitty
-
-        sent, *lines = kitty(image, columns, rows, self.view.cell_size)
+        sent, *lines = encode_kitty(image, columns, rows, self.view.cell_size)
         yield Segment(sent, None, _CONTROL)
         for line in lines:
             yield Segment(self.margin, self.style)
@@ -141,15 +149,13 @@ class Graphic:
         Then the cursor goes back, and after the picture it is restored. So no terminal's own
         idea of where the cursor ends up matters.
         """
-        from cellwright.cli.render.protocols import iterm, sixel
-
         for _ in range(rows):
             yield Segment(self.margin.rstrip(), self.style)
             yield Segment.line()
         if self.view.images == "sixel":
-            drawn = sixel(image, columns, rows, self.view.cell_size)
+            drawn = encode_sixel(image, columns, rows, self.view.cell_size)
         else:
-            drawn = iterm(image, columns, rows)
+            drawn = encode_iterm(image, columns, rows)
         back = f"\x1b7\x1b[{rows}A\x1b[{len(self.margin) + 1}G"
         yield Segment(f"{back}{drawn}\x1b8", None, _CONTROL)
 
@@ -183,3 +189,128 @@ class Graphic:
 
 # Anything true: rich counts no width for such a segment and keeps it off what is no terminal.
 _CONTROL: Any = ((),)
+
+
+def choose_mode(
+    asked: str, environ: Mapping[str, str], *, is_terminal: bool, colors: bool
+) -> ImageMode:
+    """How to draw pictures: as asked, or by what the environment tells about the terminal.
+
+    Without colours there are none; `auto` takes a protocol only on a terminal that is known to
+    have it, and not inside tmux or screen, which swallow it.
+    """
+    if not colors or asked == "none":
+        return "none"
+    if asked != "auto":
+        return asked  # type: ignore[return-value]  # the choices of the option
+    terminal = environ.get("TERM", "")
+    program = environ.get("TERM_PROGRAM", "")
+    if not is_terminal or environ.get("TMUX") or terminal.startswith(("screen", "tmux")):
+        return "blocks"
+    if environ.get("KITTY_WINDOW_ID") or "kitty" in terminal or "ghostty" in (program + terminal):
+        return "kitty"
+    if program == "iTerm.app" or environ.get("LC_TERMINAL") == "iTerm2":
+        return "iterm"
+    if program == "WezTerm" or any(name.startswith("WEZTERM_") for name in environ):
+        return "iterm"
+    return "sixel" if re.match("foot|mlterm|yaft", terminal) else "blocks"
+
+
+def find_possible_mode(mode: ImageMode) -> ImageMode:
+    """The same way, or the next best one for want of a library.
+
+    Imports what draws, and so is asked only when there is a picture.
+    """
+    from cellwright.outputs.images import has_pillow
+
+    if mode == "none" or not has_pillow():
+        return "none"
+    if mode in {"kitty", "sixel"}:
+        return mode if has_library() else "blocks"
+    return mode
+
+
+def describe_missing(mode: ImageMode) -> str:
+    """What would draw pictures, or draw them better; for a mode that is not possible."""
+    from cellwright.outputs.images import EXTRA
+
+    better = "" if find_possible_mode(mode) == "none" else " as sharp as this terminal can"
+    return f"to draw pictures{better}: {EXTRA}"
+
+
+_SIXELS = "\x1bP"
+_SIZES = ("TEXTUAL_CELL_WIDTH", "TEXTUAL_CELL_HEIGHT")
+
+
+@cache
+def has_library() -> bool:
+    """Whether textual-image is there, for kitty and sixel."""
+    try:
+        with _without_terminal():
+            import textual_image.renderable  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def encode_kitty(
+    image: Image, columns: int, rows: int, cell_size: tuple[int, int]
+) -> tuple[str, ...]:
+    """The picture itself, and then its rows: characters that kitty replaces by parts of it."""
+    with _without_terminal(cell_size) as written:
+        from textual_image.renderable import TGPImage
+
+        lines = _render_segments(TGPImage(image, columns, rows))
+        # The colour is the picture's number, so that all of it has to arrive.
+        shown = [
+            line.style.render(line.text.rstrip("\n"), color_system=ColorSystem.TRUECOLOR)
+            for line in lines
+            if line.style is not None
+        ]
+        return written.getvalue(), *shown
+
+
+def encode_sixel(image: Image, columns: int, rows: int, cell_size: tuple[int, int]) -> str:
+    """Bands of six rows of pixels, in at most 256 colours."""
+    with _without_terminal(cell_size):
+        from textual_image.renderable import SixelImage
+
+        # The library makes room and moves the cursor as well; we have a margin to mind.
+        segments = _render_segments(SixelImage(image, columns, rows))
+        return next(part.text for part in segments if part.text.startswith(_SIXELS))
+
+
+def encode_iterm(image: Image, columns: int, rows: int) -> str:
+    """iTerm2's inline picture, which WezTerm draws as well."""
+    buffer = BytesIO()
+    image.save(buffer, "PNG", compress_level=1)  # anew, so that nothing but pixels is passed on
+    data = b64encode(buffer.getvalue()).decode("ascii")
+    size = f"width={columns};height={rows};preserveAspectRatio=1"
+    return f"\x1b]1337;File=inline=1;{size};doNotMoveCursor=1:{data}\x07"
+
+
+@contextmanager
+def _without_terminal(cell_size: tuple[int, int] | None = None) -> Iterator[StringIO]:
+    """Be on no terminal for a while; collects what would be written to it.
+
+    The size of a character is what the library takes from the environment, the first time only.
+    """
+    stand_in, stdout = StringIO(), sys.__stdout__
+    told = dict(zip(_SIZES, map(str, cell_size), strict=True)) if cell_size else {}
+    before = {name: os.environ.get(name) for name in told}
+    sys.__stdout__ = stand_in  # type: ignore[assignment, misc]  # for as long as it takes
+    os.environ.update(told)
+    try:
+        yield stand_in
+    finally:
+        sys.__stdout__ = stdout  # type: ignore[misc]
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _render_segments(picture: RenderableType) -> list[Segment]:
+    console = Console(file=StringIO(), force_jupyter=False)
+    return list(console.render(picture))

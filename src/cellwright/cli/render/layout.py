@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
-    from cellwright.cli.render.limits import Limits
+    from cellwright.cli.render.view import Limits
 
 DIM = Style(dim=True)
 BOLD = Style(bold=True)
@@ -47,7 +47,7 @@ class Margin:
         )
         for number, line in enumerate(lines):
             margin = self.rest if number else self.first
-            filled = without_trailing_space(line)
+            filled = strip_line(line)
             if not filled:
                 margin = margin.rstrip()
             if margin:
@@ -90,7 +90,7 @@ class Lines:
             # What goes on stands where the line began, so that code keeps its shape.
             indent = min(len(line.plain) - len(line.plain.lstrip(" ")), width // 2)
             mark = " " * indent + _CONTINUED
-            first, *rest = line.divide(_breaks(line.plain, width, max(1, width - len(mark))))
+            first, *rest = line.divide(_find_breaks(line.plain, width, max(1, width - len(mark))))
             first.rstrip()
             yield first
             for part in rest:
@@ -98,7 +98,7 @@ class Lines:
                 yield Text.assemble((mark, DIM), part)
 
 
-def _breaks(text: str, first: int, rest: int) -> list[int]:
+def _find_breaks(text: str, first: int, rest: int) -> list[int]:
     """Where to break a line whose parts have so much room: after a word, if one ends nearby."""
     found: list[int] = []
     start, room = 0, first
@@ -135,7 +135,7 @@ class Gate:
 
 
 @dataclass(frozen=True, slots=True)
-class Clipped:
+class ClippedLines:
     """Some lines of a text, and how many are left out after `head`."""
 
     head: list[str]
@@ -143,12 +143,12 @@ class Clipped:
     tail: list[str]
 
 
-def clip(lines: Sequence[str], limit: int, tail: int = 0) -> Clipped:
+def clip(lines: Sequence[str], limit: int, tail: int = 0) -> ClippedLines:
     """Keep so many lines, the last `tail` of them from the end."""
     hidden = len(lines) - limit
     if hidden <= 1:  # the notice would take as much room as the line
-        return Clipped(list(lines), 0, [])
-    return Clipped(list(lines[: limit - tail]), hidden, list(lines[len(lines) - tail :]))
+        return ClippedLines(list(lines), 0, [])
+    return ClippedLines(list(lines[: limit - tail]), hidden, list(lines[len(lines) - tail :]))
 
 
 def shorten(line: str, limits: Limits) -> str:
@@ -167,7 +167,7 @@ class Notice(Text):
         self.things = things
 
 
-def without_trailing_space(line: Sequence[Segment]) -> list[Segment]:
+def strip_line(line: Sequence[Segment]) -> list[Segment]:
     """A line without the padding at its end, unless that has a colour."""
     kept = list(line)
     while kept:

@@ -6,28 +6,29 @@ that they stand in.
 
 from __future__ import annotations
 
+import re
+
 from rich.markdown import Markdown
 from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 
-from cellwright.cli.render.formulas import protect_math
-from cellwright.cli.render.html import read_html
+from cellwright.cli.render.colors import highlight
 from cellwright.cli.render.layout import BOLD, DIM, Lines, Margin, Stack
-from cellwright.cli.render.limits import PROSE_WIDTH
-from cellwright.cli.render.source import highlight
-from cellwright.cli.render.tables import data_table, new_table
+from cellwright.cli.render.tables import data_table, new_table, read_html
+from cellwright.cli.render.view import PROSE_WIDTH
 from cellwright.outputs.grid import Grid
 from cellwright.outputs.sanitize import one_line, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from markdown_it.token import Token
     from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType, RenderResult
 
-    from cellwright.cli.render.limits import View
+    from cellwright.cli.render.view import View
+
 
 _INLINE = {
     "strong_open": BOLD,
@@ -44,7 +45,7 @@ class MarkdownView:
     """A text in Markdown, no wider than is good to read."""
 
     def __init__(self, source: str, view: View) -> None:
-        tokens = Markdown(protect_math(visible(source))).parsed
+        tokens = Markdown(protect_formulas(visible(source))).parsed
         self.parts = _Builder(tokens, view).blocks(None)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -109,7 +110,7 @@ class _Builder:
         if kind in {"fence", "code_block"}:
             language = token.info.split()[0] if token.info.split() else "text"
             code = visible(token.content)
-            lines = highlight(code, language) if self.view.colors else _plain(code)
+            lines = highlight(code, language) if self.view.colors else _split_lines(code)
             return [Margin(Lines(lines), "  ")]
         if kind == "table_open":
             return [self.table()]
@@ -153,7 +154,7 @@ class _Builder:
             if token.type == "table_close":
                 break
             if token.type in {"th_open", "td_open"}:
-                justify = _justify(str(token.attrs.get("style", "")))
+                justify = _parse_justify(str(token.attrs.get("style", "")))
             elif token.type == "inline":
                 cell = self.inline(token.children or ())
                 if in_head:
@@ -191,7 +192,7 @@ class _Builder:
                 styles.pop()
                 if kind == "link_close" and links:
                     url, start = links.pop()
-                    text.append(_address(url, text.plain[start:]), DIM)
+                    text.append(_describe_address(url, text.plain[start:]), DIM)
             elif kind == "code_inline":
                 mark = "" if self.view.colors else "`"
                 text.append(f"{mark}{one_line(token.content)}{mark}", _CODE)
@@ -207,7 +208,7 @@ class _Builder:
         return text
 
 
-def _address(url: str, shown: str) -> str:
+def _describe_address(url: str, shown: str) -> str:
     """Where a link leads, unless that is what it says, or nowhere to go from a terminal."""
     is_told = url in {shown, f"mailto:{shown}"} or url.startswith(("#", "data:"))
     if is_told or not url:
@@ -215,11 +216,88 @@ def _address(url: str, shown: str) -> str:
     return one_line(f" ({url[:_LONGEST_LINK]}{'…' if len(url) > _LONGEST_LINK else ''})")
 
 
-def _justify(style: str) -> JustifyMethod:
+def _parse_justify(style: str) -> JustifyMethod:
     if "right" in style:
         return "right"
     return "center" if "center" in style else "left"
 
 
-def _plain(code: str) -> list[Text]:
+def _split_lines(code: str) -> list[Text]:
     return [Text(line) for line in code.rstrip("\n").split("\n")]
+
+
+_code_fence = re.compile(r" {0,3}(`{3,}|~{3,})")
+_display = re.compile(r" {0,3}(?:(\$\$)|\\begin\{([a-z]+\*?)\})")
+_code_span = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)")
+# A price is no formula: what opens one has no space after it, what closes one none before it.
+_inline = re.compile(r"(?<![\\$])\$(?![\s$])((?:\\.|[^$\\])+?)(?<!\s)\$(?![\d$])")
+_punctuation = re.compile(r"([!-/:-@\[-`{-~])")
+# A formula that nobody closes must not swallow the rest of the cell.
+_MOST_LINES = 200
+_LONGEST_LINE = 10_000
+
+
+def protect_formulas(source: str) -> str:
+    """Formulas of their own lines become blocks of LaTeX code, those within a line are escaped."""
+    if "$" not in source and "\\begin{" not in source:
+        return source
+    return "\n".join(_protect_lines(source.split("\n")))
+
+
+def _protect_lines(lines: list[str]) -> Iterator[str]:
+    fence = ""
+    number = 0
+    while number < len(lines):
+        line = lines[number]
+        number += 1
+        found = _code_fence.match(line)
+        if fence:
+            if found and found[1].startswith(fence) and not line[found.end() :].strip():
+                fence = ""
+            yield line
+        elif found:
+            fence = found[1]
+            yield line
+        elif line.startswith(("    ", "\t")):
+            yield line
+        else:
+            end = _find_end(lines, number - 1)
+            if end is None:
+                yield _escape_formulas(line)
+            else:
+                block = "\n".join(lines[number - 1 : end]).strip()
+                formula = block.removeprefix("$$").removesuffix("$$").strip()
+                yield from ("", "````latex", formula, "````", "")
+                number = end
+
+
+def _find_end(lines: list[str], start: int) -> int | None:
+    """Where a formula that starts with this line ends, if one does."""
+    found = _display.match(lines[start])
+    if not found:
+        return None
+    closing = "$$" if found[1] else f"\\end{{{found[2]}}}"
+    if lines[start].rstrip().endswith(closing) and lines[start].strip() != closing:
+        return start + 1
+    if closing in lines[start][found.end() :]:
+        return None  # text goes on after it
+    for number in range(start + 1, min(len(lines), start + _MOST_LINES)):
+        if lines[number].rstrip().endswith(closing):
+            return number + 1
+    return None
+
+
+def _escape_formulas(line: str) -> str:
+    """A line in which formulas, but nothing in code, have their punctuation escaped."""
+    if "$" not in line or len(line) > _LONGEST_LINE:
+        return line
+    result = []
+    position = 0
+    for span in _code_span.finditer(line):
+        result += [_inline.sub(_escape_punctuation, line[position : span.start()]), span[0]]
+        position = span.end()
+    return "".join([*result, _inline.sub(_escape_punctuation, line[position:])])
+
+
+def _escape_punctuation(found: re.Match[str]) -> str:
+    return _punctuation.sub(r"\\\1", found[0])

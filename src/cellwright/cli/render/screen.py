@@ -13,10 +13,9 @@ from shutil import which
 from rich.console import Console
 
 from cellwright.cli.output import uses_colors
-from cellwright.cli.render.images import Graphic
+from cellwright.cli.render.images import Graphic, choose_mode
 from cellwright.cli.render.layout import Gate
-from cellwright.cli.render.limits import CELL_SIZE, EVERYTHING, View
-from cellwright.cli.render.modes import choose_mode
+from cellwright.cli.render.view import CELL_SIZE, EVERYTHING, View
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,11 +67,11 @@ def open_screen(
     is_terminal = sys.stdout.isatty()
     command = shlex.split(os.environ.get("PAGER") or "less") if pager and is_terminal else []
     paging = bool(command) and which(command[0]) is not None
-    with _pager(command) if paging else _stdout() as file:
+    with _open_pager(command) if paging else _open_stdout() as file:
         columns, rows, cell_size = (
-            _measure() if is_terminal else (PIPE_WIDTH, EVERYTHING, CELL_SIZE)
+            _measure_terminal() if is_terminal else (PIPE_WIDTH, EVERYTHING, CELL_SIZE)
         )
-        columns = width or max(NARROWEST, _columns_of_environment() or columns)
+        columns = width or max(NARROWEST, _read_columns() or columns)
         screen = make_screen(file, columns, colored=uses_colors(sys.stdout))
         has_colors = screen.color_system is not None
         # A pager passes colours on but no pictures.
@@ -94,12 +93,12 @@ def open_screen(
         )
 
 
-def _columns_of_environment() -> int | None:
+def _read_columns() -> int | None:
     columns = os.environ.get("COLUMNS", "")
     return int(columns) if columns.isascii() and columns.isdigit() and int(columns) else None
 
 
-def _measure() -> tuple[int, int, tuple[int, int]]:
+def _measure_terminal() -> tuple[int, int, tuple[int, int]]:
     """Columns and rows of the terminal, and the size of a character; it is not asked anything."""
     import fcntl
     import struct
@@ -117,7 +116,7 @@ def _measure() -> tuple[int, int, tuple[int, int]]:
 
 
 @contextmanager
-def _stdout() -> Iterator[IO[str]]:
+def _open_stdout() -> Iterator[IO[str]]:
     """Standard output, in UTF-8 whatever the locale says, as for every other command."""
     sys.stdout.flush()
     file = TextIOWrapper(sys.stdout.buffer, "utf-8", "replace", newline="\n")
@@ -125,11 +124,11 @@ def _stdout() -> Iterator[IO[str]]:
         yield file
         file.flush()
     finally:
-        _let_go(file)
+        _detach(file)
 
 
 @contextmanager
-def _pager(command: list[str]) -> Iterator[IO[str]]:
+def _open_pager(command: list[str]) -> Iterator[IO[str]]:
     """The reader's pager; less is told to pass colours on and to end if all fits the screen."""
     environ = {"LESS": "FRX", "LESSCHARSET": "utf-8", **os.environ}
     # That the reader leaves early is noticed by any write, also the last one.
@@ -143,10 +142,10 @@ def _pager(command: list[str]) -> Iterator[IO[str]]:
             yield file
             file.flush()
         finally:
-            _let_go(file)
+            _detach(file)
 
 
-def _let_go(file: TextIOWrapper) -> None:
+def _detach(file: TextIOWrapper) -> None:
     """Leave the stream below open, and do not complain that nobody reads it any more."""
     with suppress(BrokenPipeError, ValueError):
         file.detach()

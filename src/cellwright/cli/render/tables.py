@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from rich import box
 from rich.cells import cell_len
 from rich.style import Style
@@ -9,6 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from cellwright.cli.render.layout import BOLD, DIM, Notice
+from cellwright.outputs import html
+from cellwright.outputs.grid import Grid
 from cellwright.outputs.sanitize import one_line
 from cellwright.outputs.tables import are_numbers
 
@@ -17,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cellwright.outputs.grid import Grid, Row
+
 
 _GAP = 2
 # How wide a column may be, from the best to what must do.
@@ -45,13 +50,13 @@ def data_table(grid: Grid, width: int, most_rows: int) -> list[Table | Notice]:
         hidden_rows += len(body) - most_rows
         body = body[:most_rows]
     labels = max((row.labels for row in body), default=0)
-    chosen, widest = _choose([*head, *body], labels, width)
+    chosen, widest = _choose_columns([*head, *body], labels, width)
 
     table = new_table(show_header=bool(head))
     for column in chosen:
         texts = [] if column is None else [row.cells[column] for row in body]
         table.add_column(
-            Text("\n").join(_cell(row, column) for row in head),
+            Text("\n").join(_render_cell(row, column) for row in head),
             justify="right" if are_numbers(texts) else "left",
             style=Style(bold=column is not None and column < labels),
             no_wrap=True,
@@ -59,7 +64,7 @@ def data_table(grid: Grid, width: int, most_rows: int) -> list[Table | Notice]:
             max_width=widest,
         )
     for row in body:
-        table.add_row(*(_cell(row, column) for column in chosen))
+        table.add_row(*(_render_cell(row, column) for column in chosen))
     parts: list[Table | Notice] = [table]
     if hidden_rows:
         parts.append(Notice(hidden_rows, "rows"))
@@ -69,11 +74,11 @@ def data_table(grid: Grid, width: int, most_rows: int) -> list[Table | Notice]:
     return parts
 
 
-def _cell(row: Row, column: int | None) -> Text:
+def _render_cell(row: Row, column: int | None) -> Text:
     return Text("…", DIM) if column is None else Text(one_line(row.cells[column]))
 
 
-def _choose(rows: Sequence[Row], labels: int, room: int) -> tuple[list[int | None], int]:
+def _choose_columns(rows: Sequence[Row], labels: int, room: int) -> tuple[list[int | None], int]:
     """The columns to show, None for those left out, and how wide each may be."""
     count = len(rows[0].cells)
     natural = [max(cell_len(row.cells[column]) for row in rows) for column in range(count)]
@@ -96,3 +101,39 @@ def _choose(rows: Sequence[Row], labels: int, room: int) -> tuple[list[int | Non
             right.insert(0, last)
             last -= 1
     return [*left, *([None] if first <= last else []), *right], max(1, min(widest, room))
+
+
+HtmlBlock: TypeAlias = Text | Grid
+
+_STYLES = {
+    "bold": BOLD,
+    "italic": Style(italic=True),
+    "code": Style(color="cyan"),
+    "strike": Style(strike=True),
+    "dim": DIM,
+}
+
+
+def read_html(source: str, most_characters: int) -> list[HtmlBlock]:
+    """The paragraphs and tables of a piece of HTML, without its own styles and scripts.
+
+    Only so much of it is read; rows of a table beyond that are counted.
+    """
+    return [
+        block if isinstance(block, Grid) else _style_paragraph(block)
+        for block in html.read_html(source, most_characters)
+    ]
+
+
+def is_mostly_table(blocks: list[HtmlBlock]) -> bool:
+    """Whether there is a table, and not only beside more text than it holds."""
+    beside = sum(len(block) for block in blocks if isinstance(block, Text))
+    inside = sum(block.characters for block in blocks if isinstance(block, Grid))
+    return inside > 0 and beside <= max(40, inside)
+
+
+def _style_paragraph(paragraph: html.Paragraph) -> Text:
+    text = Text()
+    for run, names in paragraph.runs:
+        text.append(run, Style.combine(_STYLES[name] for name in names) if names else None)
+    return text

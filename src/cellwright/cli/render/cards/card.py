@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 import time
+from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 
-from cellwright.cli.render.cards.answers import is_failure
-from cellwright.cli.render.cards.cache import RenderCache, lay_out
-from cellwright.cli.render.cards.headline import find_cells, headline
-from cellwright.cli.render.cards.statuses import word_of
+from rich.segment import Segment
+from rich.style import Style
+
+from cellwright.cli.render.cards.headline import find_cells, make_headline
+from cellwright.cli.render.cards.results import is_failure
+from cellwright.cli.render.images import Graphic
+from cellwright.cli.render.layout import DIM, Gate, Stack
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
+    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+    from typing import Any, Literal
 
-    from rich.console import Console
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
     from cellwright.assistant.models import ToolCall
-    from cellwright.cli.render.cards.cache import Drawn
     from cellwright.cli.render.cards.headline import Headline
-    from cellwright.cli.render.cards.statuses import CardStatus
     from cellwright.cli.render.images import Graphic
-    from cellwright.cli.render.limits import View
+    from cellwright.cli.render.view import View
     from cellwright.document.notebook import Notebook
     from cellwright.tools.tool import Answer
+
+    CardStatus = Literal["pending", "running", "complete", "error", "refused"]
+
 
 _REFUSALS = frozenset({"DECLINED", "NOT_CONFIRMED", "MODE_FORBIDS", "TOOL_UNAVAILABLE"})
 _TEXT_KEPT = 16_384
@@ -81,7 +86,7 @@ class Card:
     @property
     def headline(self) -> Headline:
         """The call in words."""
-        return headline(self.call, self.before, self.path, self.title)
+        return make_headline(self.call, self.before, self.path, self.title)
 
     def begin(self) -> None:
         """It has been allowed, and is being carried out."""
@@ -128,7 +133,7 @@ class Card:
             self.status = "refused"
         else:
             self.status = "error" if is_failure(answer) else "complete"
-        for handle, row in _rows(answer):
+        for handle, row in _rows_of(answer):
             known = self.rows.setdefault(handle, CellRow(handle, row.get("index")))
             known.status, known.seconds = word_of(row["status"]), row.get("seconds")
             known.title = str(row.get("title", ""))
@@ -147,7 +152,9 @@ class Card:
         self.status = "error"
         self._changed()
 
-    def draw(self, console: Console, view: View, *, expanded: bool) -> list[Drawn | Graphic]:
+    def draw(
+        self, console: Console, view: View, *, expanded: bool
+    ) -> list[RenderedLines | Graphic]:
         """The card as lines, which are made once for each width and expansion."""
         from cellwright.cli.render.cards.results import card_parts
 
@@ -166,8 +173,107 @@ class Card:
         self._version += 1
 
 
-def _rows(answer: Answer) -> list[tuple[str, Mapping[str, Any]]]:
+def _rows_of(answer: Answer) -> list[tuple[str, Mapping[str, Any]]]:
     """The cells that an answer tells of, by what progress calls them: a handle, or their place."""
     ran = [(str(row["cell"]), row) for row in answer.data.get("executions") or ()]
     code = answer.data.get("cells") if "session" in answer.data else None
     return ran + [(str(place), {"index": place, **row}) for place, row in enumerate(code or ())]
+
+
+_MOST = 8
+
+
+class RenderedLines:
+    """Lines that have been laid out and have passed the gate."""
+
+    def __init__(self, lines: Sequence[list[Segment]]) -> None:
+        self.lines = lines
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Give them out as they are."""
+        for line in self.lines:
+            yield from line
+            yield Segment.line()
+
+
+class RenderCache:
+    """The last few layouts of one thing; `made` counts how often one had to be made."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[Hashable, list[RenderedLines | Graphic]] = OrderedDict()
+        self.made = 0
+
+    def get(
+        self, key: Hashable, make: Callable[[], list[RenderedLines | Graphic]]
+    ) -> list[RenderedLines | Graphic]:
+        """The layout for a key, made if it is not there."""
+        if key in self._kept:
+            self._kept.move_to_end(key)
+            return self._kept[key]
+        self.made += 1
+        self._kept[key] = made = make()
+        while len(self._kept) > _MOST:
+            self._kept.popitem(last=False)
+        return made
+
+
+def lay_out(
+    console: Console, parts: Iterable[RenderableType], width: int
+) -> list[RenderedLines | Graphic]:
+    """Parts as lines of a width; pictures that the terminal draws itself stay as they are."""
+    found: list[RenderedLines | Graphic] = []
+    texts: list[RenderableType] = []
+
+    def draw() -> None:
+        if texts:
+            options = console.options.update(width=width, height=None)
+            lines = console.render_lines(Gate(Stack(list(texts), gap=0)), options, pad=False)
+            found.append(RenderedLines(lines))
+            texts.clear()
+
+    for part in parts:
+        if isinstance(part, Graphic):
+            draw()
+            found.append(part)
+        else:
+            texts.append(part)
+    draw()
+    return found
+
+
+_OK_STYLE = Style(color="green")
+_BUSY_STYLE = Style(color="cyan")
+_BAD_STYLE = Style(color="red", bold=True)
+_SIGNS = {
+    "pending": ("○", DIM),
+    "running": ("●", _BUSY_STYLE),
+    "complete": ("✓", _OK_STYLE),
+    "error": ("✗", _BAD_STYLE),
+    "refused": ("✗", Style(color="yellow")),
+    "not run": ("○", DIM),
+}
+# The house has one set of words for the status of a cell; people and cards know fewer.
+_WORDS = {"ok": "complete", "timed_out": "timed out", "never": "pending"}
+FAILED = frozenset({"error", "timed out", "cancelled", "died"})
+
+
+def word_of(status: str) -> str:
+    """What a status is called on a card."""
+    return _WORDS.get(status, status)
+
+
+def sign_of(word: str) -> tuple[str, Style]:
+    """The sign of a word, and its style."""
+    return _SIGNS.get(word, _SIGNS["error"])
+
+
+def format_seconds(seconds: float) -> str:
+    """A duration as people say it."""
+    if seconds < 0.01:
+        return f"{seconds * 1000:.0f} ms" if seconds >= 0.001 else "under 1 ms"
+    if seconds < 10:
+        return f"{seconds:.2f} s"
+    if seconds < 100:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s"

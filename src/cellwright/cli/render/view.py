@@ -59,7 +59,7 @@ EXPANDED = Limits(
 )
 
 
-class Once:
+class OnceFilter:
     """Words that are said when they first matter, and not again."""
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class View:
     images: ImageMode = "none"
     cell_size: tuple[int, int] = CELL_SIZE
     screen_rows: int = EVERYTHING
-    once: Once = field(default_factory=Once, compare=False)
+    once: OnceFilter = field(default_factory=OnceFilter, compare=False)
 
     @property
     def limits(self) -> Limits:

@@ -1,4 +1,4 @@
-"""What runs or deletes something is put to the person first, in words and with a preview."""
+"""Asks the person before a tool runs or deletes something, with a preview of the cells."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from rich.style import Style
 from rich.text import Text
 
 from cellwright.cli.chat.terminal import TerminalDisplay
-from cellwright.cli.render.cards.frame import INDENT, Frame
-from cellwright.cli.render.cards.headline import cell_name, find_cells
-from cellwright.cli.render.cards.sources import source_parts
+from cellwright.cli.render.cards.frame import INDENT, Frame, source_parts
+from cellwright.cli.render.cards.headline import find_cells, shorten_name
 from cellwright.cli.render.layout import BOLD, DIM, Margin, Notice
 from cellwright.outputs.sanitize import one_line, visible
 
@@ -20,19 +19,19 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from cellwright.assistant.permissions import Decision, Operation
-    from cellwright.cli.chat.asking import Asker
     from cellwright.cli.chat.display import Display
+    from cellwright.cli.questions import Asker
     from cellwright.cli.render.cards.card import Card
 
-_MOST_CELLS, _MOST_LINES = 6, 8  # of several cells; one alone is shown as on a card
-_KEYS: dict[str, Decision] = {"y": "once", "c": "chat", "a": "notebook", "n": "no"}
+_MOST_CELLS, _MOST_LINES = 6, 8  # of several cells; a single one is shown as on a card
+_DECISIONS: dict[str, Decision] = {"y": "once", "c": "chat", "a": "notebook", "n": "no"}
 CHOICES = {
     "y": "yes, once",
     "c": "in this chat",
     "a": "always for this notebook",
     "n": "no",
 }
-_SAID = {
+_NOTES = {
     "once": "allowed once",
     "chat": "allowed in this chat",
     "notebook": "always allowed for this notebook",
@@ -41,7 +40,13 @@ _SAID = {
 
 
 class Confirmer:
-    """Puts operations to the person; `card` is the call that is under way."""
+    """Asks the person to confirm operations; `card` is the current call.
+
+    Args:
+        display: shows what is asked.
+        asker: asks the person; None where there is no terminal.
+        yes: whether everything is confirmed in advance.
+    """
 
     def __init__(self, display: Display, asker: Asker | None, *, yes: bool = False) -> None:
         self._display = display
@@ -51,11 +56,11 @@ class Confirmer:
 
     @property
     def can_decide(self) -> bool:
-        """Whether anybody can be asked, or has said yes beforehand."""
+        """Whether there is a person to ask, or everything is confirmed in advance."""
         return self._yes or self._asker is not None
 
     async def __call__(self, operation: Operation) -> Decision:
-        """Ask; without anybody to ask it is a no."""
+        """Ask; without a person to ask, the answer is no."""
         if self._yes:
             return "once"
         if self._asker is None:
@@ -66,21 +71,21 @@ class Confirmer:
         if isinstance(display, TerminalDisplay):
             display.pause()
             frame = Frame(display.frame.view, "see the notebook")
-            display.show(_question(operation, card, frame))
+            display.print_parts(_render_question(operation, card, frame))
         else:
-            display.note(operation.words)
+            display.print_note(operation.words)
             if operation.preview:
-                display.note(operation.preview)
+                display.print_note(operation.preview)
         key = await self._asker.key(CHOICES)
-        decision = _KEYS.get(key or "n", "no")
-        display.note(_SAID[decision])
+        decision = _DECISIONS.get(key or "n", "no")
+        display.print_note(_NOTES[decision])
         if card is not None and decision != "no":
             card.begin()
-            display.changed(card)
+            display.update_call(card)
         return decision
 
-    async def input(self, request: Any) -> str | None:
-        """A cell asks for a line of input."""
+    async def answer_input(self, request: Any) -> str | None:
+        """Ask the person for the line that a cell waits for in `input()`."""
         if self._asker is None:
             return None
         if isinstance(self._display, TerminalDisplay):
@@ -89,8 +94,10 @@ class Confirmer:
         return await self._asker.line(f"{INDENT}{prompt}", password=bool(request.password))
 
 
-def _question(operation: Operation, card: Card | None, frame: Frame) -> Iterator[RenderableType]:
-    """What is asked, and the source of every cell that it is about."""
+def _render_question(
+    operation: Operation, card: Card | None, frame: Frame
+) -> Iterator[RenderableType]:
+    """Render the question, and the source of each cell that it concerns."""
     yield Text()
     words = Text(visible(operation.words), BOLD)
     yield Margin(words, "  ? ", INDENT, style=Style(color="yellow", bold=True))
@@ -100,7 +107,7 @@ def _question(operation: Operation, card: Card | None, frame: Frame) -> Iterator
         yield from source_parts(operation.preview, "code", language, frame)
     for cell in cells[:_MOST_CELLS]:
         if len(cells) > 1:
-            yield frame.part(Text(f"cell {cell.index + 1}  {cell_name(cell.handle)}", DIM))
+            yield frame.part(Text(f"cell {cell.index + 1}  {shorten_name(cell.handle)}", DIM))
         most = _MOST_LINES if len(cells) > 1 else None
         yield from source_parts(cell.source, cell.type, language, frame, most=most)
     if len(cells) > _MOST_CELLS:
