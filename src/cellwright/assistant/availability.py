@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cellwright.assistant.requests import ToolAttachment
 from cellwright.errors import ModeForbids
 from cellwright.tools.modes import Reference, enabled, find_references
-from cellwright.tools.tool import Answer
+from cellwright.tools.tool import ToolResult
 from cellwright.tools.toolbox import Toolbox, failure
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Offer:
         """A tool that is there."""
         return next((tool for tool in self.there if tool.name == name), None)
 
-    def refuse(self, name: str) -> Answer | None:
+    def refuse(self, name: str) -> ToolResult | None:
         """Why a tool that is called is not there; None if nobody knows it either."""
         tool = next((tool for tool in self.known if tool.name == name), None)
         if tool is None:
@@ -77,7 +77,7 @@ class Offer:
             needed = "edit" if tool.effects == "edit" and self.edit_mode_edits else "agent"
             return failure(ModeForbids(f"use {tool.name}", mode, needed))
         note = self.why_not(tool)
-        return Answer(f"error: {note}", {"code": "TOOL_UNAVAILABLE"}, is_error=True)
+        return ToolResult(f"error: {note}", {"code": "TOOL_UNAVAILABLE"}, is_error=True)
 
     def why_not(self, tool: Tool) -> str:
         """What keeps a tool away that the mode would allow."""

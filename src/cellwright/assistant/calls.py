@@ -11,9 +11,9 @@ from cellwright.assistant.changes import edited_by
 from cellwright.assistant.following import followed
 from cellwright.assistant.permissions import describe_operation, effect_of, kind_of
 from cellwright.errors import CellwrightError
-from cellwright.tools.tool import Answer, Caller
+from cellwright.tools.tool import Caller, ToolResult
 from cellwright.tools.toolbox import failure
-from cellwright.tools.words import one_line
+from cellwright.tools.wording import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +42,7 @@ class Guard:
     confirm: Confirm | None = None
     allowed: set[tuple[Kind, str]] = field(default_factory=set)
 
-    async def passes(self, tool: Tool, call: ToolCall, where: Where) -> Answer | None:
+    async def passes(self, tool: Tool, call: ToolCall, where: Where) -> ToolResult | None:
         """Let a call pass, or answer it."""
         kind = kind_of(tool, call.arguments)
         if kind is None or where.real is None:
@@ -107,7 +107,7 @@ class Calls:
     ask: Ask | None = None
     progress: Callable[[dict[str, Any]], object] | None = None
 
-    async def perform(self, call: ToolCall) -> Answer:
+    async def perform(self, call: ToolCall) -> ToolResult:
         """Carry out one call; whatever goes wrong is an answer."""
         tool = self.offer.find(call.name)
         if tool is None:
@@ -134,7 +134,7 @@ class Calls:
         self._note(where, answer)
         return answer
 
-    async def _call(self, call: ToolCall) -> Answer:
+    async def _call(self, call: ToolCall) -> ToolResult:
         caller = Caller(
             workspace=self.workspace,
             ask=self.ask,
@@ -149,13 +149,13 @@ class Calls:
             return failure(error)
         except Exception as error:  # noqa: BLE001  # a bug in one tool must not end the chat
             _log.exception("%s failed", call.name)
-            return _refusal(one_line(f"{type(error).__name__}: {error}"), "INTERNAL_ERROR")
+            return _refusal(shorten(f"{type(error).__name__}: {error}"), "INTERNAL_ERROR")
 
-    def _note(self, where: Where, answer: Answer) -> None:
+    def _note(self, where: Where, answer: ToolResult) -> None:
         made = edited_by(where.path, answer.data)
         if made is not None:
             self.changes.edits.append(made)
 
 
-def _refusal(text: str, code: str) -> Answer:
-    return Answer(f"error: {code}: {text}.", {"code": code}, is_error=True)
+def _refusal(text: str, code: str) -> ToolResult:
+    return ToolResult(f"error: {code}: {text}.", {"code": code}, is_error=True)

@@ -22,7 +22,7 @@ from cellwright.assistant.requests import (
 )
 from cellwright.errors import CellwrightError
 from cellwright.journal.executions import Executed
-from cellwright.tools.words import one_line
+from cellwright.tools.wording import shorten
 
 if TYPE_CHECKING:
     from cellwright.assistant.context import NotebookContext
@@ -55,7 +55,7 @@ async def detect(request: ChatRequest, workspace: AsyncWorkspace) -> Detection:
         return Detection(reason=f"The notebook cannot be read: {error.message}.{hint}")
     except Exception as error:  # noqa: BLE001  # the chat is worth more than the notebook
         _log.exception("a request could not be looked at")
-        told = one_line(f"{type(error).__name__}: {error}")
+        told = shorten(f"{type(error).__name__}: {error}")
         return Detection(reason=f"The notebook cannot be looked at: {told}.")
 
 
@@ -130,4 +130,4 @@ async def _runs(book: AsyncBook) -> list[Executed]:
 
 
 def _named(path: str) -> str:
-    return one_line(path.rpartition("/")[2], 100)
+    return shorten(path.rpartition("/")[2], 100)

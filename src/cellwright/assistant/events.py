@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from cellwright.assistant.models import ToolCall
     from cellwright.assistant.proposals import Proposal
     from cellwright.tools.modes import Reference
-    from cellwright.tools.tool import Answer
+    from cellwright.tools.tool import ToolResult
 
 Ending: TypeAlias = Literal["answered", "limit"]
 
@@ -86,7 +86,7 @@ class Returned:
 
     kind: ClassVar[str] = "tool_result"
     call: ToolCall
-    answer: Answer
+    answer: ToolResult
 
     def to_json(self) -> dict[str, Any]:
         """As data; pictures only by their kind and size."""

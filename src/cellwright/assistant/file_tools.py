@@ -13,7 +13,7 @@ from cellwright.errors import InvalidEdit
 from cellwright.tools.profiles.text import TEXT
 
 if TYPE_CHECKING:
-    from cellwright.tools.tool import Answer, Caller, Tool
+    from cellwright.tools.tool import Caller, Tool, ToolResult
 
 _ABOUT = {
     "read": "Read a file of text, or some of its lines.",
@@ -24,7 +24,7 @@ _NOTEBOOK = ".ipynb"
 
 
 def _for_text(tool: Tool) -> Tool:
-    async def call(caller: Caller, params: Any) -> Answer:
+    async def call(caller: Caller, params: Any) -> ToolResult:
         path: str = params.path
         names = (path.lower(), caller.workspace.open(path).real.lower())
         # Behind a colon there may be a choice of lines.

@@ -10,8 +10,8 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from cellwright.tools.page import Page
-from cellwright.tools.tool import Answer
-from cellwright.tools.words import is_failure, one_line, run_facts, summary, tell_run
+from cellwright.tools.tool import ToolResult
+from cellwright.tools.wording import has_failed, run_facts, shorten, show_run, summarize_run
 
 if TYPE_CHECKING:
     from cellwright.workspace.asynchronous import AsyncWorkspace
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _TOKENS = 8000
 
 
-async def followed(answer: Answer, workspace: AsyncWorkspace) -> Answer:
+async def followed(answer: ToolResult, workspace: AsyncWorkspace) -> ToolResult:
     """The answer at the end of its run; the same, if it has no run that goes on.
 
     Whoever stops waiting stops the run.
@@ -33,11 +33,11 @@ async def followed(answer: Answer, workspace: AsyncWorkspace) -> Answer:
         await workspace.cancel(run)
         raise
     if found["error"]:
-        code, message = found["error"]["code"], one_line(found["error"]["message"], 400)
-        return Answer(f"error: {code}: {message}", {"code": code, "run": run}, is_error=True)
+        code, message = found["error"]["code"], shorten(found["error"]["message"], 400)
+        return ToolResult(f"error: {code}: {message}", {"code": code, "run": run}, is_error=True)
     rows = (found["answer"] or {}).get("executions") or []
     page = Page(_TOKENS)
-    page.head(summary(rows))
-    tell_run(page, rows)
+    page.head(summarize_run(rows))
+    show_run(page, rows)
     data = {**answer.data, "done": True, "executions": run_facts(rows)}
-    return Answer(page.text(), data, tuple(page.pictures), is_error=any(map(is_failure, rows)))
+    return page.to_result(data, is_error=any(map(has_failed, rows)))

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from cellwright.tools.words import one_line
+from cellwright.tools.wording import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -118,7 +118,7 @@ def describe_operation(
         refs = _deleted(arguments)
     numbers, preview = _cells(refs, notebook, is_run=kind == "run")
     verb = "Run" if kind == "run" else "Delete"
-    of = f" of {one_line(path, 100)}" if path else ""
+    of = f" of {shorten(path, 100)}" if path else ""
     if len(numbers) == 1:
         words = f"{verb} cell {numbers[0]}{of}?"
     elif numbers:

@@ -13,8 +13,8 @@ import re
 from typing import TYPE_CHECKING
 
 from cellwright.outputs.sanitize import visible
-from cellwright.tools.fence import readable
-from cellwright.tools.words import one_line
+from cellwright.tools.fence import make_readable
+from cellwright.tools.wording import shorten
 
 if TYPE_CHECKING:
     from cellwright.assistant.context import CellContext, NotebookContext
@@ -74,7 +74,7 @@ def render_context(context: NotebookContext) -> str:
 def render_cell(cell: CellContext) -> str:
     """One cell with its content."""
     # Pictures that are written as text tell a model nothing; where the person looks, they stay.
-    content = readable(cell.content) if cell.selection == "unselected" else cell.content
+    content = make_readable(cell.content) if cell.selection == "unselected" else cell.content
     lines = [f"<cell {_attributes(cell)}>", f"<content>\n{escape(content)}\n</content>"]
     if cell.outputs is not None:
         lines.append(f"<outputs>\n{escape(cell.outputs)}\n</outputs>")
@@ -132,7 +132,7 @@ def _attributes(cell: CellContext) -> str:
 
 def _attribute(name: str, value: object) -> str:
     text = value if isinstance(value, str) else str(value)
-    return f'{name}="{html.escape(one_line(text, 300))}"'
+    return f'{name}="{html.escape(shorten(text, 300))}"'
 
 
 def _label(cell: CellContext) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from cellwright.assistant.models import Message, Native, TextDelta, ToolCall, Usage
-from cellwright.tools.tool import Answer
+from cellwright.tools.tool import ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -53,10 +53,10 @@ async def closing(stream: AsyncIterator[ModelEvent]) -> AsyncIterator[None]:
             await stream.aclose()
 
 
-def unreadable(call: ToolCall) -> Answer:
+def unreadable(call: ToolCall) -> ToolResult:
     """The answer to a call whose arguments cannot be read; the model may try again."""
     text = f"error: {call.name} was called with arguments that cannot be read; nothing was done"
-    return Answer(f"{text}\n- {call.problem}", {"code": "INVALID_PARAMETERS"}, is_error=True)
+    return ToolResult(f"{text}\n- {call.problem}", {"code": "INVALID_PARAMETERS"}, is_error=True)
 
 
 def whole(turn: list[Message]) -> list[Message]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import mcp_types as types
 
 if TYPE_CHECKING:
-    from cellwright.tools.tool import Answer, Tool
+    from cellwright.tools.tool import Tool, ToolResult
     from cellwright.tools.toolbox import Toolbox
     from cellwright.workspace.workspace import Effect
 
@@ -27,16 +27,14 @@ def is_program(client: str) -> bool:
     return name in _PROGRAMS or name.startswith(("cellwright-", "inspector-", "mcp-conformance"))
 
 
-def listing(toolbox: Toolbox) -> list[types.Tool]:
+def list_tools(toolbox: Toolbox) -> list[types.Tool]:
     """The tools of which something is allowed, with what may be known before they are called."""
     rows = {row["name"]: row for row in toolbox.table()}
-    return [_described(tool, rows[tool.name], toolbox.allowed) for tool in toolbox.listed()]
+    return [_describe_tool(tool, rows[tool.name], toolbox.allowed) for tool in toolbox.list_tools()]
 
 
-def _described(tool: Tool, row: dict[str, Any], allowed: frozenset[Effect]) -> types.Tool:
-    effects = {tool.effects} if isinstance(tool.effects, str) else set(tool.effects.values())
-    effects.update(*(choices.values() for choices in tool.options.values()))
-    effects &= allowed
+def _describe_tool(tool: Tool, row: dict[str, Any], allowed: frozenset[Effect]) -> types.Tool:
+    effects = tool.possible_effects(allowed)
     reads = effects <= {"read"}
     return types.Tool(
         name=tool.name,
@@ -54,7 +52,7 @@ def _described(tool: Tool, row: dict[str, Any], allowed: frozenset[Effect]) -> t
     )
 
 
-def to_result(answer: Answer, *, structured: bool) -> types.CallToolResult:
+def to_result(answer: ToolResult, *, structured: bool) -> types.CallToolResult:
     """An answer as text and images; its facts aside."""
     content: list[Any] = [types.TextContent(text=clean(answer.text))]
     content += [

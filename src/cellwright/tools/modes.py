@@ -51,7 +51,7 @@ def enabled(
         edit_mode_edits: whether mode `edit` may change notebooks.
     """
     found = []
-    for tool in Toolbox(tools, mode, edit_mode_edits=edit_mode_edits).listed():
+    for tool in Toolbox(tools, mode, edit_mode_edits=edit_mode_edits).list_tools():
         if "requires-notebook" in tool.tags:
             if not has_active_notebook:
                 continue

@@ -20,10 +20,10 @@ from pydantic import BaseModel
 
 from cellwright.kernel.events import InputRequested
 from cellwright.mcp import prompts, resources
-from cellwright.mcp.http.listening import Listening, app_of
-from cellwright.mcp.server import Door
+from cellwright.mcp.http import HttpAddress, build_app
+from cellwright.mcp.server import McpServer
 from cellwright.outputs.images import Picture
-from cellwright.tools.tool import Answer, Tool
+from cellwright.tools.tool import Tool, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -46,23 +46,23 @@ class Message(BaseModel):
     message: str = ""
 
 
-async def simple(_caller: Caller, _params: Any) -> Answer:
+async def simple(_caller: Caller, _params: Any) -> ToolResult:
     """Text alone."""
-    return Answer("This is a simple text response for testing.")
+    return ToolResult("This is a simple text response for testing.")
 
 
-async def picture(_caller: Caller, _params: Any) -> Answer:
+async def picture(_caller: Caller, _params: Any) -> ToolResult:
     """An image."""
     size = {"width": 1, "height": 1, "original_width": 1, "original_height": 1}
-    return Answer("", images=(Picture("image/png", PNG, **size, original_bytes=len(PNG)),))
+    return ToolResult("", images=(Picture("image/png", PNG, **size, original_bytes=len(PNG)),))
 
 
-async def fail(_caller: Caller, _params: Any) -> Answer:
+async def fail(_caller: Caller, _params: Any) -> ToolResult:
     """An error."""
-    return Answer("This tool intentionally returns an error for testing", is_error=True)
+    return ToolResult("This tool intentionally returns an error for testing", is_error=True)
 
 
-async def progress(caller: Caller, _params: Any) -> Answer:
+async def progress(caller: Caller, _params: Any) -> ToolResult:
     """A run of three cells, told as a run tells it."""
     assert caller.progress is not None
     cells = ("a", "b", "c")
@@ -73,17 +73,19 @@ async def progress(caller: Caller, _params: Any) -> Answer:
         await asyncio.sleep(0.3)
         caller.progress({"cell": cell, "handle": cell, "status": "ok"})
     await asyncio.sleep(0.4)
-    return Answer("done")
+    return ToolResult("done")
 
 
-async def ask(caller: Caller, params: Message) -> Answer:
+async def ask(caller: Caller, params: Message) -> ToolResult:
     """A question to a person."""
     assert caller.ask is not None
-    return Answer(f"User response: {await caller.ask(InputRequested(params.message))}")
+    return ToolResult(f"User response: {await caller.ask(InputRequested(params.message))}")
 
 
 def tool(
-    name: str, call: Callable[[Caller, Any], Awaitable[Answer]], model: type[BaseModel] = Nothing
+    name: str,
+    call: Callable[[Caller, Any], Awaitable[ToolResult]],
+    model: type[BaseModel] = Nothing,
 ) -> Tool:
     """A tool of the suite."""
     return Tool(name=name, description="For the suite.", model=model, call=call, effects="read")
@@ -118,7 +120,7 @@ async def made(workspace: Any, name: str, arguments: Any) -> types.GetPromptResu
     return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=content)])
 
 
-OURS_READ, OURS_MADE = resources.read, prompts.made
+OURS_READ, OURS_MADE = resources.read_resource, prompts.build_prompt
 
 
 def with_token(app: Any) -> Any:
@@ -135,11 +137,11 @@ def with_token(app: Any) -> Any:
 
 def main(folder: str) -> None:
     """Serve until told to end."""
-    resources.read, prompts.made = read, made
-    door = Door(folder, tools=FIXTURES, engine=False)
+    resources.read_resource, prompts.build_prompt = read, made
+    door = McpServer(folder, tools=FIXTURES, engine=False)
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
-    app = with_token(app_of(door.server, TOKEN, Listening(host="127.0.0.1", port=port)))
+    app = with_token(build_app(door.server, TOKEN, HttpAddress(host="127.0.0.1", port=port)))
     config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="on", ws="none")
     sys.stdout.write(f"http://127.0.0.1:{port}/mcp\n")
     sys.stdout.flush()

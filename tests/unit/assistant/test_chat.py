@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cellwright.assistant.models import ModelEvent, ModelRequest
-    from cellwright.tools.tool import Answer, Caller
+    from cellwright.tools.tool import Caller, ToolResult
     from tests.unit.assistant.chatting import Conversation
 
     Make = Callable[..., Conversation]
@@ -524,7 +524,7 @@ async def test_an_edit_that_was_under_way_when_a_turn_was_broken_off_can_be_undo
     began, go = asyncio.Event(), asyncio.Event()
     tool = next(tool for tool in POSITRON if tool.name == "UpdateNotebookCell")
 
-    async def slow(caller: Caller, params: Any) -> Answer:
+    async def slow(caller: Caller, params: Any) -> ToolResult:
         began.set()
         await go.wait()
         return await tool.call(caller, params)
@@ -556,7 +556,7 @@ async def test_a_run_of_cells_that_are_not_there_is_asked_about_as_it_was_writte
 async def test_a_bug_in_a_tool_does_not_end_the_chat(
     conversation: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def broken(*_: object) -> Answer:
+    async def broken(*_: object) -> ToolResult:
         raise ZeroDivisionError("oops")
 
     tool = replace(POSITRON[0], call=broken)

@@ -14,7 +14,7 @@ from cellwright.cli.render.screen import make_screen
 from cellwright.cli.render.view import View
 from cellwright.document.notebook import Notebook
 from cellwright.outputs.images import Picture
-from cellwright.tools.tool import Answer
+from cellwright.tools.tool import ToolResult
 from tests.unit.cli import samples
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def notebook(data: bytes = BEFORE) -> Notebook:
 def card(
     name: str,
     arguments: dict[str, Any] | None = None,
-    answer: Answer | None = None,
+    answer: ToolResult | None = None,
     *,
     number: int = 1,
     path: str = "sales.ipynb",
@@ -67,14 +67,14 @@ def card(
     return made
 
 
-def ran(*rows: tuple[str, int, str, float], error: str = "") -> Answer:
+def ran(*rows: tuple[str, int, str, float], error: str = "") -> ToolResult:
     """What a run answers: the handle, index, status and seconds of each cell."""
     facts = [
         {"cell": cell, "index": index, "status": status, "seconds": seconds, "error": None}
         for cell, index, status, seconds in rows
     ]
     text = error or f"Successfully executed {len(rows)} cell(s)."
-    return Answer(text, {"done": True, "executions": facts}, is_error=bool(error))
+    return ToolResult(text, {"done": True, "executions": facts}, is_error=bool(error))
 
 
 def screen(width: int, *, colors: bool = False) -> tuple[Screen, io.StringIO]:
@@ -112,9 +112,9 @@ def every_card() -> dict[str, Card]:
     )
     waiting = card("RunNotebookCells", {"cellIds": ["load"]})
     waiting.wait()
-    updated = Answer("Successfully updated cell load", {"cellId": "load", "change": "x"})
-    added = Answer("Successfully added", {"cellId": "ab12cd34", "index": 5, "change": "x"})
-    deleted = Answer(
+    updated = ToolResult("Successfully updated cell load", {"cellId": "load", "change": "x"})
+    added = ToolResult("Successfully added", {"cellId": "ab12cd34", "index": 5, "change": "x"})
+    deleted = ToolResult(
         "Deleted cell 2 (code). Notebook now has 4 cells.",
         {"action": "delete", "cellIndex": 2, "cellType": "code", "totalCells": 4}
         | {"cellSource": "total"},
@@ -122,15 +122,15 @@ def every_card() -> dict[str, Card]:
     facts = [
         {"id": cell.handle, "index": cell.index, "type": cell.type} for cell in notebook().cells
     ]
-    cut = Answer(
+    cut = ToolResult(
         "### Cell 0\nLEFT OUT: 3 cells; ask for them by cellIds=[2]",
         {"cells": facts[:2], "artifact": "nothing"},
     )
     found = {
-        "read all": card("GetNotebookCells", {}, Answer("…", {"cells": facts})),
+        "read all": card("GetNotebookCells", {}, ToolResult("…", {"cells": facts})),
         "read and cut": card("GetNotebookCells", {"cellIds": ["intro", "load"]}, cut),
-        "outputs": card("GetCellOutputs", {"cellId": "tree"}, Answer("…", {"outputs": 2})),
-        "no outputs": card("GetCellOutputs", {"cellId": "intro"}, Answer("…", {"outputs": 0})),
+        "outputs": card("GetCellOutputs", {"cellId": "tree"}, ToolResult("…", {"outputs": 2})),
+        "no outputs": card("GetCellOutputs", {"cellId": "intro"}, ToolResult("…", {"outputs": 0})),
         "waiting for a word": waiting,
         "running": running,
         "ran one": card("RunNotebookCells", {"cellIds": ["load"]}, ran(("load", 1, "ok", 0.25))),
@@ -147,14 +147,14 @@ def every_card() -> dict[str, Card]:
         "kernel trouble": card(
             "RunNotebookCells",
             {"cellIds": ["load"]},
-            Answer(
+            ToolResult(
                 "Failed to run notebook cells: no kernel", {"code": "KERNEL_MISSING"}, is_error=True
             ),
         ),
         "refused": card(
             "RunNotebookCells",
             {"cellIds": ["load"]},
-            Answer(
+            ToolResult(
                 "error: MODE_FORBIDS: Mode ask forbids to use RunNotebookCells",
                 {
                     "code": "MODE_FORBIDS",
@@ -167,7 +167,7 @@ def every_card() -> dict[str, Card]:
         "declined": card(
             "RunNotebookCells",
             {"cellIds": ["load"]},
-            Answer("error: DECLINED: no.", {"code": "DECLINED"}, is_error=True),
+            ToolResult("error: DECLINED: no.", {"code": "DECLINED"}, is_error=True),
         ),
         "updating": card("UpdateNotebookCell", {"cellId": "load", "content": "total = 42"}),
         "updated": card(
@@ -189,18 +189,20 @@ def every_card() -> dict[str, Card]:
         "no such cell": card(
             "notebook",
             {"action": "edit", "notebook_path": "sales.ipynb", "cell_index": 99, "content": "x"},
-            Answer("Error: Cell index 99 out of range (0-4) in sales.ipynb"),
+            ToolResult("Error: Cell index 99 out of range (0-4) in sales.ipynb"),
         ),
         "another tool": card(
             "lookup",
             {"word": "north"},
-            Answer(
+            ToolResult(
                 f'Found it.\n{fence}\n<data 0123abcd: facts>\n{{"north": [1, 2], "south": {{}}}}\n</data 0123abcd>'
             ),
             path="",
             before=None,
         ),
-        "a picture": card("draw", {}, Answer("A picture.", {}, (picture(),)), path="", before=None),
+        "a picture": card(
+            "draw", {}, ToolResult("A picture.", {}, (picture(),)), path="", before=None
+        ),
     }
     code = {"cells": [{"code": "x = 1", "title": "set up"}, {"code": "x / 0", "title": ""}]}
     found["code to run"] = card("python", code, path="", before=None)
@@ -215,7 +217,7 @@ def every_card() -> dict[str, Card]:
     found["code that ran"] = card(
         "python",
         code,
-        Answer(
+        ToolResult(
             "FAILED at cell 1: error. ZeroDivisionError.\ncell 0 (set up) · complete · 0.50 s\n"
             "cell 1 · error · 1.00 s\n<data 0123abcd: output of cell 1>\n[1, 2]\n</data 0123abcd>\n"
             "LEFT OUT: 9,000 lines; notebook_outputs with artifact=artifact://zz99xx11",

@@ -15,7 +15,7 @@ from rich.cells import cell_len
 from cellwright.cli.render.cards.card import format_seconds
 from cellwright.cli.render.cards.results import summarize_card
 from cellwright.cli.render.view import COLLAPSED_LINES, View
-from cellwright.tools.tool import Answer
+from cellwright.tools.tool import ToolResult
 from tests.unit.cli.cards import LONG, card, draw, every_card, ran, screen
 from tests.unit.cli.show_rendering import SGR
 from tests.unit.cli.test_show import golden
@@ -122,7 +122,7 @@ def test_a_success_is_told_from_the_details_of_the_answer() -> None:
 
 def test_how_it_stands_is_told_whatever_the_room() -> None:
     one = card(
-        "GetNotebookCells", {}, Answer("", {"cells": []}), path="a/very/long/" * 20 + "n.ipynb"
+        "GetNotebookCells", {}, ToolResult("", {"cells": []}), path="a/very/long/" * 20 + "n.ipynb"
     )
     assert "✓ complete" in draw(one, 60).splitlines()[0]
 
@@ -222,14 +222,14 @@ def test_a_cut_is_a_warning_and_what_was_kept_a_pointer() -> None:
     spilled = card(
         "python",
         {"cells": []},
-        Answer("Done.", {"cells": [{"status": "ok", "artifact": "zz99xx"}]}),
+        ToolResult("Done.", {"cells": [{"status": "ok", "artifact": "zz99xx"}]}),
     )
     assert "  → artifact://zz99xx" in draw(spilled)
 
 
 @pytest.mark.parametrize("text", ["Error: no such cell", "error: CODE: no such cell"])
 def test_an_answer_that_begins_with_error_is_an_error_block(text: str) -> None:
-    one = card("notebook", {"action": "edit", "cell_index": 1}, Answer(text))
+    one = card("notebook", {"action": "edit", "cell_index": 1}, ToolResult(text))
     lines = draw(one).splitlines()
     assert "✗ error" in lines[0]
     assert lines[1].startswith("  │ ")
@@ -237,12 +237,12 @@ def test_an_answer_that_begins_with_error_is_an_error_block(text: str) -> None:
 
 
 def test_an_error_block_has_a_red_rule() -> None:
-    one = card("notebook", {"action": "edit", "cell_index": 1}, Answer("Error: no"))
+    one = card("notebook", {"action": "edit", "cell_index": 1}, ToolResult("Error: no"))
     assert "\x1b[31m  │ \x1b[0m" in draw(one, colors=True)
 
 
 def test_a_run_whose_cell_is_gone_is_told_by_the_answer() -> None:
-    said = Answer(
+    said = ToolResult(
         "ok\n<data 0123abcd: outputs of gone>\n42\n</data 0123abcd>",
         {"executions": [{"cell": "gone", "index": 9, "status": "ok", "seconds": 1}]},
     )

@@ -94,9 +94,9 @@ def test_what_takes_too_long_ends_it_with_124(notebook: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["--all", "par"], 2, "--all is all there is"),
-        (["--all", "--replay", "par"], 2, "--all is all there is"),
-        (["--all", "--stale"], 2, "--all is all there is"),
+        (["--all", "par"], 2, "--all runs all cells"),
+        (["--all", "--replay", "par"], 2, "--all runs all cells"),
+        (["--all", "--stale"], 2, "--all runs all cells"),
         (["par", "--above", "show"], 3, "only one of"),
         (["-p", "year"], 3, "the parameter `year`"),
         (["-p", "a b=1"], 3, "`a b` is no name"),

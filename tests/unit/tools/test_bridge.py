@@ -13,8 +13,7 @@ import pytest
 
 from cellwright import AsyncWorkspace
 from cellwright.kernel.environment import for_session
-from cellwright.tools.bridge import Bridge, start_bridge
-from cellwright.tools.http import MOST_BODY
+from cellwright.tools.bridge import MOST_BODY, Bridge, start_bridge
 from cellwright.workspace.workspace import Workspace
 from tests.unit.tools.support import book, outside, picture
 
@@ -327,7 +326,7 @@ async def test_code_in_kernels_calls_the_tools_of_its_session(folder: Path) -> N
             assert ran[1].outputs[0]["text"] == "4\n"
             assert len(await workspace.sessions()) == 3
             await workspace.kernel("shutdown", "default")
-            assert "default" not in bridge._sessions.names()
+            assert "default" not in [name for name, *_ in bridge._sessions]
         finally:
             await asyncio.to_thread(lambda: hub.call(bridge.close()))
 

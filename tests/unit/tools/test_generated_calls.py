@@ -15,7 +15,7 @@ from hypothesis_jsonschema import from_schema
 
 from cellwright import AsyncWorkspace
 from cellwright.tools.profiles import PROFILES
-from cellwright.tools.tool import EFFECTS_OF_MODES, Caller
+from cellwright.tools.tool import Caller, allowed_effects
 from cellwright.tools.toolbox import Toolbox
 from tests.conftest import RUN_ALL
 from tests.unit.cli import samples
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cellwright.kernel.memory import MemoryKernel
-    from cellwright.tools.tool import Answer, Tool
+    from cellwright.tools.tool import Tool, ToolResult
 
 EXAMPLES = 5000 if RUN_ALL else 250
 HANG = 30.0
@@ -65,7 +65,7 @@ def calls(draw: st.DrawFn) -> tuple[str, str, dict[str, Any]]:
 
 def _arguments(tool: Tool) -> st.SearchStrategy[dict[str, Any]]:
     if tool.name not in _strategies:
-        _strategies[tool.name] = from_schema(tool.schema(EFFECTS_OF_MODES["agent"]))
+        _strategies[tool.name] = from_schema(tool.schema(allowed_effects("agent")))
     return _strategies[tool.name].map(lambda value: json.loads(json.dumps(value)))
 
 
@@ -86,7 +86,7 @@ def _older_hypothesis(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(many, "more", more, raising=False)
 
 
-def look(answer: Answer) -> None:
+def look(answer: ToolResult) -> None:
     """An answer is text that a model can read, and data that a program can."""
     assert answer.text.strip()
     outside(answer.text)

@@ -8,15 +8,18 @@ import pytest
 
 from cellwright.tools.modes import enabled, find_references
 from cellwright.tools.profiles import PROFILES
-from cellwright.tools.tool import EFFECTS_OF_MODES
+from cellwright.tools.tool import allowed_effects
 from cellwright.tools.toolbox import Toolbox
 from tests.unit.tools.conftest import Call
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from cellwright.tools.tool import Caller
     from cellwright.workspace.workspace import Mode
+
+    InMode = Callable[[Mode], Caller]
 
 MODES: tuple[Mode, ...] = ("ask", "edit", "agent")
 
@@ -81,11 +84,14 @@ def test_the_table_speaks_of_every_tool_and_every_action() -> None:
     ("asked", "effect"), CALLS, ids=[f"{c[0]}-{c[1].get('action', i)}" for i, (c, _) in enumerate(CALLS)]
 )  # fmt: skip
 async def test_a_call_is_allowed_or_answered_with_the_mode_that_allows_it(
-    asked: tuple[str, dict[str, Any]], effect: str, mode: Mode, caller: Caller, folder: Path
+    asked: tuple[str, dict[str, Any]], effect: str, mode: Mode, in_mode: InMode, folder: Path
 ) -> None:
+    if asked[1].get("action") == "restore":  # there must be a history
+        edits = [{"op": "replace", "cell": "load", "source": "x"}]
+        await Call(in_mode("agent"))("notebook_edit", path="nb.ipynb", edits=edits)
     before = (folder / "nb.ipynb").read_bytes()
-    answer = await Call(caller, mode)(asked[0], "all", **asked[1])
-    is_allowed = effect in EFFECTS_OF_MODES[mode]
+    answer = await Call(in_mode(mode))(asked[0], "all", **asked[1])
+    is_allowed = effect in allowed_effects(mode)
     assert (answer.data.get("code") == "MODE_FORBIDS") == (not is_allowed)
     if not is_allowed:
         assert answer.is_error
@@ -97,17 +103,17 @@ async def test_a_call_is_allowed_or_answered_with_the_mode_that_allows_it(
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_tool_of_which_nothing_is_allowed_is_not_listed(mode: Mode) -> None:
-    listed = {tool.name for tool in Toolbox(PROFILES["all"], mode).listed()}
-    allowed = {name for (name, _), effect in CALLS if effect in EFFECTS_OF_MODES[mode]}
+    listed = {tool.name for tool in Toolbox(PROFILES["all"], mode).list_tools()}
+    allowed = {name for (name, _), effect in CALLS if effect in allowed_effects(mode)}
     assert listed == allowed
 
 
 @pytest.mark.parametrize("arguments", [{}, {"path": 5}, {"nothing": True}])
 async def test_a_forbidden_tool_is_forbidden_whatever_its_arguments(
-    arguments: dict[str, Any], caller: Caller
+    arguments: dict[str, Any], in_mode: InMode
 ) -> None:
     for name in ("notebook_run", "notebook_edit", "RunNotebookCells", "NotebookEdit", "write"):
-        answer = await Call(caller, "ask")(name, "all", **arguments)
+        answer = await Call(in_mode("ask"))(name, "all", **arguments)
         assert answer.data["code"] == "MODE_FORBIDS"
 
 
@@ -127,8 +133,11 @@ def test_a_tool_of_mixed_effects_lists_only_the_allowed_actions() -> None:
     assert "restart" not in row["description"]
 
 
-async def test_a_setting_lets_mode_edit_edit_but_not_run(caller: Caller, folder: Path) -> None:
-    del folder
+async def test_a_setting_lets_mode_edit_edit_but_not_run(
+    in_mode: InMode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CELLWRIGHT_EDIT_MODE_EDITS", "true")
+    caller = in_mode("edit")
     box = Toolbox(PROFILES["native"], "edit", edit_mode_edits=True)
     assert actions(box, "notebook_edit", "run") == ["none"]
     assert actions(box, "notebook_history") == ["log", "diff", "undo", "redo", "restore"]

@@ -18,7 +18,7 @@ from cellwright.errors import (
     ModelUnavailable,
     UnknownModel,
 )
-from cellwright.tools.words import one_line
+from cellwright.tools.wording import shorten
 
 if TYPE_CHECKING:
     from cellwright.assistant.providers.names import Place
@@ -115,12 +115,12 @@ def _reason(error: Exception, known: Circumstances) -> str:
         text = f"nothing answers at {known.place.origin}"
         text += "; is the server running?" if known.place.is_loopback else ""
     elif isinstance(error, exceptions.ModelConnectionError):
-        text = f"{known.place.origin} cannot be reached, or hung up ({one_line(text, 100)})"
+        text = f"{known.place.origin} cannot be reached, or hung up ({shorten(text, 100)})"
     elif isinstance(error, exceptions.ModelHTTPError):
         text = f"{text} (HTTP {error.status_code})"
     if known.key:
         text = text.replace(known.key, "…")
-    return one_line(_like_a_key("…", text), _LONGEST)
+    return shorten(_like_a_key("…", text), _LONGEST)
 
 
 def _message(body: Any) -> str:

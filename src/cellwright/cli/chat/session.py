@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from cellwright.cli.chat.turn import TurnOutcome
     from cellwright.cli.questions import Asker
     from cellwright.config.settings import Settings
-    from cellwright.tools.tool import Answer
+    from cellwright.tools.tool import ToolResult
 
 _MOST_WARNINGS = 20
 _LONGEST_WARNING = 500
@@ -315,7 +315,7 @@ def _is_refused(begun: Begun, prompt: str) -> bool:
     return TOOL_OF.get(verb) not in begun.tools
 
 
-def _exit_code_of_answer(answer: Answer) -> int:
+def _exit_code_of_answer(answer: ToolResult) -> int:
     if not answer.is_error:
         return OK
     code = answer.data.get("code")

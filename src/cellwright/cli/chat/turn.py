@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cellwright.cli.chat.confirmation import Confirmer
     from cellwright.cli.chat.display import Display
     from cellwright.document.notebook import Notebook
-    from cellwright.tools.tool import Answer
+    from cellwright.tools.tool import ToolResult
 
     Ending = Literal["answered", "limit", "stopped", "failed"]
 
@@ -55,7 +55,7 @@ class TurnOutcome:
     begun: Begun | None = None
     done: Done | None = None
     error: CellwrightError | None = None
-    answers: list[Answer] = field(default_factory=list)
+    answers: list[ToolResult] = field(default_factory=list)
 
 
 class TurnRunner:
@@ -157,7 +157,7 @@ class TurnRunner:
         self.cards.append(card)
         return card
 
-    async def _end_card(self, answer: Answer, request: ChatRequest) -> None:
+    async def _end_card(self, answer: ToolResult, request: ChatRequest) -> None:
         card, self._card, self._confirmer.card = self._card, None, None
         if self._interrupts is not None:
             self._interrupts.set_run(None)

@@ -51,9 +51,9 @@ def mcp_command(call: Call, profile: str, client: str | None, **options: Any) ->
         return
     root = resolve_root(here.root, here.cwd)
     require_library()
-    from cellwright.mcp.running import run
+    from cellwright.mcp.running import run_server
 
-    run(
+    run_server(
         root,
         profile=profile,
         mode=here.mode,
@@ -81,9 +81,9 @@ def _parse_listening(options: dict[str, Any]) -> Any:
             if options[name]:
                 raise click.UsageError(f"{name} needs --http".replace("_", "-"))
         return None
-    from cellwright.mcp.http.listening import Listening
+    from cellwright.mcp.http import HttpAddress
 
-    return Listening.parse(
+    return HttpAddress.parse(
         options["address"],
         certificate=options["tls_cert"],
         key=options["tls_key"],
@@ -98,11 +98,11 @@ def _print_config(
 ) -> None:
     if options["address"] is not None:
         raise click.UsageError("--print-config is for stdio; over HTTP clients need only the URL")
-    from cellwright.mcp.clients import snippet
+    from cellwright.mcp.clients import build_snippet
 
     words = ["--profile", profile] if profile != "native" else []
     words += ["--mode", mode] if mode != "agent" else []
-    found = snippet(client, root, words)
+    found = build_snippet(client, root, words)
     call.output.data({"client": client, "config": found.data, "where": found.where}, found.text)
     for line in found.where:
         call.output.say(line)

@@ -140,11 +140,11 @@ def _describe_journal(call: Call) -> str:
 
 def _check_mcp(call: Call) -> dict[str, Any]:
     from cellwright.cli.commands.mcp import require_library
-    from cellwright.mcp.checking import look
+    from cellwright.mcp.clients import check_server
 
     require_library()
     here = call.here()
-    return look(here.root or here.cwd)
+    return check_server(here.root or here.cwd)
 
 
 def _describe_git() -> str:

@@ -1,4 +1,4 @@
-"""Text in colour: source code, and what programs printed with colours of their own."""
+"""Text in colour: source code, and printed text with colours of its own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-# Colours that the reader's own terminal defines, so that they suit a light background too.
+# Colours that the terminal defines, so that they suit a light background, too.
 # The keys are token types of pygments, which are tuples of their names.
 _theme = ANSISyntaxTheme(
     {
@@ -63,10 +63,22 @@ _LANGUAGES = {
     "svg": "xml",
     "SVG": "xml",
 }
+# Blinking and concealed text is left out: the one annoys, the other hides.
+_ON = {1: "bold", 2: "dim", 3: "italic", 4: "underline", 7: "reverse", 9: "strike"}
+_OFF = {
+    21: ("bold",),
+    22: ("bold", "dim"),
+    23: ("italic",),
+    24: ("underline",),
+    27: ("reverse",),
+    29: ("strike",),
+    39: ("color",),
+    49: ("bgcolor",),
+}
 
 
 def language_of(metadata: Mapping[str, Any]) -> str:
-    """The language of a notebook by what it says about its kernel; Python if it says nothing."""
+    """The language of a notebook by its metadata; Python if that does not say."""
     info, kernel = metadata.get("language_info"), metadata.get("kernelspec")
     info = info if isinstance(info, dict) else {}
     kernel = kernel if isinstance(kernel, dict) else {}
@@ -78,7 +90,7 @@ def language_of(metadata: Mapping[str, Any]) -> str:
 
 
 def highlight(source: str, language: str) -> list[Text]:
-    """The lines of a source in colour; a cell magic decides about what stands below it."""
+    """The lines of a source in colour; a cell magic sets the language of the lines below it."""
     text = Text()
     magic = _magic.match(source)
     if magic:
@@ -103,22 +115,8 @@ def _find_syntax(language: str) -> Syntax:
     return Syntax("", lexer if lexer is not None else "text", theme=_theme)
 
 
-# Blinking and concealed text is left out: the one annoys, the other hides.
-_ON = {1: "bold", 2: "dim", 3: "italic", 4: "underline", 7: "reverse", 9: "strike"}
-_OFF = {
-    21: ("bold",),
-    22: ("bold", "dim"),
-    23: ("italic",),
-    24: ("underline",),
-    27: ("reverse",),
-    29: ("strike",),
-    39: ("color",),
-    49: ("bgcolor",),
-}
-
-
 def style_lines(lines: Iterable[str]) -> list[Text]:
-    """Printed lines as styled ones; a colour lasts until another, over the end of a line."""
+    """Read the colours of printed lines into styles; a colour lasts until the next one."""
     state: dict[str, Any] = {}
     result = []
     for line in lines:
@@ -156,7 +154,7 @@ def _update_state(state: dict[str, Any], parameters: str) -> None:
 
 
 def _parse_color(fields: Iterator[str]) -> Color | None:
-    """One of 256 colours, or any; what is no colour is None."""
+    """A colour of 256, or in RGB; None if it is invalid."""
     kind = _parse_number(next(fields, ""))
     numbers = [_parse_number(field) for field in islice(fields, {5: 1, 2: 3}.get(kind, 0))]
     if not all(0 <= number <= 255 for number in numbers):

@@ -1,7 +1,6 @@
-"""Markdown as a terminal can show it; rich's parser, our own look.
+"""Markdown in a terminal, with rich's parser and our own look.
 
-rich's renderer drops HTML, draws boxes around headings, and puts pictures before the paragraph
-that they stand in.
+rich's renderer drops HTML, draws boxes around headings, and puts pictures before their paragraph.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from rich.text import Text
 
 from cellwright.cli.render.colors import highlight
 from cellwright.cli.render.layout import BOLD, DIM, Lines, Margin, Stack
-from cellwright.cli.render.tables import data_table, new_table, read_html
+from cellwright.cli.render.tables import make_table, read_html, render_table
 from cellwright.cli.render.view import PROSE_WIDTH
 from cellwright.outputs.grid import Grid
 from cellwright.outputs.sanitize import one_line, visible
@@ -39,10 +38,19 @@ _INLINE = {
 _CODE = Style(color="cyan")
 _HEADING = Style(bold=True, color="blue")
 _LONGEST_LINK = 200
+_code_fence = re.compile(r" {0,3}(`{3,}|~{3,})")
+_display = re.compile(r" {0,3}(?:(\$\$)|\\begin\{([a-z]+\*?)\})")
+_code_span = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)")
+# A price is not a formula: an opening $ has no space after it, a closing $ none before it.
+_inline = re.compile(r"(?<![\\$])\$(?![\s$])((?:\\.|[^$\\])+?)(?<!\s)\$(?![\d$])")
+_punctuation = re.compile(r"([!-/:-@\[-`{-~])")
+# A formula that is never closed must not swallow the rest of the cell.
+_MOST_LINES = 200
+_LONGEST_LINE = 10_000
 
 
 class MarkdownView:
-    """A text in Markdown, no wider than is good to read."""
+    """A text in Markdown, no wider than is easy to read."""
 
     def __init__(self, source: str, view: View) -> None:
         tokens = Markdown(protect_formulas(visible(source))).parsed
@@ -55,7 +63,7 @@ class MarkdownView:
 
 
 class _Heading:
-    """A heading: the first two levels underlined, the others with their signs."""
+    """A heading: the first two levels are underlined, the others have their signs."""
 
     def __init__(self, text: Text, level: int) -> None:
         signs = Text().append("#" * level + " ", DIM)
@@ -84,7 +92,7 @@ class _Builder:
         self.view = view
 
     def blocks(self, end: str | None) -> list[RenderableType]:
-        """The blocks until the token that ends this list of them."""
+        """The blocks before the token `end`."""
         found: list[RenderableType] = []
         for token in self.tokens:
             if token.type == end:
@@ -135,7 +143,7 @@ class _Builder:
         return Stack(items, gap)
 
     def item(self) -> tuple[list[RenderableType], bool]:
-        """The blocks of an item, and whether it stands close to its neighbours."""
+        """The blocks of an item, and whether no empty line separates it from its neighbours."""
         parts: list[RenderableType] = []
         is_tight = False
         for token in self.tokens:
@@ -146,7 +154,7 @@ class _Builder:
         return parts or [Text()], is_tight
 
     def table(self) -> RenderableType:
-        table = new_table()
+        table = make_table()
         row: list[Text] = []
         in_head = True
         justify: JustifyMethod = "left"
@@ -173,7 +181,7 @@ class _Builder:
         found: list[RenderableType] = []
         for block in read_html(content, self.view.limits.html_characters):
             if isinstance(block, Grid):
-                found.extend(data_table(block, width, self.view.limits.table_rows))
+                found.extend(render_table(block, width, self.view.limits.table_rows))
             else:
                 found.append(block)
         return found
@@ -209,7 +217,7 @@ class _Builder:
 
 
 def _describe_address(url: str, shown: str) -> str:
-    """Where a link leads, unless that is what it says, or nowhere to go from a terminal."""
+    """The address of a link, unless its text says it, or a terminal cannot follow it."""
     is_told = url in {shown, f"mailto:{shown}"} or url.startswith(("#", "data:"))
     if is_told or not url:
         return ""
@@ -226,19 +234,11 @@ def _split_lines(code: str) -> list[Text]:
     return [Text(line) for line in code.rstrip("\n").split("\n")]
 
 
-_code_fence = re.compile(r" {0,3}(`{3,}|~{3,})")
-_display = re.compile(r" {0,3}(?:(\$\$)|\\begin\{([a-z]+\*?)\})")
-_code_span = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)")
-# A price is no formula: what opens one has no space after it, what closes one none before it.
-_inline = re.compile(r"(?<![\\$])\$(?![\s$])((?:\\.|[^$\\])+?)(?<!\s)\$(?![\d$])")
-_punctuation = re.compile(r"([!-/:-@\[-`{-~])")
-# A formula that nobody closes must not swallow the rest of the cell.
-_MOST_LINES = 200
-_LONGEST_LINE = 10_000
-
-
 def protect_formulas(source: str) -> str:
-    """Formulas of their own lines become blocks of LaTeX code, those within a line are escaped."""
+    """Keep formulas unchanged by Markdown, where underscores have a meaning.
+
+    Formulas on lines of their own become blocks of LaTeX code; those within a line are escaped.
+    """
     if "$" not in source and "\\begin{" not in source:
         return source
     return "\n".join(_protect_lines(source.split("\n")))
@@ -272,7 +272,7 @@ def _protect_lines(lines: list[str]) -> Iterator[str]:
 
 
 def _find_end(lines: list[str], start: int) -> int | None:
-    """Where a formula that starts with this line ends, if one does."""
+    """The end of a formula that starts at this line, if one does."""
     found = _display.match(lines[start])
     if not found:
         return None
@@ -288,7 +288,7 @@ def _find_end(lines: list[str], start: int) -> int | None:
 
 
 def _escape_formulas(line: str) -> str:
-    """A line in which formulas, but nothing in code, have their punctuation escaped."""
+    """Escape the punctuation of formulas in a line, but not in code."""
     if "$" not in line or len(line) > _LONGEST_LINE:
         return line
     result = []

@@ -1,4 +1,4 @@
-"""A notebook from its heading to its last cell, cell by cell."""
+"""A notebook in the terminal, cell by cell; and as the JSON of `show --json`."""
 
 from __future__ import annotations
 
@@ -37,20 +37,31 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from cellwright.cli.render.outputs import ShownOutput
-    from cellwright.cli.render.view import View
     from cellwright.document.cells import Cell
     from cellwright.document.notebook import Notebook
     from cellwright.document.outputs import Output
+
+# A sign for each state; the colour only repeats it.
+_STATES = {
+    "ok": ("✓", Style(color="green")),
+    "error": ("✗", Style(color="red", bold=True)),
+    "never": ("○", DIM),
+    "broken": ("✗", Style(color="red", bold=True)),
+}
+_TYPE = Style(color="cyan")
+_LONGEST_NAME = 40
+_MOST_TAGS = 5
+_WIDTH = 10_000  # programs want no folded lines
 
 
 def render_notebook(
     notebook: Notebook, name: str, view: View, indexes: Sequence[int] | None = None
 ) -> Iterator[RenderableType]:
-    """What to print of a notebook, cell by cell; nothing is made before it is asked for.
+    """Render a notebook lazily, cell by cell.
 
     Args:
-        notebook: what to show.
-        name: what it is called in the heading.
+        notebook: the notebook.
+        name: its name in the heading.
         view: how to show it.
         indexes: the cells to show; all by default.
     """
@@ -64,7 +75,7 @@ def render_notebook(
 
 
 def _group_parts(parts: Iterator[RenderableType]) -> Iterator[RenderableType]:
-    """A cell in as few parts as can be: every one is written for itself."""
+    """Join the parts of a cell: each part is a write of its own."""
     texts: list[RenderableType] = [Text()]
     for part in parts:
         if isinstance(part, Graphic):
@@ -77,7 +88,7 @@ def _group_parts(parts: Iterator[RenderableType]) -> Iterator[RenderableType]:
 
 
 def render_heading(notebook: Notebook, name: str, metadata: dict[str, Any], width: int) -> Text:
-    """The name of a notebook and what it says about itself, below it if there is no room."""
+    """The name of a notebook and facts about it, below the name if the line is too short."""
     count = len(notebook.cells)
     kernel = metadata.get("kernelspec")
     kernel = kernel if isinstance(kernel, dict) else {}
@@ -98,23 +109,11 @@ def _read_metadata(notebook: Notebook) -> dict[str, Any]:
         return {}
 
 
-# A sign and a word for each state; the colour only repeats them.
-_STATES = {
-    "ok": ("✓", Style(color="green")),
-    "error": ("✗", Style(color="red", bold=True)),
-    "never": ("○", DIM),
-    "broken": ("✗", Style(color="red", bold=True)),
-}
-_TYPE = Style(color="cyan")
-_LONGEST_NAME = 40
-_MOST_TAGS = 5
-
-
 class CellView:
     """Shows the cells of one notebook.
 
-    `gutter` is the width of the widest index. The rule of outputs stands right of it, so that
-    sources and outputs begin in the same column.
+    `gutter` is the width of the widest index. The rule of outputs is right of it, so that sources
+    and outputs begin in the same column.
     """
 
     def __init__(self, view: View, language: str, gutter: int) -> None:
@@ -122,11 +121,11 @@ class CellView:
         self.language = language
         self.gutter = gutter
         self.indent = " " * (gutter + 2)
-        # Everything below a head stands right of the gutter.
+        # Everything below a head is right of the gutter.
         self.view = replace(view, width=max(1, view.width - len(self.indent)))
 
     def parts(self, cell: Cell) -> Iterator[RenderableType]:
-        """The cell from head to last output, as it is to be printed."""
+        """The parts of a cell, from its head to its last output."""
         yield self.head(cell)
         if cell.problem:
             yield from self._broken(cell)
@@ -183,7 +182,7 @@ class CellView:
 
     def _code(self, source: str, language: str) -> list[RenderableType]:
         clipped = clip(source.rstrip("\n").split("\n"), self.view.limits.source_lines)
-        # Before it is coloured, a text must be short and harmless.
+        # A text must be short and harmless before it is coloured.
         text = visible("\n".join(shorten(line, self.view.limits) for line in clipped.head))
         if self.view.colors and language != "text":
             lines = highlight(text, language)
@@ -210,7 +209,7 @@ class CellView:
         return Margin(part, " " * self.gutter + "… ", self.indent)
 
     def _broken(self, cell: Cell) -> Iterator[RenderableType]:
-        """What is wrong with it, and how it begins in the file."""
+        """The problem of a broken cell, and its first lines in the file."""
         yield from self._ruled(
             Text(f"cell {cell.index} is not valid: {one_line(cell.problem or '')}"),
             Style(color="red"),
@@ -237,7 +236,7 @@ def _count_of(cell: Cell) -> int | None:
 
 
 def _name_of(cell: Cell, room: int) -> str:
-    """What finds the cell; where that is not its id, the id too."""
+    """The handle of a cell; and its id, if that is different."""
     name = one_line(cell.handle[:200])
     if cell.id is not None and cell.id != cell.handle:
         name = f"{name} ({one_line(cell.id[:200])})"
@@ -253,13 +252,10 @@ def _tags_of(cell: Cell) -> list[str]:
     return [one_line(tag[:40]) for tag in found[:_MOST_TAGS] if isinstance(tag, str)]
 
 
-_WIDTH = 10_000  # a program that reads this wants no folded lines
-
-
 def describe_notebook(
     notebook: Notebook, path: str, indexes: Sequence[int], *, expanded: bool, outputs: bool
 ) -> dict[str, Any]:
-    """A notebook's cells, sources whole, outputs in short."""
+    """Describe the cells of a notebook: whole sources, short outputs."""
     view = View(width=_WIDTH, expanded=expanded, outputs=outputs)
     return {
         "path": path,

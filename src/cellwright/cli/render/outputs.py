@@ -1,4 +1,4 @@
-"""The outputs of a cell: which of its types to show, and how."""
+"""The outputs of a cell: which of their types to show, and how."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cellwright.cli.render.images import (
 )
 from cellwright.cli.render.layout import DIM, Lines, Notice, clip, shorten
 from cellwright.cli.render.markdown import MarkdownView
-from cellwright.cli.render.tables import data_table, is_mostly_table, read_html
+from cellwright.cli.render.tables import is_mostly_table, read_html, render_table
 from cellwright.document.outputs import Display, Error, Stream
 from cellwright.outputs.grid import Grid
 from cellwright.outputs.sanitize import fold, one_line
@@ -40,10 +40,15 @@ if TYPE_CHECKING:
 
 _STDERR = Style(color="yellow")
 _ERROR_STYLE = Style(color="red")
+_KEY = Style(color="blue")
+_STRING = Style(color="green")
+_NUMBER = Style(color="cyan")
+_WORD = Style(color="magenta")
+_LONGEST_TEXT = 200
 _WIDGET = "application/vnd.jupyter.widget-view+json"
 _STATUS = ("application/x-cellwright-status", "application/x-omp-status")
 _MOST_NAMED = 4
-# What `repr` says of an object that shows itself otherwise.
+# The `repr` of an object that has a better output.
 _placeholder = re.compile(r"<[^<>\n]*>")
 _dashes = re.compile(r"\A(?:\x1b\[[0-9;]*m)*-{20,}(?:\x1b\[[0-9;]*m)*\n")
 _gap_in_head = re.compile(r" {3,}(?=Traceback \(most recent call last\))")
@@ -51,16 +56,16 @@ _gap_in_head = re.compile(r" {3,}(?=Traceback \(most recent call last\))")
 
 @dataclass(slots=True)
 class ShownOutput:
-    """An output as parts, one below the other, beside a rule in some style."""
+    """The parts of an output, and the style of the rule beside them."""
 
     parts: list[RenderableType] = field(default_factory=list)
     style: Style = DIM
     label: str | None = None
-    picture: DecodedPicture | None = None  # to be drawn by the terminal itself
+    picture: DecodedPicture | None = None  # the terminal draws it
 
 
 def show_output(output: Output, view: View) -> ShownOutput:
-    """What a cell printed, showed or raised."""
+    """Render what a cell printed, showed or raised."""
     if isinstance(output, Stream):
         return _show_stream(output, view)
     if isinstance(output, Display):
@@ -73,7 +78,7 @@ def show_output(output: Output, view: View) -> ShownOutput:
 
 
 def join_streams(outputs: Iterable[Output]) -> list[Output]:
-    """The outputs with what was printed in pieces put together."""
+    """The outputs, with neighbouring pieces of a stream joined."""
     joined: list[Output] = []
     for name, group in groupby(outputs, lambda output: getattr(output, "name", None)):
         if name is None:
@@ -87,7 +92,7 @@ def join_streams(outputs: Iterable[Output]) -> list[Output]:
 
 
 def text_parts(text: str, view: View, tail: int) -> list[RenderableType]:
-    """Printed text, in its colours; of a long one the first lines and the last `tail`."""
+    """Render printed text in its colours; of a long one the first lines and the last `tail`."""
     limits = view.limits
     clipped = clip(text.rstrip("\n").split("\n"), limits.output_lines, tail)
     head = [shorten(line, limits) for line in fold("\n".join(clipped.head))]
@@ -110,7 +115,7 @@ def _show_stream(stream: Stream, view: View) -> ShownOutput:
 def _show_error(error: Error, view: View) -> ShownOutput:
     text = "\n".join(error.traceback) or f"{error.ename}: {error.evalue}"
     text = _gap_in_head.sub("  ", _dashes.sub("", text, count=1), count=1)
-    # What was raised stands at the end, where it was raised shortly before.
+    # The error is at the end, and the place where it was raised shortly before.
     return ShownOutput(text_parts(text, view, view.limits.output_lines - 3), _ERROR_STYLE)
 
 
@@ -118,13 +123,13 @@ def _show_error(error: Error, view: View) -> ShownOutput:
 
 
 def _show_display(data: Mapping[str, Any], view: View) -> ShownOutput:
-    """The best of several types.
+    """Render the best of several types.
 
-    For text that is Markdown, then plain, then HTML, as for every other reader of outputs; but
-    people see a table of HTML before its plain text, which has no idea of the terminal's width.
+    For text that is Markdown, then plain, then HTML, as for every other reader of outputs. But an
+    HTML table comes before its plain text, which is not made for the width of the terminal.
     """
     for mime in FORMATS:
-        # A formula comes as a picture too, which half-blocks only make illegible.
+        # A formula comes as a picture, too, which is illegible as half-blocks.
         if mime in data and "text/latex" not in data:
             return _show_picture(mime, data[mime], view)
     if "application/json" in data:
@@ -160,13 +165,13 @@ def _text_parts_of(data: Mapping[str, Any], view: View) -> list[RenderableType]:
 
 
 def html_parts(blocks: list[Text | Grid], view: View) -> list[RenderableType]:
-    """The paragraphs and tables of HTML, with empty lines between them."""
+    """Render the paragraphs and tables of HTML, with empty lines between them."""
     parts: list[RenderableType] = []
     lines = 0
     for number, block in enumerate(blocks):
         if isinstance(block, Grid):
             found: list[RenderableType] = []
-            found.extend(data_table(block, view.width, view.limits.table_rows))
+            found.extend(render_table(block, view.width, view.limits.table_rows))
         else:
             lines += block.plain.count("\n") + 2
             found = [block]
@@ -177,7 +182,7 @@ def html_parts(blocks: list[Text | Grid], view: View) -> list[RenderableType]:
 
 
 def markdown_parts(source: str, view: View) -> list[RenderableType]:
-    """A text in Markdown, or as many lines of it as a source may have."""
+    """Render Markdown, at most as many lines as a source may have."""
     clipped = clip(source.split("\n"), view.limits.source_lines)
     head = "\n".join(shorten(line, view.limits) for line in clipped.head)
     parts: list[RenderableType] = [MarkdownView(head, view)]
@@ -186,7 +191,7 @@ def markdown_parts(source: str, view: View) -> list[RenderableType]:
 
 def _show_picture(mime: str, value: Any, view: View) -> ShownOutput:
     mode = find_possible_mode(view.images)
-    hints = [] if mode == view.images else view.once.say(describe_missing(view.images))
+    hints = [] if mode == view.images else view.once.take(describe_missing(view.images))
     wants: list[RenderableType] = [Text(hint, DIM) for hint in hints]
     if mode == "none":
         return ShownOutput([_name_type(mime, value, picture_size(mime, value)), *wants])
@@ -200,7 +205,7 @@ def _show_picture(mime: str, value: Any, view: View) -> ShownOutput:
 
 
 def _name_type(mime: str, value: Any, size: tuple[int, int] | None = None) -> Text:
-    """What there is, for types that a terminal does not show."""
+    """Name a type that a terminal cannot show, with its size."""
     if mime in _STATUS:
         return Text(f"status: {one_line(json.dumps(value)[:200])}", DIM)
     if mime == _WIDGET:
@@ -228,7 +233,7 @@ def _count_bytes(mime: str, value: Any) -> int:
 
 
 def format_size(size: int) -> str:
-    """A number of bytes as people say it."""
+    """A number of bytes with a unit."""
     if size < 1000:
         return f"{size} B"
     for unit in ("kB", "MB", "GB"):
@@ -241,15 +246,8 @@ def format_size(size: int) -> str:
     return f"{size:,} GB"
 
 
-_KEY = Style(color="blue")
-_STRING = Style(color="green")
-_NUMBER = Style(color="cyan")
-_WORD = Style(color="magenta")
-_LONGEST_TEXT = 200
-
-
 def render_tree(value: Any, limits: Limits) -> list[Text]:
-    """The lines of a tree; objects and arrays below the last level are only named."""
+    """Render a value of JSON as the lines of a tree, to a limited depth."""
     return [_render_leaf(value), *_render_children(value, limits, 1, "")]
 
 
@@ -273,7 +271,7 @@ def _render_children(value: Any, limits: Limits, level: int, guide: str) -> Iter
 
 
 def _render_leaf(value: Any) -> Text:
-    """A value, or what an object or array holds."""
+    """A value, or the size of an object or array."""
     if isinstance(value, dict):
         return Text(f"{{}} {len(value):,} {'key' if len(value) == 1 else 'keys'}", DIM)
     if isinstance(value, list):

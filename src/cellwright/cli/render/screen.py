@@ -1,4 +1,4 @@
-"""Where a view is printed: the terminal or pipe that stdout is, or a pager."""
+"""The screen that a view is printed on: the terminal or pipe of stdout, or a pager."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ if TYPE_CHECKING:
 
 PIPE_WIDTH = 80
 NARROWEST = 20
-_DEPTHS = {"1": "standard", "2": "256", "3": "truecolor"}  # as others read FORCE_COLOR
+_DEPTHS = {"1": "standard", "2": "256", "3": "truecolor"}  # the usual meaning of FORCE_COLOR
 
 
 class Screen(Console):
-    """A console that prints what comes from notebooks, and only that."""
+    """A console for text from notebooks: only text and our own styles pass."""
 
     def show(self, part: RenderableType) -> None:
-        """Print one part; everything passes the gate but pictures, made of pixels alone."""
+        """Print a part through the gate; pictures need none, they are made of pixels."""
         self.print(part if isinstance(part, Graphic) else Gate(part), crop=False)
 
     def on_broken_pipe(self) -> NoReturn:
-        """Leave it to the command, which ends quietly; rich would end the process."""
+        """Let the command end quietly; rich would end the process."""
         raise BrokenPipeError
 
 
 def make_screen(file: IO[str], width: int, *, colored: bool) -> Screen:
-    """A screen of a given width; without colours it prints text and nothing else."""
+    """Make a screen of a given width; without colours it prints only text."""
     depth = _DEPTHS.get(os.environ.get("FORCE_COLOR", ""), "auto") if colored else None
     return Screen(
         file=file,
         width=width,
-        height=10_000,  # nothing is ever cut to the height of the terminal
+        height=10_000,  # never cut to the height of the terminal
         force_terminal=colored,
         force_jupyter=False,
         color_system=depth,  # type: ignore[arg-type]  # one of rich's words
@@ -63,7 +63,7 @@ def make_screen(file: IO[str], width: int, *, colored: bool) -> Screen:
 def open_screen(
     *, width: int | None, expanded: bool, outputs: bool, images: str, pager: bool
 ) -> Iterator[tuple[Screen, View]]:
-    """The screen that stdout is, and how to show something on it."""
+    """Open the screen of stdout, with the view for it."""
     is_terminal = sys.stdout.isatty()
     command = shlex.split(os.environ.get("PAGER") or "less") if pager and is_terminal else []
     paging = bool(command) and which(command[0]) is not None
@@ -74,11 +74,11 @@ def open_screen(
         columns = width or max(NARROWEST, _read_columns() or columns)
         screen = make_screen(file, columns, colored=uses_colors(sys.stdout))
         has_colors = screen.color_system is not None
-        # A pager passes colours on but no pictures.
+        # A pager passes on colours but not pictures.
         asked = "blocks" if paging and images != "none" else images
         mode = choose_mode(asked, os.environ, is_terminal=is_terminal, colors=has_colors)
         if asked == "auto" and screen.color_system == "standard" and mode == "blocks":
-            mode = "none"  # sixteen colours make no picture
+            mode = "none"  # sixteen colours are too few for a picture
         yield (
             screen,
             View(
@@ -99,16 +99,16 @@ def _read_columns() -> int | None:
 
 
 def _measure_terminal() -> tuple[int, int, tuple[int, int]]:
-    """Columns and rows of the terminal, and the size of a character; it is not asked anything."""
+    """Columns and rows of the terminal, and the size of a character, from the system."""
     import fcntl
     import struct
     import termios
 
     try:
-        told = fcntl.ioctl(sys.stdout.fileno(), termios.TIOCGWINSZ, b"\0" * 8)
+        size = fcntl.ioctl(sys.stdout.fileno(), termios.TIOCGWINSZ, b"\0" * 8)
     except OSError:
         return PIPE_WIDTH, EVERYTHING, CELL_SIZE
-    rows, columns, across, down = struct.unpack("HHHH", told)
+    rows, columns, across, down = struct.unpack("HHHH", size)
     if not (rows and columns):
         return PIPE_WIDTH, EVERYTHING, CELL_SIZE
     has_pixels = across >= columns and down >= rows
@@ -117,7 +117,7 @@ def _measure_terminal() -> tuple[int, int, tuple[int, int]]:
 
 @contextmanager
 def _open_stdout() -> Iterator[IO[str]]:
-    """Standard output, in UTF-8 whatever the locale says, as for every other command."""
+    """Open stdout in UTF-8 in any locale, as for every other command."""
     sys.stdout.flush()
     file = TextIOWrapper(sys.stdout.buffer, "utf-8", "replace", newline="\n")
     try:
@@ -129,9 +129,9 @@ def _open_stdout() -> Iterator[IO[str]]:
 
 @contextmanager
 def _open_pager(command: list[str]) -> Iterator[IO[str]]:
-    """The reader's pager; less is told to pass colours on and to end if all fits the screen."""
+    """Open a pager; less gets options to pass on colours and to exit if all fits the screen."""
     environ = {"LESS": "FRX", "LESSCHARSET": "utf-8", **os.environ}
-    # That the reader leaves early is noticed by any write, also the last one.
+    # A reader who leaves early breaks the pipe at any write, also at the last one.
     with (
         suppress(BrokenPipeError),
         subprocess.Popen(command, stdin=subprocess.PIPE, env=environ) as process,  # noqa: S603
@@ -146,6 +146,6 @@ def _open_pager(command: list[str]) -> Iterator[IO[str]]:
 
 
 def _detach(file: TextIOWrapper) -> None:
-    """Leave the stream below open, and do not complain that nobody reads it any more."""
+    """Leave the stream below open, and ignore that its reader may be gone."""
     with suppress(BrokenPipeError, ValueError):
         file.detach()

@@ -1,4 +1,4 @@
-"""Tables that fit: the columns that there is room for, and a word about the others."""
+"""Tables that fit the terminal, and HTML as styled texts and tables."""
 
 from __future__ import annotations
 
@@ -20,16 +20,25 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cellwright.outputs.grid import Grid, Row
+    from cellwright.outputs.grid import Row
 
 
+HtmlBlock: TypeAlias = Text | Grid
+
+_STYLES = {
+    "bold": BOLD,
+    "italic": Style(italic=True),
+    "code": Style(color="cyan"),
+    "strike": Style(strike=True),
+    "dim": DIM,
+}
 _GAP = 2
-# How wide a column may be, from the best to what must do.
+# How wide a column may be, from the best to the least.
 _WIDTHS = (60, 40, 24, 16)
 
 
-def new_table(*, show_header: bool = True) -> Table:
-    """An empty table in the house's style: no box, a line below the head."""
+def make_table(*, show_header: bool = True) -> Table:
+    """Make an empty table: no box, a line below the head."""
     return Table(
         box=box.SIMPLE_HEAD,
         show_edge=False,
@@ -41,8 +50,8 @@ def new_table(*, show_header: bool = True) -> Table:
     )
 
 
-def data_table(grid: Grid, width: int, most_rows: int) -> list[Table | Notice]:
-    """A table of data, such as a data frame: cells are cut, never wrapped."""
+def render_table(grid: Grid, width: int, most_rows: int) -> list[Table | Notice]:
+    """Render a table of data, such as a data frame: cells are cut, never wrapped."""
     head = [row for row in grid.rows if row.is_header]
     body = [row for row in grid.rows if not row.is_header]
     hidden_rows = grid.more_rows
@@ -52,7 +61,7 @@ def data_table(grid: Grid, width: int, most_rows: int) -> list[Table | Notice]:
     labels = max((row.labels for row in body), default=0)
     chosen, widest = _choose_columns([*head, *body], labels, width)
 
-    table = new_table(show_header=bool(head))
+    table = make_table(show_header=bool(head))
     for column in chosen:
         texts = [] if column is None else [row.cells[column] for row in body]
         table.add_column(
@@ -79,7 +88,7 @@ def _render_cell(row: Row, column: int | None) -> Text:
 
 
 def _choose_columns(rows: Sequence[Row], labels: int, room: int) -> tuple[list[int | None], int]:
-    """The columns to show, None for those left out, and how wide each may be."""
+    """The columns to show, None for those left out, and the width of each."""
     count = len(rows[0].cells)
     natural = [max(cell_len(row.cells[column]) for row in rows) for column in range(count)]
     for widest in _WIDTHS:
@@ -103,21 +112,10 @@ def _choose_columns(rows: Sequence[Row], labels: int, room: int) -> tuple[list[i
     return [*left, *([None] if first <= last else []), *right], max(1, min(widest, room))
 
 
-HtmlBlock: TypeAlias = Text | Grid
-
-_STYLES = {
-    "bold": BOLD,
-    "italic": Style(italic=True),
-    "code": Style(color="cyan"),
-    "strike": Style(strike=True),
-    "dim": DIM,
-}
-
-
 def read_html(source: str, most_characters: int) -> list[HtmlBlock]:
-    """The paragraphs and tables of a piece of HTML, without its own styles and scripts.
+    """The paragraphs and tables of HTML, without its own styles and scripts.
 
-    Only so much of it is read; rows of a table beyond that are counted.
+    At most `most_characters` are read; rows of a table beyond that are counted.
     """
     return [
         block if isinstance(block, Grid) else _style_paragraph(block)
@@ -126,7 +124,7 @@ def read_html(source: str, most_characters: int) -> list[HtmlBlock]:
 
 
 def is_mostly_table(blocks: list[HtmlBlock]) -> bool:
-    """Whether there is a table, and not only beside more text than it holds."""
+    """Whether there is a table, and not more text beside it than in it."""
     beside = sum(len(block) for block in blocks if isinstance(block, Text))
     inside = sum(block.characters for block in blocks if isinstance(block, Grid))
     return inside > 0 and beside <= max(40, inside)

@@ -1,4 +1,4 @@
-"""How much of a notebook is shown, and how it is asked for."""
+"""How a notebook is shown: width, colours, pictures, and how much of it."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 
 # The length of a collapsed output; sources get twice that.
 COLLAPSED_LINES = 15
-# Longer lines of prose are hard to read, however wide the terminal is.
+# Longer lines of prose are hard to read.
 PROSE_WIDTH = 100
 EVERYTHING = sys.maxsize
-# The width and height of a character in pixels, for terminals that do not tell.
+# Width and height of a character in pixels, for terminals that do not report them.
 CELL_SIZE = (10, 20)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What is shown before the rest is only counted."""
+    """How much is shown; the rest is only counted."""
 
     source_lines: int
     output_lines: int
@@ -60,21 +60,21 @@ EXPANDED = Limits(
 
 
 class OnceFilter:
-    """Words that are said when they first matter, and not again."""
+    """Lets each hint pass once."""
 
     def __init__(self) -> None:
-        self._said: set[str] = set()
+        self._taken: set[str] = set()
 
-    def say(self, words: str) -> list[str]:
-        """The words, or nothing if they have been said."""
-        is_new = words not in self._said
-        self._said.add(words)
+    def take(self, words: str) -> list[str]:
+        """The hint, or nothing if it was taken before."""
+        is_new = words not in self._taken
+        self._taken.add(words)
         return [words] if is_new else []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """How somebody wants to see a notebook."""
+    """How to show a notebook."""
 
     width: int
     expanded: bool = False
@@ -87,10 +87,10 @@ class View:
 
     @property
     def limits(self) -> Limits:
-        """How much is shown."""
+        """How much to show."""
         return EXPANDED if self.expanded else COLLAPSED
 
     @property
     def image_rows(self) -> int:
-        """How high a picture may be: it must not scroll while it is drawn."""
+        """The most rows of a picture: it must not scroll while it is drawn."""
         return max(1, min(self.limits.image_rows, self.screen_rows - 2))

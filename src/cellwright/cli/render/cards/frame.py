@@ -1,4 +1,4 @@
-"""What every part of a card stands beside: a rule in the gutter, or a sign in its place."""
+"""What is beside the rule of a card: text, outputs, and sources with signs at changed lines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import NamedTuple
 from rich.style import Style
 from rich.text import Text
 
-from cellwright.cli.render.cards.frame import ADDED, BAD, GOOD, REMOVED, RULE
 from cellwright.cli.render.colors import highlight
 from cellwright.cli.render.images import Graphic
 from cellwright.cli.render.layout import DIM, Lines, Margin, Notice, clip, shorten
@@ -24,13 +23,11 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from cellwright.cli.render.cards.frame import Frame
     from cellwright.cli.render.view import View
     from cellwright.document.outputs import Output
 
-
 GUTTER = 2
-"""Columns of the numbers of cards; all else stands two columns right of it."""
+"""Columns for the numbers of cards; everything else begins two columns further right."""
 
 INDENT = " " * (GUTTER + 2)
 RULE = " " * GUTTER + "│ "
@@ -44,40 +41,43 @@ BAD = Style(color="red")
 GOOD = Style(color="green")
 WARNING = Style(color="yellow")
 
+_LONGEST_COMPARED = 5_000
+_match_hunk = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,\d+)? @@").match
+
 
 class Frame:
-    """Puts parts beside the rule; `remedy` says how to see what is not shown."""
+    """Puts parts beside the rule; `remedy` says how to see what is hidden."""
 
     def __init__(self, view: View, remedy: str) -> None:
         self.view = view
         self.remedy = remedy
 
     def ruled(self, part: RenderableType, style: Style = DIM, rule: str = RULE) -> RenderableType:
-        """A part beside the rule; what says that something is hidden gets a sign instead."""
+        """A part beside the rule; a `Notice` gets a sign in place of the rule."""
         if isinstance(part, Notice):
             return Margin(Notice(part.hidden, part.things, self.remedy), CUT, INDENT)
         return Margin(part, rule, style=style)
 
     def words(self, text: str, style: Style = DIM) -> RenderableType:
-        """Lines of text as they are, beside a rule in a style."""
+        """Lines of text beside a rule in a style."""
         return Margin(Lines(Text(line) for line in visible(text).split("\n")), RULE, style=style)
 
     def warning(self, text: str) -> RenderableType:
-        """That something was cut, in place of the rule."""
+        """A warning that something was cut, with a sign in place of the rule."""
         return Margin(Text(one_line(text), WARNING), CUT, INDENT, style=WARNING)
 
     def part(self, title: Text) -> RenderableType:
-        """The head of a part; its sign stands where nothing of a notebook can."""
+        """The title of a part, with a sign in place of the rule."""
         return Margin(title, PART, INDENT)
 
     def pointer(self, artifact: str) -> RenderableType:
-        """Where the whole of something is."""
+        """The name of an artifact, and the command that prints it."""
         name = one_line(artifact[:80])
-        told = Text.assemble(f"artifact://{name}", (f"  cellwright artifact {name}", DIM))
-        return Margin(told, POINTER, INDENT)
+        text = Text.assemble(f"artifact://{name}", (f"  cellwright artifact {name}", DIM))
+        return Margin(text, POINTER, INDENT)
 
     def outputs(self, outputs: Iterable[Output]) -> Iterator[RenderableType]:
-        """Outputs of a cell, one below the other, as `show` shows them."""
+        """The outputs of a cell, as `show` shows them."""
         try:
             shown = join_streams(outputs)
         except CellwrightError as error:
@@ -101,10 +101,6 @@ class Frame:
             yield self.ruled(part, shown.style)
 
 
-_LONGEST_COMPARED = 5_000
-_match_hunk = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,\d+)? @@").match
-
-
 def source_parts(
     source: str,
     kind: str,
@@ -113,15 +109,15 @@ def source_parts(
     old: str | None = None,
     most: int | None = None,
 ) -> Iterator[RenderableType]:
-    """A source beside the rule, cut to what a source may have.
+    """A source beside the rule, cut to the lines that a source may have.
 
     Args:
-        source: it.
-        kind: the type of its cell; markdown is coloured as such, code as the notebook's language.
-        language: that language.
-        frame: what it stands beside.
-        old: what it was before; lines that are new or gone since are marked.
-        most: lines to show; by default what a source may have.
+        source: the source.
+        kind: the type of its cell.
+        language: the language of the notebook's code.
+        frame: puts it beside the rule.
+        old: the source before; new and removed lines are marked.
+        most: how many lines to show; by default as many as a source may have.
     """
     lines = source.rstrip("\n").split("\n") if source.strip() else []
     if not lines:
@@ -135,13 +131,13 @@ def source_parts(
 
 
 def hunk_parts(diff: str, kind: str, language: str, frame: Frame) -> Iterator[RenderableType]:
-    """The diff of one cell's source, in the look of a source; every line of it.
+    """All lines of the diff of one cell's source, in the look of a source.
 
     Args:
         diff: hunks, with or without the lines that name the cell.
         kind: the type of the cell.
-        language: that of the notebook.
-        frame: what it stands beside.
+        language: the language of the notebook's code.
+        frame: puts it beside the rule.
     """
     lines = diff.splitlines()
     if lines[:1] and lines[0].startswith("@@ cell "):
@@ -161,6 +157,11 @@ def hunk_parts(diff: str, kind: str, language: str, frame: Frame) -> Iterator[Re
     yield from _row_parts(rows, _choose_language(kind, language), frame)
 
 
+class _DiffRow(NamedTuple):
+    sign: str
+    text: str
+
+
 def _choose_language(kind: str, language: str) -> str:
     return {"markdown": "markdown", "raw": "text"}.get(kind, language)
 
@@ -178,22 +179,17 @@ def _row_parts(rows: Sequence[_DiffRow], language: str, frame: Frame) -> Iterato
 
 
 def _color_lines(lines: Sequence[str], language: str, view: View) -> list[Text]:
-    # Before it is coloured, a text must be short and harmless.
+    # A text must be short and harmless before it is coloured.
     text = visible("\n".join(shorten(line, view.limits) for line in lines))
     if not (view.colors and language != "text" and text.strip()):
         return [Text(line) for line in text.split("\n")]
     found = highlight(text, language)
-    # Colouring drops empty lines at the end; they count all the same.
+    # Colouring drops empty lines at the end.
     return [*found, *(Text() for _ in range(len(lines) - len(found)))]
 
 
-class _DiffRow(NamedTuple):
-    sign: str
-    text: str
-
-
 def _compare_lines(old: str | None, lines: Sequence[str]) -> list[_DiffRow]:
-    """The lines of a source, each with what it is: kept, new, or gone."""
+    """The lines of a source, each marked as kept, new or removed."""
     before = old.rstrip("\n").split("\n") if old else []
     if old is None or max(len(before), len(lines)) > _LONGEST_COMPARED:
         return [_DiffRow(" ", line) for line in lines]

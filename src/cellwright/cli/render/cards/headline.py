@@ -1,4 +1,4 @@
-"""The call view: which action on which cell of which notebook, in words."""
+"""The headline of a card: which action on which cell of which notebook."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ _FILES = {"read": "Read", "edit": "Edit", "write": "Write"}
 class Headline:
     """What a call does.
 
-    `action` is in words, with cells counted from 1; `name` is the cell's own; `kind` its type.
+    `action` is in words, with cells counted from 1; `name` and `kind` are the name and the type of
+    the cell.
     """
 
     action: str
@@ -41,13 +42,13 @@ class Headline:
 def make_headline(
     call: ToolCall, notebook: Notebook | None, path: str, title: str = ""
 ) -> Headline:
-    """A call in words.
+    """Describe a call.
 
     Args:
         call: the tool and its arguments, which come from a model.
-        notebook: the notebook that it is about, as it was before the call.
-        path: what that is called.
-        title: what the tool is called, for tools that are not known here.
+        notebook: the notebook of the call, before it.
+        path: the path of the notebook.
+        title: the title of the tool, for tools that are not known here.
     """
     arguments = call.arguments
     where = one_line(path[:300])
@@ -59,14 +60,14 @@ def make_headline(
     if isinstance(arguments.get("cells"), list) and call.name in ("python", "eval"):
         count = len(arguments["cells"])
         return Headline(action="Run code" if count == 1 else f"Run {count} pieces of code")
-    told = json.dumps(dict(arguments), ensure_ascii=False, default=str)
-    told = told if len(told) <= _LONGEST_ARGUMENTS else f"{told[: _LONGEST_ARGUMENTS - 1]}…"
+    words = json.dumps(dict(arguments), ensure_ascii=False, default=str)
+    words = words if len(words) <= _LONGEST_ARGUMENTS else f"{words[: _LONGEST_ARGUMENTS - 1]}…"
     name = one_line(title or call.name[:_LONGEST_NAME])
-    return Headline(action=name, name="" if told == "{}" else one_line(told), path=where)
+    return Headline(action=name, name="" if words == "{}" else one_line(words), path=where)
 
 
 def find_cells(refs: object, notebook: Notebook | None) -> list[Cell]:
-    """The cells that references mean, as far as there are such cells."""
+    """The cells that references name; references to missing cells are skipped."""
     if notebook is None:
         return []
     found: list[Cell] = []
@@ -79,7 +80,7 @@ def find_cells(refs: object, notebook: Notebook | None) -> list[Cell]:
 
 
 def shorten_name(handle: str) -> str:
-    """The name of a cell, as short as a line of ours can bear."""
+    """A name for a line of a card, cut if it is long."""
     name = one_line(handle[:200])
     return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
 
@@ -114,7 +115,7 @@ def _describe_outputs(
 def _describe_run(arguments: Mapping[str, Any], notebook: Notebook | None, path: str) -> Headline:
     refs = arguments.get("cellIds")
     cells = find_cells(refs, notebook)
-    # Text among them is passed over.
+    # Only code cells are run.
     return _describe_cells(
         "Run", [cell for cell in cells if cell.type == "code"] or cells, path, refs
     )

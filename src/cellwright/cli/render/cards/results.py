@@ -1,11 +1,10 @@
-"""A card from its head to the last line of its result."""
+"""The parts of a card, from its head to the last line of its result."""
 
 from __future__ import annotations
 
 import json
-import re
 from base64 import b64encode
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rich.style import Style
 from rich.text import Text
@@ -21,18 +20,14 @@ from cellwright.outputs.sanitize import fold, one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     from rich.console import RenderableType
 
     from cellwright.cli.render.cards.card import Card, CellRow
-    from cellwright.cli.render.cards.frame import Frame
     from cellwright.cli.render.view import View
-    from cellwright.document.cells import Cell
-    from cellwright.document.outputs import Output
-    from cellwright.tools.tool import Answer
-
+    from cellwright.tools.tool import ToolResult
 
 _TYPE = Style(color="cyan")
 _PAST = {
@@ -44,84 +39,89 @@ _PAST = {
     "Edit": "Edited",
     "Write": "Wrote",
 }
+_LIVE_LINES = 6
+_LONGEST_JSON = 1_000_000
+_NOT_JSON: Any = object()
 
 
 def card_parts(card: Card, view: View) -> Iterator[RenderableType]:
-    """What to print of a card, head first."""
+    """The parts of a card to print, head first."""
     yield card_head(card, view.width)
     inner = replace(view, width=max(1, view.width - len(INDENT)))
     frame = Frame(inner, f"/expand {card.number} shows them")
     answer = card.answer
     if card.rows and (answer is None or card.status != "refused"):
-        yield from run_parts(card, frame)
+        yield from _run_parts(card, frame)
     elif answer is None:
         yield from _planned_parts(card, frame)
     else:
         yield from _result_parts(card, answer, frame)
     if answer is not None:
-        for cut in cuts_of(answer.text):
+        for cut in answer.left_out:
             yield frame.warning(f"cut for the model: {cut}")
-        for artifact in pointers_of(answer):
+        for artifact in _artifacts_of(answer):
             yield frame.pointer(artifact)
+
+
+# -- the head ------------------------------------------------------------------------------------
 
 
 def card_head(card: Card, width: int) -> Text:
     """Number, action, cell, type, path and status, and a line to the right edge."""
     line = card.headline
-    action, name, kind = line.action, line.name, line.kind
-    if card.answer is not None and card.status == "complete":
-        action, name, kind = _describe_done(card.answer, action, name, kind)
+    action, name = _describe_action(card)
     sign, style = sign_of(card.status)
-    took = f"  {_describe_seconds(card)}" if card.seconds is not None else ""
-    status = Text.assemble("  ", (f"{sign} {card.status}", style), (took, DIM))
+    seconds = card.seconds
+    duration = ""
+    if seconds is not None:
+        is_running = card.status == "running"
+        duration = f"  {int(seconds)} s" if is_running else f"  {format_seconds(seconds)}"
+    status = Text.assemble("  ", (f"{sign} {card.status}", style), (duration, DIM))
     head = Text(no_wrap=True, overflow="crop")
     head.append(f"{card.number:>{GUTTER}}  ", BOLD)
     head.append(action, BOLD)
-    for part, look in ((name, None), (kind, _TYPE), (line.path, DIM)):
+    for part, look in ((name, None), (line.kind, _TYPE), (line.path, DIM)):
         if part:
             head.append(f"  {part}", look)
-    # How it stands is told whatever the room; names give way.
+    # The status is shown in any width; names are cut.
     head.truncate(max(GUTTER + 10, width - status.cell_len - 1), overflow="ellipsis")
     head.append_text(status).append(" ")
     head.truncate(width, overflow="ellipsis")
     return head.append("─" * (width - head.cell_len), DIM)
 
 
-def _describe_seconds(card: Card) -> str:
-    seconds = card.seconds or 0.0
-    return f"{int(seconds)} s" if card.status == "running" else format_seconds(seconds)
-
-
 def summarize_card(card: Card) -> str:
     """A card in one line without styles, for logs and pipes."""
-    line = card.headline
-    action, name = line.action, line.name
-    if card.answer is not None and card.status == "complete":
-        action, name, _ = _describe_done(card.answer, action, name, line.kind)
+    action, name = _describe_action(card)
     sign, _ = sign_of(card.status)
-    took = f" {format_seconds(card.seconds)}" if card.seconds is not None else ""
-    facts = [part for part in (action, name, line.path, f"{card.status}{took}") if part]
-    text = f"{sign} {' · '.join(facts)}"
+    duration = f" {format_seconds(card.seconds)}" if card.seconds is not None else ""
+    facts = (action, name, card.headline.path, f"{card.status}{duration}")
+    text = f"{sign} {' · '.join(fact for fact in facts if fact)}"
     if card.status in ("error", "refused") and card.answer is not None:
-        said = one_line(next(iter(card.answer.text.splitlines()), "")[:300])
-        text = f"{text}: {said}"
+        first = next(iter(card.answer.text.splitlines()), "")
+        text = f"{text}: {one_line(first[:300])}"
     return text
 
 
-def _describe_done(answer: Answer, action: str, name: str, kind: str) -> tuple[str, str, str]:
-    """The action in the past, with what only the answer knows."""
-    verb, _, rest = action.partition(" ")
-    data = answer.data
+def _describe_action(card: Card) -> tuple[str, str]:
+    """The action and the name of its cell; after the call in the past, and as the answer says."""
+    line = card.headline
+    if card.answer is None or card.status != "complete":
+        return line.action, line.name
+    verb, _, rest = line.action.partition(" ")
+    name, data = line.name, card.answer.data
     if verb == "Add":
         index = data.get("index", data.get("cellIndex"))
         rest = f"cell {index + 1}" if isinstance(index, int) else rest
-        made = data.get("cellId")
-        name = shorten_name(made) if isinstance(made, str) else name
-    return f"{_PAST.get(verb, verb)} {rest}".strip(), name, kind
+        name = shorten_name(data["cellId"]) if isinstance(data.get("cellId"), str) else name
+    return f"{_PAST.get(verb, verb)} {rest}".strip(), name
+
+
+# -- a call and its result -----------------------------------------------------------------------
 
 
 def _planned_parts(card: Card, frame: Frame) -> Iterator[RenderableType]:
-    """What a call is going to do, while it has not been done."""
+    """What a call will do."""
     content = card.call.arguments.get("content")
     if isinstance(content, str):
         kind, old = _find_kind_and_old(card)
@@ -133,23 +133,26 @@ def _planned_parts(card: Card, frame: Frame) -> Iterator[RenderableType]:
                 yield from source_parts(cell["code"], "code", card.language, frame)
 
 
-def _result_parts(card: Card, answer: Answer, frame: Frame) -> Iterator[RenderableType]:
+def _result_parts(card: Card, answer: ToolResult, frame: Frame) -> Iterator[RenderableType]:
     if card.status == "refused":
-        if answer.data.get("code") != "DECLINED":  # who said no knows
-            yield frame.words(_message_of(answer), Style(color="yellow"))
+        if answer.data.get("code") != "DECLINED":  # the person who declined knows why
+            yield frame.words(_refusal_of(answer), Style(color="yellow"))
         return
     if card.status == "error":
-        yield from _error_parts(answer, frame)
+        for name, text in _passages_of(answer):
+            words = text if name is not None else _without_prefix(text)
+            for part in text_parts(words, frame.view, frame.view.limits.output_lines // 3):
+                yield frame.ruled(part, BAD)
         return
-    name, arguments = card.call.name, card.call.arguments
+    arguments = card.call.arguments
     source = answer.data.get("cellSource", arguments.get("content"))
     if isinstance(source, str):
         kind, old = _find_kind_and_old(card)
         kind = str(answer.data.get("cellType", kind))
         yield from source_parts(source, kind, card.language, frame, old)
-    elif name == "GetNotebookCells" and answer.data.get("cells"):
+    elif card.call.name == "GetNotebookCells" and answer.data.get("cells"):
         yield from _cell_parts(card, answer.data["cells"], frame)
-    elif name == "GetCellOutputs" and card.after is not None:
+    elif card.call.name == "GetCellOutputs" and card.after is not None:
         found = find_cells(arguments.get("cellId"), card.after)
         outputs = found[0].outputs if found and found[0].type == "code" else ()
         if outputs:
@@ -157,22 +160,33 @@ def _result_parts(card: Card, answer: Answer, frame: Frame) -> Iterator[Renderab
         else:
             yield frame.words("no outputs")
     else:
-        yield from general_parts(answer, frame)
+        yield from _general_parts(answer, frame)
 
 
-def _error_parts(answer: Answer, frame: Frame) -> Iterator[RenderableType]:
-    for piece in pieces_of(answer.text):
-        text = piece.text if piece.name is not None else _without_prefix(piece.text)
-        for part in text_parts(text, frame.view, frame.view.limits.output_lines // 3):
-            yield frame.ruled(part, BAD)
+def _general_parts(answer: ToolResult, frame: Frame) -> Iterator[RenderableType]:
+    """The answer of any tool: its words, texts of the notebook, trees of JSON, and pictures."""
+    view = frame.view
+    for name, text in _passages_of(answer):
+        if name is not None:
+            yield frame.part(Text(one_line(name), DIM))
+        value = _parse_json(text)
+        if value is not _NOT_JSON:
+            yield frame.ruled(Lines(render_tree(value, view.limits)))
+            continue
+        for part in text_parts(text, view, view.limits.output_lines // 3):
+            yield frame.ruled(part)
+    pictures = [
+        Display({picture.mime: b64encode(picture.data).decode("ascii")})
+        for picture in answer.images
+    ]
+    yield from frame.outputs(pictures)
 
 
 def _cell_parts(
     card: Card, facts: list[Mapping[str, Any]], frame: Frame
 ) -> Iterator[RenderableType]:
-    """The cells that were read: a line each, and their sources if the card is expanded."""
-    limits = frame.view.limits
-    clipped = clip([str(fact["index"]) for fact in facts], limits.output_lines)
+    """The cells that were read: a line for each, and on an expanded card its source."""
+    clipped = clip([str(fact["index"]) for fact in facts], frame.view.limits.output_lines)
     numbers = max(len(str(fact["index"] + 1)) for fact in facts)
     names = max(len(shorten_name(str(fact["id"]))) for fact in facts)
     for fact, _ in zip(facts, clipped.head, strict=False):
@@ -188,7 +202,7 @@ def _cell_parts(
 
 
 def _find_kind_and_old(card: Card) -> tuple[str, str | None]:
-    """The type of the cell that a call is about, and its source before; new ones had none."""
+    """The type of the cell of a call, and its source before; new cells had an empty one."""
     arguments = card.call.arguments
     ref = arguments.get("cellId", arguments.get("cell_index", arguments.get("cell_id")))
     is_new = "insert" in (arguments.get("action"), arguments.get("edit_mode"))
@@ -200,45 +214,31 @@ def _find_kind_and_old(card: Card) -> tuple[str, str | None]:
     return found[0].type, found[0].source
 
 
-def _message_of(answer: Answer) -> str:
-    told = answer.data.get("message")
-    hint = answer.data.get("hint")
-    if isinstance(told, str):
-        return f"{told}. {hint}" if isinstance(hint, str) else told
-    return _without_prefix(answer.text)
+# -- the cells of a run --------------------------------------------------------------------------
 
 
-def _without_prefix(text: str) -> str:
-    for prefix in ("error: ", "Error: "):
-        if text.startswith(prefix):
-            return text.removeprefix(prefix)
-    return text
-
-
-_LIVE_LINES = 6
-
-
-def run_parts(card: Card, frame: Frame) -> Iterator[RenderableType]:
-    """Every cell with its status; while it runs the end of what it says, then its outputs."""
-    rows = list(card.rows.values())
-    limits = frame.view.limits
-    clipped = clip([row.handle for row in rows], limits.output_lines)
+def _run_parts(card: Card, frame: Frame) -> Iterator[RenderableType]:
+    """Each cell with its status; during the run the end of its text, after it its outputs."""
+    rows, answer = list(card.rows.values()), card.answer
+    clipped = clip([row.handle for row in rows], frame.view.limits.output_lines)
     widest = max((len(_name_of(row)) for row in rows), default=0)
     for row, _ in zip(rows, clipped.head, strict=False):
         if len(rows) > 1:
             yield _render_row(row, widest)
-        if card.answer is None:
+        if answer is None:
             yield from _live_parts(row, frame)
-        else:
-            yield from _output_parts(card, row, frame)
+        elif "session" not in answer.data:  # else the answer has the outputs of all cells
+            yield from _output_parts(card, answer, row, frame)
     if clipped.hidden:
         yield frame.ruled(Notice(clipped.hidden, "cells"))
-    if card.answer is not None and "session" in card.answer.data:
-        yield from general_parts(card.answer, frame)
-    elif card.answer is not None and card.status == "error" and not _is_explained(card):
-        for piece in pieces_of(card.answer.text):
-            if piece.name is None:
-                yield frame.words(piece.text, BAD)
+    if answer is None:
+        return
+    if "session" in answer.data:
+        yield from _general_parts(answer, frame)
+    elif card.status == "error" and not any(row.status in FAILED for row in rows):
+        for name, text in _passages_of(answer):
+            if name is None:
+                yield frame.words(text, BAD)
 
 
 def _render_row(row: CellRow, widest: int) -> Text:
@@ -253,29 +253,32 @@ def _render_row(row: CellRow, widest: int) -> Text:
 
 
 def _name_of(row: CellRow) -> str:
-    """The cell's own name; code that belongs to no notebook may have a title."""
-    if row.title or row.handle == str(row.index):
-        return shorten_name(row.title)
-    return shorten_name(row.handle)
+    """The name of a cell; code that belongs to no notebook may have a title."""
+    has_title = row.title or row.handle == str(row.index)
+    return shorten_name(row.title if has_title else row.handle)
 
 
 def _live_parts(row: CellRow, frame: Frame) -> Iterator[RenderableType]:
-    """The last lines of what a cell has said; a cell that waits has said nothing."""
+    """The last lines that a cell has printed."""
     lines = fold(row.text.rstrip("\n"))[-_LIVE_LINES:] if row.text else []
     if lines:
         shown = style_lines(shorten(line, frame.view.limits) for line in lines)
         yield frame.ruled(Lines(shown))
 
 
-def _output_parts(card: Card, row: CellRow, frame: Frame) -> Iterator[RenderableType]:
-    if card.answer is not None and "session" in card.answer.data:
-        return  # the answer tells of all of them
+def _output_parts(
+    card: Card, answer: ToolResult, row: CellRow, frame: Frame
+) -> Iterator[RenderableType]:
+    """The outputs of a cell in the notebook, or if the cell is gone, those in the answer."""
     found = find_cells(row.handle, card.after)
     if not found:
-        yield from _answer_parts(card, row, frame)
+        for part in answer.parts:
+            if part.name is not None and (part.cell == row.handle or len(card.rows) == 1):
+                tail = frame.view.limits.output_lines // 3
+                yield from map(frame.ruled, text_parts(part.text, frame.view, tail))
         return
     (cell,) = found
-    outputs = _outputs_of(cell) if row.status != "not run" else ()
+    outputs = cell.outputs if cell.type == "code" and row.status != "not run" else ()
     if frame.view.expanded:
         yield from source_parts(cell.source, cell.type, card.language, frame)
         if outputs:
@@ -283,105 +286,49 @@ def _output_parts(card: Card, row: CellRow, frame: Frame) -> Iterator[Renderable
     yield from frame.outputs(outputs)
 
 
-def _outputs_of(cell: Cell) -> Sequence[Output]:
-    return cell.outputs if cell.type == "code" else ()
+# -- answers of tools ----------------------------------------------------------------------------
 
 
-def _answer_parts(card: Card, row: CellRow, frame: Frame) -> Iterator[RenderableType]:
-    """What a cell has put out by the tool's answer, where the notebook does not tell."""
-    if card.answer is None:
-        return
-    name = one_line(f"outputs of {row.handle}")
-    for piece in pieces_of(card.answer.text):
-        if piece.name is not None and (piece.name == name or len(card.rows) == 1):
-            for part in text_parts(piece.text, frame.view, frame.view.limits.output_lines // 3):
-                yield frame.ruled(part)
+def _passages_of(answer: ToolResult) -> list[tuple[str | None, str]]:
+    """The texts of the notebook in an answer with their names; lines between them have none."""
+    if not answer.parts:
+        return [(None, answer.text)] if answer.text.strip() else []
+    found: list[tuple[str | None, str]] = []
+    for part in answer.parts:
+        if part.name is None and found and found[-1][0] is None:
+            found[-1] = (None, f"{found[-1][1]}\n{part.text}")
+        else:
+            found.append((part.name, part.text))
+    texts = [(name, text if name is not None else text.strip("\n")) for name, text in found]
+    return [(name, text) for name, text in texts if name is not None or text.strip()]
 
 
-def _is_explained(card: Card) -> bool:
-    """Whether one of the cells says why the call failed."""
-    return any(row.status in FAILED for row in card.rows.values())
-
-
-def general_parts(answer: Answer, frame: Frame) -> Iterator[RenderableType]:
-    """An answer as it was given: our words, texts of the notebook, trees, pictures."""
-    view = frame.view
-    for piece in pieces_of(answer.text):
-        if piece.name is not None:
-            yield frame.part(Text(one_line(piece.name), DIM))
-        value = as_json(piece.text)
-        if value is not NOTHING:
-            yield frame.ruled(Lines(render_tree(value, view.limits)))
-            continue
-        for part in text_parts(piece.text, view, view.limits.output_lines // 3):
-            yield frame.ruled(part)
-    shown = [
-        Display({picture.mime: b64encode(picture.data).decode("ascii")})
-        for picture in answer.images
-    ]
-    yield from frame.outputs(shown)
-
-
-_fence_of_answer = re.compile(r"<data ([0-9a-f]{8}): ([^<>\n]*)>\n(.*?)\n?</data \1>", re.DOTALL)
-_pointer = re.compile(r"\bartifact://([A-Za-z0-9_-]{4,40})")
-_CUT = "LEFT OUT: "
-_ERRORS = ("error:", "Error:")
-
-NOTHING: Any = object()
-"""Stands for no value, where any value may be one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A part of an answer: our own words, or a text of the notebook with its name."""
-
-    text: str
-    name: str | None = None
-
-
-def pieces_of(text: str) -> list[Piece]:
-    """The parts of an answer, in order; lines about cuts are not among them."""
-    found: list[Piece] = []
-    position = 0
-    for fence in _fence_of_answer.finditer(text):
-        found.append(Piece(_uncut(text[position : fence.start()])))
-        found.append(Piece(fence[3], fence[2]))
-        position = fence.end()
-    found.append(Piece(_uncut(text[position:])))
-    return [piece for piece in found if piece.name is not None or piece.text.strip()]
-
-
-def cuts_of(text: str) -> list[str]:
-    """What the tool says it has left out; a cell cannot say that for it."""
-    lines = _fence_of_answer.sub("", text).splitlines()
-    return [line.removeprefix(_CUT) for line in lines if line.startswith(_CUT)]
-
-
-def pointers_of(answer: Answer) -> list[str]:
-    """The artifacts that an answer points to: by its facts, its pictures and its own words."""
+def _artifacts_of(answer: ToolResult) -> list[str]:
+    """The artifacts that an answer names: in its facts, its pictures and its words."""
     found = [picture.artifact for picture in answer.images if picture.artifact]
     rows = answer.data.get("cells") or answer.data.get("executions") or ()
-    told = [row.get("artifact") for row in rows if isinstance(row, dict)]
-    found += [artifact for artifact in told if isinstance(artifact, str)]
-    found += _pointer.findall(_fence_of_answer.sub("", answer.text))
-    return list(dict.fromkeys(found))
+    ids = [row.get("artifact") for row in rows if isinstance(row, dict)]
+    found += [artifact for artifact in ids if isinstance(artifact, str)]
+    return list(dict.fromkeys([*found, *answer.artifacts]))
 
 
-def is_failure(answer: Answer) -> bool:
-    """Whether an answer tells of an error, by its flag or by how its text begins."""
-    return answer.is_error or answer.text.startswith(_ERRORS)
+def _refusal_of(answer: ToolResult) -> str:
+    message, hint = answer.data.get("message"), answer.data.get("hint")
+    if isinstance(message, str):
+        return f"{message}. {hint}" if isinstance(hint, str) else message
+    return _without_prefix(answer.text)
 
 
-def as_json(text: str) -> Any:
-    """The object or list that a text is, for a tree; `NOTHING` if it is none."""
+def _without_prefix(text: str) -> str:
+    return text.removeprefix("error: ").removeprefix("Error: ")
+
+
+def _parse_json(text: str) -> Any:
+    """The object or list that a text is in JSON; `_NOT_JSON` if it is not."""
     text = text.strip()
-    if not text.startswith(("{", "[")) or len(text) > 1_000_000:
-        return NOTHING
+    if not text.startswith(("{", "[")) or len(text) > _LONGEST_JSON:
+        return _NOT_JSON
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        return NOTHING
-
-
-def _uncut(text: str) -> str:
-    return "\n".join(line for line in text.splitlines() if not line.startswith(_CUT)).strip("\n")
+        return _NOT_JSON

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cellwright.mcp.http import guard as module
-from cellwright.mcp.http.guard import Guard, split_host
+from cellwright.mcp import http as module
+from cellwright.mcp.http import HttpGuard, split_host
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,7 +37,7 @@ class Knocking:
 
     def __init__(self, **options: Any) -> None:
         self.behind = Behind()
-        self.guard = Guard(self.behind, TOKEN, **options)
+        self.guard = HttpGuard(self.behind, TOKEN, **options)
 
     async def knock(
         self,
@@ -256,7 +256,7 @@ async def test_bodies_that_are_too_long_are_refused_early_or_late() -> None:
 
 
 async def test_a_body_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_BODY_WITHIN", 0.05)
+    monkeypatch.setattr(module, "_BODY_TIMEOUT", 0.05)
 
     assert await Knocking().knock(body=[]) == 408
 
@@ -299,7 +299,7 @@ async def test_a_websocket_is_closed() -> None:
     async def send(message: Any) -> None:
         sent.append(message)
 
-    await Guard(Behind(), TOKEN)({"type": "websocket", "headers": []}, None, send)  # type: ignore[arg-type]
+    await HttpGuard(Behind(), TOKEN)({"type": "websocket", "headers": []}, None, send)  # type: ignore[arg-type]
 
     assert sent == [{"type": "websocket.close", "code": 1008}]
 

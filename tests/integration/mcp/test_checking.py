@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from cellwright.errors import ConfigError
-from cellwright.mcp import checking, clients
+from cellwright.mcp import clients
 
 
 def test_a_server_that_does_not_start_is_a_problem_in_one_sentence(
@@ -12,6 +12,6 @@ def test_a_server_that_does_not_start_is_a_problem_in_one_sentence(
     monkeypatch.setattr(clients, "command_line", lambda: ["false"])
 
     with pytest.raises(ConfigError) as found:
-        checking.look(str(tmp_path))
+        clients.check_server(str(tmp_path))
 
     assert "\n" not in found.value.message

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cellwright.errors import ConfigError
-from cellwright.mcp.http.limits import Bucket
-from cellwright.mcp.http.listening import Listening
-from cellwright.mcp.http.token import load_token, token_path
+from cellwright.mcp.http import HttpAddress, RateLimit, load_token, token_path
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
     ],
 )
 def test_an_address_is_a_host_and_a_port(text: str, host: str, port: int) -> None:
-    found = Listening.parse(text)
+    found = HttpAddress.parse(text)
 
     assert (found.host, found.port) == (host, port)
     found.check()
@@ -34,7 +32,7 @@ def test_an_address_is_a_host_and_a_port(text: str, host: str, port: int) -> Non
 @pytest.mark.parametrize("text", ["", "8765", "host:", "host:x", "host:99999", "http://a/b"])
 def test_anything_else_is_no_address(text: str) -> None:
     with pytest.raises(ConfigError):
-        Listening.parse(text)
+        HttpAddress.parse(text)
 
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104  # that is what is refused
@@ -43,13 +41,13 @@ EVERYWHERE = "0.0.0.0"  # noqa: S104  # that is what is refused
 @pytest.mark.parametrize("host", [EVERYWHERE, "[::]", "192.168.1.2", "example.com", "[fe80::1]"])
 def test_nobody_listens_beyond_this_machine_in_the_clear_unless_told_to(host: str) -> None:
     with pytest.raises(ConfigError) as refused:
-        Listening.parse(f"{host}:8765").check()
+        HttpAddress.parse(f"{host}:8765").check()
 
     assert "--tls-cert" in (refused.value.hint or "")
-    Listening.parse(f"{host}:8765", insecure=True).check()
-    Listening.parse(f"{host}:8765", certificate="c", key="k").check()
+    HttpAddress.parse(f"{host}:8765", insecure=True).check()
+    HttpAddress.parse(f"{host}:8765", certificate="c", key="k").check()
     with pytest.raises(ConfigError):
-        Listening.parse(f"{host}:8765", certificate="c").check()
+        HttpAddress.parse(f"{host}:8765", certificate="c").check()
 
 
 def test_the_token_is_made_once_for_the_user_alone() -> None:
@@ -90,11 +88,11 @@ def test_a_token_that_others_could_read_or_have_put_there_is_not_used(tmp_path: 
 
 def test_a_bucket_fills_again_and_forgets_the_oldest() -> None:
     now = 0.0
-    bucket = Bucket(2, 3, lambda: now)
+    bucket = RateLimit(2, 3, lambda: now)
 
-    assert [bucket.takes("a") for _ in range(4)] == [True, True, True, False]
+    assert [bucket.allows("a") for _ in range(4)] == [True, True, True, False]
     now = 0.5
-    assert [bucket.takes("a") for _ in range(2)] == [True, False]
+    assert [bucket.allows("a") for _ in range(2)] == [True, False]
     for number in range(5000):
-        bucket.takes(str(number))
+        bucket.allows(str(number))
     assert len(bucket._known) <= 4096
