@@ -16,7 +16,7 @@ from cellwright.cli.render.cards.card import format_seconds
 from cellwright.cli.render.cards.results import summarize_card
 from cellwright.cli.render.view import COLLAPSED_LINES, View
 from cellwright.tools.tool import ToolResult
-from tests.unit.cli.cards import LONG, card, draw, every_card, ran, screen
+from tests.unit.cli.cards import LONG, card, draw, every_card, ran, screen, told
 from tests.unit.cli.show_rendering import SGR
 from tests.unit.cli.test_show import golden
 
@@ -242,9 +242,10 @@ def test_an_error_block_has_a_red_rule() -> None:
 
 
 def test_a_run_whose_cell_is_gone_is_told_by_the_answer() -> None:
-    said = ToolResult(
-        "ok\n<data 0123abcd: outputs of gone>\n42\n</data 0123abcd>",
-        {"executions": [{"cell": "gone", "index": 9, "status": "ok", "seconds": 1}]},
+    said = told(
+        "ok",
+        ("outputs of gone", "42"),
+        data={"executions": [{"cell": "gone", "index": 9, "status": "ok", "seconds": 1}]},
     )
     assert "  │ 42" in draw(card("RunNotebookCells", {"cellIds": ["gone"]}, said))
 

@@ -283,7 +283,7 @@ def test_a_turn_without_an_end_is_ended(use: Use) -> None:
     assert said.only("done")["ending"] == "limit"
     assert said.code == 1
     use(*[tool("GetNotebookCells")] * 30)
-    assert "Ended after 25 calls of the model" in chat("sales.ipynb", "-p", "x").err
+    assert "Stopped after 25 calls of the model" in chat("sales.ipynb", "-p", "x").err
 
 
 def test_the_first_failure_of_many_lines_is_the_exit_code(use: Use) -> None:

@@ -68,7 +68,7 @@ def test_a_misspelt_command_is_answered_with_the_one_that_is_near(line: str, mea
 
 
 def test_a_command_that_is_near_nothing_is_answered_with_the_list() -> None:
-    assert "hint: /help lists them" in complaint("/xyzzy")
+    assert "hint: /help lists the commands" in complaint("/xyzzy")
 
 
 def test_words_may_be_quoted_and_names_have_short_forms() -> None:
@@ -95,7 +95,7 @@ def test_what_is_open_is_not_thereby_attached_and_the_other_way_round() -> None:
 
 def test_a_notebook_that_is_not_there_cannot_be_opened() -> None:
     assert "nowhere.ipynb" in complaint("/open nowhere.ipynb")
-    assert "is no name of a file" in complaint("/open ''")
+    assert "is not a valid file name" in complaint("/open ''")
     assert "outside" in complaint("/open ../x.ipynb", words=("--root", ".")).lower()
 
 
@@ -109,9 +109,9 @@ def test_selected_cells_are_named_by_number_id_and_index() -> None:
 
 def test_what_is_attached_can_be_taken_away() -> None:
     said = talk("/attach notes.txt", "/detach notes.txt", "/detach", "/tools")
-    assert "notes.txt is not attached any more" in said
+    assert "notes.txt is no longer attached" in said
     assert "Notebook mode is off." in said
-    assert "There is sales.ipynb" in complaint("/detach notes.txt")
+    assert "Attached: sales.ipynb" in complaint("/detach notes.txt")
     assert "Nothing was named" in complaint("/attach")
 
 
@@ -125,8 +125,8 @@ def test_a_tool_can_be_attached_and_is_told_to_the_model(use: Use) -> None:
 
 def test_modes_are_told_in_words() -> None:
     said = talk("/mode", "/mode edit", "/mode AGENT")
-    assert "Mode ask: it reads" in said
-    assert "Mode agent: it reads, changes and runs" in said
+    assert "Mode ask: the assistant reads" in said
+    assert "Mode agent: the assistant reads, changes and runs" in said
     assert "hint: ask, edit or agent" in complaint("/mode fly")
 
 
@@ -178,7 +178,7 @@ def test_what_was_accepted_is_not_shown_again(use: Use) -> None:
     use(UPDATE, "done")
     said = talk("/mode agent", "change it", "/review accept", "/review")
     assert "accepted load" in said
-    assert "All of it has been accepted" in said
+    assert "All changes are accepted" in said
     assert source("load") == "print 43"
 
 
@@ -197,9 +197,9 @@ def test_undo_takes_a_turn_back_and_says_what_stays(use: Use) -> None:
     use([UPDATE, ADD], "done")
     before = read("sales.ipynb").to_bytes()
     said = talk("/mode agent", "change it", "/undo")
-    assert "Took back what the turn did to 2 cells of sales.ipynb; what kernels did stays" in said
+    assert "Undid the turn's changes to 2 cells of sales.ipynb; variables in kernels" in said
     assert read("sales.ipynb").to_bytes() == before
-    assert "nothing to take back" in complaint("/undo")
+    assert "nothing to undo" in complaint("/undo")
     assert "nothing to review" in complaint("/review")
 
 

@@ -42,14 +42,14 @@ CHANGE = DisplayedChange(
     name="load",
     kind="code",
     path="sales.ipynb",
-    place="1 of 3",
+    position="1 of 3",
     diff="@@ cell load (code, index 1) edited @@\n import x\n-a = 1\n+a = 2\n@@ -30,3 +30,3 @@\n b\n+\x1b[2J",
 )
 
 
 def test_a_change_has_a_head_and_its_lines_their_signs() -> None:
     glass = Glass(80, 24)
-    display_on(glass).change(CHANGE)
+    display_on(glass).print_change(CHANGE)
     assert glass.text == [
         "",
         "    Updated cell 2  load  code  sales.ipynb  1 of 3 ────────────────────────────",
@@ -65,14 +65,14 @@ def test_a_change_has_a_head_and_its_lines_their_signs() -> None:
 def test_a_proposal_is_shown_without_the_names_of_files() -> None:
     glass = Glass(80, 24)
     diff = "--- load\n+++ load\n@@ -1 +1 @@\n-a\n+b"
-    display_on(glass).change(replace(CHANGE, diff=diff))
+    display_on(glass).print_change(replace(CHANGE, diff=diff))
     assert glass.text[2:] == ["  - a", "  + b"]
 
 
 @pytest.mark.parametrize("columns", [40, 80, 140])
 def test_a_table_is_folded_beside_its_names(columns: int) -> None:
     glass = Glass(columns, 24)
-    display_on(glass).table([("/open [NB]", "word " * 20), ("/q", "leave")])
+    display_on(glass).print_table([("/open [NB]", "word " * 20), ("/q", "leave")])
     assert glass.text[1].startswith("    /open [NB]  word word")
     assert all(cell_len(line) <= columns for line in glass.text)
     assert glass.text[-1] == "    /q          leave"
@@ -81,13 +81,13 @@ def test_a_table_is_folded_beside_its_names(columns: int) -> None:
 
 def test_an_error_is_told_with_what_to_do() -> None:
     glass = Glass(80, 24)
-    display_on(glass).problem(CellNotFound("c9", near=["c1"]))
+    display_on(glass).print_error(CellNotFound("c9", near=["c1"]))
     assert glass.text == ["", "    error: No cell `c9`", "    hint: Did you mean c1?"]
 
 
 def test_what_is_told_keeps_its_lines() -> None:
     glass = Glass(40, 24)
-    display_on(glass).tell("<a>\n  <b " + "x" * 60 + "\n")
+    display_on(glass).print_text("<a>\n  <b " + "x" * 60 + "\n")
     assert glass.text[1:3] == ["    <a>", "      <b " + "x" * 31]
     assert glass.text[3].startswith("      ↪ ")
 
@@ -97,7 +97,7 @@ def test_a_picture_that_the_terminal_draws_itself_stands_between_the_lines_of_it
     view = View(width=80, colors=True, images="iterm")
     canvas = Canvas(make_screen(file, 80, colored=True), view, lambda: (80, 24))
     one = every_card()["a picture"]
-    TerminalDisplay(canvas).returned(one)
+    TerminalDisplay(canvas).end_call(one)
     sent = file.getvalue()
     head, picture, pointer = (
         sent.index(text) for text in ("draw", "\x1b]1337;File=inline=1", "artifact://k3m9x2ab")
@@ -108,24 +108,24 @@ def test_a_picture_that_the_terminal_draws_itself_stands_between_the_lines_of_it
 async def test_the_line_below_the_prompt_tells_what_lies_on_the_desk(chat_folder: Path) -> None:
     workspaces = Workspaces(chat_folder)
     chat = PaneChat(workspaces, ScriptedModel("ok"))
-    desk = ChatState(cwd=str(chat_folder))
+    state = ChatState(cwd=str(chat_folder))
     display = display_on(Glass(80, 24))
-    sitting = ChatSession(
+    session = ChatSession(
         chat,
-        desk,
+        state,
         display,
         Confirmer(display, None),
         asker=None,
         settings=Settings(),
         transcript=Transcript(),
     )
-    assert sitting.status() == " no notebook open · scripted "
-    desk.open = "sales.ipynb"
-    assert sitting.status() == " sales.ipynb (not attached) · scripted "
-    desk.files, desk.tools = ["sales.ipynb", "notes.txt"], ["read"]
-    desk.selected, desk.cell = ("load", "sum"), "load"
+    assert session.status_line() == " no notebook open · scripted "
+    state.open = "sales.ipynb"
+    assert session.status_line() == " sales.ipynb (not attached) · scripted "
+    state.files, state.tools = ["sales.ipynb", "notes.txt"], ["read"]
+    state.selected, state.cell = ("load", "sum"), "load"
     chat.usage = Usage(1200, 34, 0, 0.0123)
-    assert sitting.status() == (
+    assert session.status_line() == (
         " sales.ipynb · in cell load · 2 selected · +2 attached · scripted · 1,234 tokens · $0.0123 "
     )
     await workspaces.close()

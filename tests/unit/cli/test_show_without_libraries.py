@@ -84,7 +84,7 @@ def test_without_textual_image_pictures_are_half_blocks(terminal: str, plots: st
     sent = SGR.sub("", sent_to_a_terminal(words, SIZE, TERM=terminal))
     assert "▀" in sent
     assert "\x1b" not in sent
-    assert sent.count(f"│ to draw pictures as sharp as this terminal can: {HINT}") == 1
+    assert sent.count(f"│ to draw pictures in full resolution: {HINT}") == 1
     blocks = sent_to_a_terminal(without(("textual_image",), "show", plots), SIZE)
     assert HINT not in blocks  # half-blocks are all that this terminal has
 
@@ -100,10 +100,10 @@ def test_iterm_needs_pillow_alone(plots: str) -> None:
     ("names", "word"),
     [
         ((), "drawn and scaled (pillow "),
-        (("PIL",), f"only named, without Pillow; to draw and scale them: {HINT}"),
+        (("PIL",), f"only named, because Pillow is missing; to draw and scale them: {HINT}"),
         (
             ("textual_image",),
-            f"scaled, and drawn by half-blocks; for kitty's way and sixels: {HINT}",
+            f"scaled, and drawn with half-blocks; for kitty and sixel graphics: {HINT}",
         ),
     ],
     ids=["both", "no pillow", "no textual-image"],
