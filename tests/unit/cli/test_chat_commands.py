@@ -112,7 +112,7 @@ def test_what_is_attached_can_be_taken_away() -> None:
     assert "notes.txt is no longer attached" in said
     assert "Notebook mode is off." in said
     assert "Attached: sales.ipynb" in complaint("/detach notes.txt")
-    assert "Nothing was named" in complaint("/attach")
+    assert "A name is missing" in complaint("/attach")
 
 
 def test_a_tool_can_be_attached_and_is_told_to_the_model(use: Use) -> None:

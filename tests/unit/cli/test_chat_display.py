@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import io
-import json
-import subprocess
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from rich.cells import cell_len
@@ -25,10 +23,8 @@ from cellwright.cli.render.screen import make_screen
 from cellwright.cli.render.view import View
 from cellwright.config.settings import Settings
 from cellwright.errors import CellNotFound
-from tests.unit.assistant.model_servers import served
-from tests.unit.cli.calling import command, process
 from tests.unit.cli.cards import every_card
-from tests.unit.cli.chatting import ALL_TOOLS, NOTEBOOK_TOOLS, Said, chat_folder
+from tests.unit.cli.chatting import chat_folder
 from tests.unit.cli.glass import Glass
 from tests.unit.cli.test_chat_streaming import display_on
 
@@ -132,56 +128,3 @@ async def test_the_line_below_the_prompt_tells_what_lies_on_the_desk(chat_folder
 
 
 # --- A language model over HTTP, asked by a process -----------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("mode", "tools", "prompt"),
-    [
-        ("ask", NOTEBOOK_TOOLS, "notebook-mode-readonly.md"),
-        pytest.param("edit", NOTEBOOK_TOOLS, "notebook-mode-readonly.md", marks=pytest.mark.all),
-        ("agent", ALL_TOOLS, "notebook-mode-agent.md"),
-    ],
-)
-@pytest.mark.usefixtures("chat_folder")
-def test_the_request_that_leaves_has_the_tools_and_the_prompt_of_the_mode(
-    mode: str, tools: list[str], prompt: str
-) -> None:
-    with served("openai", ["Seven."]) as server:
-        env = {
-            "CELLWRIGHT_ASSISTANT_MODEL": "openai:scripted",
-            "CELLWRIGHT_ASSISTANT_BASE_URL": server.base_url,
-        }
-        words: list[Any] = ["chat", "sales.ipynb", "--select", "load", "--mode", mode, "--json"]
-        answer = process(*words, "-p", "#runNotebookCells how many cells?", **env)
-    events = [json.loads(line) for line in answer.text.splitlines()]
-    said = Said(answer.code, "", answer.err, events)
-    assert answer.code == 0, answer
-    assert said.only("begun")["tools"] == tools
-    assert prompt in said.only("begun")["prompts"]
-    assert said.only("done")["text"] == "Seven."
-    assert said.only("done")["usage"]["input"] > 0
-    (request,) = server.requests
-    assert list(request.tools) == tools
-    roles = [role for role, _ in request.said]
-    assert roles == ["user", "user"]
-    assert 'selection="selected"' in request.said[0][1]
-    assert "how many cells?" in request.said[1][1]
-    (meant,) = said.only("begun")["tool_references"]
-    assert meant["tool"] == ("RunNotebookCells" if mode == "agent" else None)
-    assert ("not available" in request.said[1][1]) == (mode != "agent")
-
-
-@pytest.mark.usefixtures("chat_folder")
-def test_a_reader_who_has_had_enough_is_no_error(chat_folder: Path) -> None:
-    with subprocess.Popen(
-        command("chat", "other.ipynb", "-q", "-p", "show all cells"),
-        cwd=chat_folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as running:
-        assert running.stdout is not None
-        running.stdout.close()
-        assert running.stderr is not None
-        said = running.stderr.read()
-        assert running.wait(30) == 0
-    assert said == b""

@@ -13,7 +13,7 @@ import pytest
 from cellwright import read
 from cellwright.assistant.models import ToolCall
 from cellwright.cli.main import main
-from tests.integration.chat_terminal import ChatTerminal
+from tests.integration.cli.chat_terminal import ChatTerminal
 from tests.unit.assistant.model_servers import Holds, served
 from tests.unit.cli import samples
 from tests.unit.cli.calling import command
