@@ -99,7 +99,7 @@ def test_a_whole_sitting(folder: Path, columns: int) -> None:
         chat.say("update cell 1 to: total = 44")
         chat.wait("+ total = 44")
         chat.say("/undo")
-        chat.wait("Took back what the turn did to 1 cell")
+        chat.wait("Undid the turn's changes to 1 cell")
         assert source(folder, "load").startswith("total = 6 * 7")
         chat.wait("\u203a ")
         chat.type("\x0f")  # Ctrl-O
@@ -115,7 +115,7 @@ def test_ctrl_c_twice_at_an_empty_prompt_leaves_and_ctrl_d_too(folder: Path) -> 
         chat.type("half a line")
         chat.type("\x03")
         chat.type("\x03")
-        chat.wait("Ctrl-C again leaves")
+        chat.wait("Press Ctrl-C again")
         chat.wait("ask \u203a ")
         chat.type("\x03")
         assert chat.leave() == 0
@@ -135,7 +135,7 @@ def test_a_chat_is_resumed_at_the_terminal(folder: Path) -> None:
         chat.wait("1 questions so far")
         chat.wait("agent \u203a ")
         chat.type("/undo\r")
-        chat.wait("Took back")
+        chat.wait("Undid")
         chat.say("/quit")
         assert chat.leave() == 0
     assert source(folder, "load").startswith("total = 6 * 7")
@@ -172,7 +172,7 @@ def test_a_language_model_over_http_streams_calls_and_can_be_broken_off(
         chat.type("go on\r")
         chat.wait("Never ending")
         chat.type("\x03")
-        chat.wait("The turn was ended")
+        chat.wait("The turn was stopped")
         chat.say("and now?")
         chat.wait("After all.")
         chat.say("/quit")
@@ -200,7 +200,7 @@ def test_a_second_ctrl_c_ends_the_turn(folder: Path) -> None:
         chat.type("\x03")
         chat.wait("Interrupting the kernel")
         chat.type("\x03")
-        chat.wait("The turn was ended")
+        chat.wait("The turn was stopped")
         chat.say("/quit")
         assert chat.leave() == 0
 

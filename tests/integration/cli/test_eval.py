@@ -213,7 +213,7 @@ def test_a_cut_output_is_said_on_stderr_with_where_all_of_it_is() -> None:
     answer = process("eval", "for i in range(9000): print(i)")
     assert answer.code == 0
     assert answer.text.splitlines() == [str(number) for number in range(9000)]  # it streams
-    assert "9,000 lines of output; all of it is kept as artifact://" in answer.err
+    assert "9,000 lines of output; all stored as artifact://" in answer.err
     cell = call("eval", "--json", "for i in range(9000): print(i)").data["cells"][0]
     assert (cell["truncated"], cell["total_lines"]) == (True, 9000)
     assert cell["artifact"]
