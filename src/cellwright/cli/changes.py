@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from cellwright.cli.output import Output
+    from cellwright.cli.output import CommandOutput
 
 
 _word = re.compile(r"\w+|\s+|[^\w\s]")
@@ -29,7 +29,7 @@ _VERBS = {
 
 
 def report_change(
-    output: Output,
+    output: CommandOutput,
     answer: dict[str, Any],
     done: str = "",
     *,
@@ -66,7 +66,7 @@ def report_change(
         write(color_diff(answer["diff"]))
 
 
-def _report_cell(output: Output, answer: dict[str, Any]) -> None:
+def _report_cell(output: CommandOutput, answer: dict[str, Any]) -> None:
     cell = answer["cells"][0]
     output.say(f"✓ Cell {_VERBS[cell['kind']]}", color="green")
     output.say(f"  Notebook: {one_line(answer['path'])}")

@@ -9,7 +9,7 @@ import click
 from cellwright.cli.options import move_common_options
 from cellwright.cli.output import (
     USAGE,
-    Output,
+    CommandOutput,
     ReaderGone,
     Unexpected,
     discard_stdout,
@@ -143,7 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def fail(words: Sequence[str], error: CellwrightError) -> int:
     """Print an error; returns the exit code."""
-    output = Output.of_words(words)
+    output = CommandOutput.of_words(words)
     if sys.stdout is None:  # closed; stderr may still be open
         output.as_json = False
     try:

@@ -8,7 +8,7 @@ import os
 
 import click
 
-from cellwright.cli.output import Output, ReaderGone
+from cellwright.cli.output import CommandOutput, ReaderGone
 from cellwright.errors import EngineError
 
 TYPE_CHECKING = False
@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from cellwright.workspace.workspace import Workspace
 
 
-class Call:
+class CommandCall:
     """One call of a command: how to print its answer, and the workspace to work in."""
 
-    def __init__(self, output: Output, root: str | None, mode: str, *, no_engine: bool) -> None:
+    def __init__(
+        self, output: CommandOutput, root: str | None, mode: str, *, no_engine: bool
+    ) -> None:
         self.output = output
         self._root = root
         self._mode = mode
@@ -97,7 +99,7 @@ def resolve_root(root: str | None, cwd: str) -> str:
 
 def warn_without_engine(error: Exception) -> None:
     """Warn that the engine cannot be used, also with `--json`: its state is missing here."""
-    Output(as_json=False).warn([f"{error}; working in this process alone"])
+    CommandOutput(as_json=False).warn([f"{error}; working in this process alone"])
 
 
 def _user_name() -> str:
@@ -112,7 +114,7 @@ def _is_ci() -> bool:
 
 
 def common(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the common options; the command is called with a `Call` first."""
+    """Give a command the common options; the command is called with a `CommandCall` first."""
 
     @click.option("--root", metavar="DIR", help="Refuse paths outside this folder.")
     @click.option("--json", "as_json", is_flag=True, help="Print the answer as one JSON object.")
@@ -136,9 +138,9 @@ def common(function: Callable[..., Any]) -> Callable[..., Any]:
         verbose: bool,
         **kwargs: Any,
     ) -> Any:
-        output = Output(as_json=as_json, quiet=quiet, verbose=verbose)
+        output = CommandOutput(as_json=as_json, quiet=quiet, verbose=verbose)
         try:
-            return function(Call(output, root, mode, no_engine=no_engine), *args, **kwargs)
+            return function(CommandCall(output, root, mode, no_engine=no_engine), *args, **kwargs)
         except BrokenPipeError:
             raise ReaderGone from None  # before click turns it into an exit
 

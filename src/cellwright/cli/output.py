@@ -87,7 +87,7 @@ class Unexpected(CellwrightError):
         self.__cause__ = cause
 
 
-class Output:
+class CommandOutput:
     """Prints answers, messages and errors, as the options of this call say."""
 
     def __init__(self, *, as_json: bool, quiet: bool = False, verbose: bool = False) -> None:
@@ -96,7 +96,7 @@ class Output:
         self.verbose = verbose
 
     @classmethod
-    def of_words(cls, words: Sequence[str]) -> Output:
+    def of_words(cls, words: Sequence[str]) -> CommandOutput:
         """Read the options from the words of a command line that could not be parsed."""
         return cls(as_json="--json" in words, verbose="--verbose" in words or "-v" in words)
 

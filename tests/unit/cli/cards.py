@@ -11,7 +11,7 @@ from rich.color import ColorSystem
 from cellwright.assistant.models import ToolCall
 from cellwright.cli.render.cards.card import Card
 from cellwright.cli.render.screen import make_screen
-from cellwright.cli.render.view import View
+from cellwright.cli.render.view import ScreenView
 from cellwright.document.notebook import Notebook
 from cellwright.outputs.images import Picture
 from cellwright.tools.page import Page
@@ -106,7 +106,7 @@ def screen(width: int, *, colors: bool = False) -> tuple[Screen, io.StringIO]:
 
 def draw(one: Card, width: int = 80, *, expanded: bool = False, **options: Any) -> str:
     """A card as it is printed."""
-    view = View(width=width, **options)
+    view = ScreenView(width=width, **options)
     console, file = screen(width, colors=view.colors)
     for part in one.draw(console, view, expanded=expanded):
         console.show(part)

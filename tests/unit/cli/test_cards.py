@@ -14,7 +14,7 @@ from rich.cells import cell_len
 
 from cellwright.cli.render.cards.card import format_seconds
 from cellwright.cli.render.cards.results import summarize_card
-from cellwright.cli.render.view import COLLAPSED_LINES, View
+from cellwright.cli.render.view import COLLAPSED_LINES, ScreenView
 from cellwright.tools.tool import ToolResult
 from tests.unit.cli.cards import LONG, card, draw, every_card, ran, screen, told
 from tests.unit.cli.show_rendering import SGR
@@ -280,12 +280,12 @@ def test_a_card_is_laid_out_once_for_each_width_and_expansion() -> None:
     one = card("RunNotebookCells", {"cellIds": ["load"]}, ran(("load", 1, "ok", 0.25)))
     console, _ = screen(80)
     for _ in range(3):
-        one.draw(console, View(width=80), expanded=False)
+        one.draw(console, ScreenView(width=80), expanded=False)
     assert one.layouts == 1
-    one.draw(console, View(width=80), expanded=True)
-    one.draw(console, View(width=140), expanded=False)
+    one.draw(console, ScreenView(width=80), expanded=True)
+    one.draw(console, ScreenView(width=140), expanded=False)
     assert one.layouts == 3
-    one.draw(console, View(width=80), expanded=False)
+    one.draw(console, ScreenView(width=80), expanded=False)
     assert one.layouts == 3
 
 

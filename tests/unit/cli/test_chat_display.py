@@ -20,7 +20,7 @@ from cellwright.cli.chat.startup import PaneChat
 from cellwright.cli.chat.state import ChatState
 from cellwright.cli.chat.terminal import Canvas, TerminalDisplay
 from cellwright.cli.render.screen import make_screen
-from cellwright.cli.render.view import View
+from cellwright.cli.render.view import ScreenView
 from cellwright.config.settings import Settings
 from cellwright.errors import CellNotFound
 from tests.unit.cli.cards import every_card
@@ -90,7 +90,7 @@ def test_what_is_told_keeps_its_lines() -> None:
 
 def test_a_picture_that_the_terminal_draws_itself_stands_between_the_lines_of_its_card() -> None:
     file = io.StringIO()
-    view = View(width=80, colors=True, images="iterm")
+    view = ScreenView(width=80, colors=True, images="iterm")
     canvas = Canvas(make_screen(file, 80, colored=True), view, lambda: (80, 24))
     one = every_card()["a picture"]
     TerminalDisplay(canvas).end_call(one)

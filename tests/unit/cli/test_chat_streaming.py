@@ -14,7 +14,7 @@ from cellwright.cli.render.cards.frame import INDENT
 from cellwright.cli.render.layout import Margin
 from cellwright.cli.render.markdown import MarkdownView
 from cellwright.cli.render.screen import make_screen
-from cellwright.cli.render.view import View
+from cellwright.cli.render.view import ScreenView
 from tests.unit.cli.cards import card, ran
 from tests.unit.cli.glass import Glass
 from tests.unit.cli.show_rendering import SGR, draw
@@ -72,13 +72,13 @@ class File:
 
 
 def display_on(glass: Glass, *, colors: bool = False) -> TerminalDisplay:
-    view = View(width=glass.columns, colors=colors)
+    view = ScreenView(width=glass.columns, colors=colors)
     screen = make_screen(File(glass), glass.columns, colored=colors)  # type: ignore[arg-type]
     return TerminalDisplay(Canvas(screen, view, glass.size))
 
 
 def expected(text: str, columns: int) -> list[str]:
-    part = Margin(MarkdownView(text, View(width=columns - len(INDENT))), INDENT)
+    part = Margin(MarkdownView(text, ScreenView(width=columns - len(INDENT))), INDENT)
     return ["", *(line.rstrip() for line in draw(part, columns).splitlines())]
 
 

@@ -20,7 +20,7 @@ from cellwright.cli.render.images import (
 )
 from cellwright.cli.render.notebook import render_notebook
 from cellwright.cli.render.screen import make_screen
-from cellwright.cli.render.view import View
+from cellwright.cli.render.view import ScreenView
 from cellwright.document.notebook import Notebook
 from tests.unit.cli import show_samples as make
 from tests.unit.cli.show_rendering import SGR, outputs, render
@@ -166,7 +166,9 @@ def test_the_rows_of_a_picture_carry_its_number_in_full_colour() -> None:
     file = StringIO()
     screen = make_screen(file, 80, colored=True)
     screen._color_system = ColorSystem.EIGHT_BIT
-    for part in render_notebook(Notebook(data), "x", View(width=80, colors=True, images="kitty")):
+    for part in render_notebook(
+        Notebook(data), "x", ScreenView(width=80, colors=True, images="kitty")
+    ):
         screen.show(part)
     assert ROW.search(file.getvalue())
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from cellwright.cli.render.markdown import MarkdownView, protect_formulas
-from cellwright.cli.render.view import View
+from cellwright.cli.render.view import ScreenView
 from tests.unit.cli.show_rendering import SGR, draw
 
 
 def shown(source: str, width: int = 60) -> list[str]:
-    return draw(MarkdownView(source, View(width=width)), width).splitlines()
+    return draw(MarkdownView(source, ScreenView(width=width)), width).splitlines()
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_long_cells_of_a_table_are_wrapped() -> None:
 
 
 def test_looks_are_styles_when_there_are_colours() -> None:
-    view = View(width=60, colors=True)
+    view = ScreenView(width=60, colors=True)
     text = draw(
         MarkdownView("# T\n\n**b** `c` [l](u)\n\n```python\ndef f(): pass\n```", view), colors=True
     )

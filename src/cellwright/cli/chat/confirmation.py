@@ -6,7 +6,7 @@ from rich.style import Style
 from rich.text import Text
 
 from cellwright.cli.chat.terminal import TerminalDisplay
-from cellwright.cli.render.cards.frame import INDENT, Frame, source_parts
+from cellwright.cli.render.cards.frame import INDENT, CardFrame, source_parts
 from cellwright.cli.render.cards.headline import find_cells, shorten_name
 from cellwright.cli.render.layout import BOLD, DIM, Margin, Notice
 from cellwright.outputs.sanitize import one_line, visible
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from cellwright.assistant.permissions import Decision, Operation
-    from cellwright.cli.chat.display import Display
+    from cellwright.cli.chat.display import ChatDisplay
     from cellwright.cli.questions import Asker
     from cellwright.cli.render.cards.card import Card
 
@@ -48,7 +48,7 @@ class Confirmer:
         yes: whether everything is confirmed in advance.
     """
 
-    def __init__(self, display: Display, asker: Asker | None, *, yes: bool = False) -> None:
+    def __init__(self, display: ChatDisplay, asker: Asker | None, *, yes: bool = False) -> None:
         self._display = display
         self._asker = asker
         self._yes = yes
@@ -70,7 +70,7 @@ class Confirmer:
             card.wait()
         if isinstance(display, TerminalDisplay):
             display.pause()
-            frame = Frame(display.frame.view, "see the notebook")
+            frame = CardFrame(display.frame.view, "see the notebook")
             display.print_parts(_render_question(operation, card, frame))
         else:
             display.print_note(operation.words)
@@ -95,7 +95,7 @@ class Confirmer:
 
 
 def _render_question(
-    operation: Operation, card: Card | None, frame: Frame
+    operation: Operation, card: Card | None, frame: CardFrame
 ) -> Iterator[RenderableType]:
     """Render the question, and the source of each cell that it concerns."""
     yield Text()
@@ -111,4 +111,4 @@ def _render_question(
         most = _MOST_LINES if len(cells) > 1 else None
         yield from source_parts(cell.source, cell.type, language, frame, most=most)
     if len(cells) > _MOST_CELLS:
-        yield frame.ruled(Notice(len(cells) - _MOST_CELLS, "cells"))
+        yield frame.add_rule(Notice(len(cells) - _MOST_CELLS, "cells"))

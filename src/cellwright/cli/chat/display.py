@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cellwright.assistant.events import ChatEvent
-    from cellwright.cli.output import Output
+    from cellwright.cli.output import CommandOutput
     from cellwright.cli.render.cards.card import Card
     from cellwright.errors import CellwrightError
 
@@ -33,7 +33,7 @@ class DisplayedChange:
     position: str = ""
 
 
-class Display:
+class ChatDisplay:
     """Shows what happens in a chat; a method that a display does not override shows nothing."""
 
     def handle_event(self, event: ChatEvent) -> None:
@@ -76,10 +76,10 @@ class Display:
         """Print a card in full."""
 
 
-class PlainDisplay(Display):
+class PlainDisplay(ChatDisplay):
     """For pipes: the answer goes to stdout as it comes, a line for each call to stderr."""
 
-    def __init__(self, output: Output) -> None:
+    def __init__(self, output: CommandOutput) -> None:
         from cellwright.outputs.sanitizer import Sanitizer
 
         self._output = output
@@ -139,7 +139,7 @@ class PlainDisplay(Display):
             self._write("\n")
 
 
-class JsonDisplay(Display):
+class JsonDisplay(ChatDisplay):
     """For programs: each event is one JSON object in one line of stdout, and nothing else is."""
 
     def handle_event(self, event: ChatEvent) -> None:
@@ -155,7 +155,7 @@ class JsonDisplay(Display):
         print_json({"event": kind, **facts})
 
 
-def make_brief_printer(output: Output) -> Callable[[Card], None]:
+def make_brief_printer(output: CommandOutput) -> Callable[[Card], None]:
     """Make a function that prints a line about a call to stderr, in colour on a terminal."""
 
     def print_brief(card: Card) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cellwright.assistant.changes import ChangeSet
     from cellwright.assistant.chat import Chat
     from cellwright.assistant.proposals import Proposal
-    from cellwright.cli.chat.display import Display
+    from cellwright.cli.chat.display import ChatDisplay
     from cellwright.cli.chat.turn import TurnOutcome
     from cellwright.cli.questions import Asker
 
@@ -41,7 +41,7 @@ class ReviewedCell:
 class TurnReview:
     """Reviews the changes of the newest turn whose changes are not all undone."""
 
-    def __init__(self, chat: Chat, display: Display, asker: Asker | None) -> None:
+    def __init__(self, chat: Chat, display: ChatDisplay, asker: Asker | None) -> None:
         self._chat = chat
         self._display = display
         self._asker = asker
@@ -176,7 +176,7 @@ class ProposalReview:
     def __init__(
         self,
         chat: Chat,
-        display: Display,
+        display: ChatDisplay,
         asker: Asker | None,
         *,
         accept: bool,

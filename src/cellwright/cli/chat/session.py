@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from cellwright.assistant.models import Model, ModelEvent, ModelRequest
     from cellwright.assistant.transcripts import Transcript, Transcripts
     from cellwright.cli.chat.confirmation import Confirmer
-    from cellwright.cli.chat.display import Display
+    from cellwright.cli.chat.display import ChatDisplay
     from cellwright.cli.chat.prompt import Prompt
     from cellwright.cli.chat.state import ChatState
     from cellwright.cli.chat.turn import TurnOutcome
@@ -71,7 +71,7 @@ class ChatSession:
         self,
         chat: Chat,
         state: ChatState,
-        display: Display,
+        display: ChatDisplay,
         confirmer: Confirmer,
         *,
         asker: Asker | None,

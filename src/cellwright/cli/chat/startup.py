@@ -42,10 +42,10 @@ if TYPE_CHECKING:
     from cellwright.assistant.detection import Detection
     from cellwright.assistant.models import Model
     from cellwright.assistant.requests import ChatRequest
-    from cellwright.cli.chat.display import Display
+    from cellwright.cli.chat.display import ChatDisplay
     from cellwright.cli.chat.prompt import Prompt
     from cellwright.cli.chat.session import LogBuffer
-    from cellwright.cli.options import Call
+    from cellwright.cli.options import CommandCall
     from cellwright.cli.questions import Asker
     from cellwright.config.settings import Settings
     from cellwright.workspace.asynchronous import AsyncWorkspace
@@ -75,7 +75,7 @@ class ChatOptions:
     is_interactive: bool = False
 
 
-def run_chat(call: Call, options: ChatOptions) -> int:
+def run_chat(call: CommandCall, options: ChatOptions) -> int:
     """Hold a chat; returns the exit code."""
     with buffer_log() as log, _open_display(call, options) as display:
         try:
@@ -90,7 +90,9 @@ def run_chat(call: Call, options: ChatOptions) -> int:
             return exit_code_of_error(error)
 
 
-async def _hold_chat(call: Call, options: ChatOptions, display: Display, log: LogBuffer) -> int:
+async def _hold_chat(
+    call: CommandCall, options: ChatOptions, display: ChatDisplay, log: LogBuffer
+) -> int:
     opened = await open_chat(options)
     try:
         return await _run_session(call, options, opened, display, log)
@@ -99,7 +101,11 @@ async def _hold_chat(call: Call, options: ChatOptions, display: Display, log: Lo
 
 
 async def _run_session(
-    call: Call, options: ChatOptions, opened: OpenedChat, display: Display, log: LogBuffer
+    call: CommandCall,
+    options: ChatOptions,
+    opened: OpenedChat,
+    display: ChatDisplay,
+    log: LogBuffer,
 ) -> int:
     prompt: Prompt | None = None
     session: ChatSession | None = None
@@ -195,7 +201,7 @@ def _handle_interrupts(session: ChatSession) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _open_display(call: Call, options: ChatOptions) -> Iterator[Display]:
+def _open_display(call: CommandCall, options: ChatOptions) -> Iterator[ChatDisplay]:
     """The display for a program, a pipe or a terminal."""
     if call.output.as_json:
         yield JsonDisplay()

@@ -16,10 +16,10 @@ from rich.style import Style
 from rich.text import Text
 
 from cellwright.assistant.events import Begun, Returned
-from cellwright.cli.chat.display import Display
+from cellwright.cli.chat.display import ChatDisplay
 from cellwright.cli.render.cards.card import RenderedLines, lay_out
-from cellwright.cli.render.cards.frame import INDENT, Frame, hunk_parts
-from cellwright.cli.render.layout import BOLD, DIM, Gate, Lines, Margin
+from cellwright.cli.render.cards.frame import INDENT, CardFrame, hunk_parts
+from cellwright.cli.render.layout import BOLD, DIM, FoldedLines, Gate, Margin
 from cellwright.cli.render.markdown import MarkdownView
 from cellwright.cli.render.screen import NARROWEST, PIPE_WIDTH
 from cellwright.outputs.sanitize import visible
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from cellwright.cli.chat.display import DisplayedChange
     from cellwright.cli.render.cards.card import Card
     from cellwright.cli.render.screen import Screen
-    from cellwright.cli.render.view import View
+    from cellwright.cli.render.view import ScreenView
     from cellwright.errors import CellwrightError
 
 _TYPE = Style(color="cyan")
@@ -47,7 +47,7 @@ _BEGIN = "\x1b[?2026h\x1b[?25l"  # hide the cursor, and show nothing before all 
 _END = "\x1b[?25h\x1b[?2026l"
 
 
-class TerminalDisplay(Display):
+class TerminalDisplay(ChatDisplay):
     """Shows a chat on a terminal.
 
     Args:
@@ -123,7 +123,7 @@ class TerminalDisplay(Display):
     def print_text(self, text: str) -> None:
         """Print text right of the gutter."""
         lines = [Text(line) for line in visible(text).rstrip("\n").split("\n")]
-        self.print_parts([Text(), Margin(Lines(lines), INDENT)])
+        self.print_parts([Text(), Margin(FoldedLines(lines), INDENT)])
 
     def print_table(self, rows: Sequence[tuple[str, str]]) -> None:
         """Print the names in a column, and the descriptions folded beside it."""
@@ -174,7 +174,7 @@ class TerminalDisplay(Display):
         self._canvas.print(parts)
 
     @property
-    def frame(self) -> Frame:
+    def frame(self) -> CardFrame:
         """The frame for parts of a card."""
         return self._canvas.frame
 
@@ -228,7 +228,7 @@ class Canvas:
     """
 
     def __init__(
-        self, screen: Screen, view: View, size: Callable[[], tuple[int, int]] | None = None
+        self, screen: Screen, view: ScreenView, size: Callable[[], tuple[int, int]] | None = None
     ) -> None:
         self._screen = screen
         self._measure = size or _measure_stdout
@@ -243,9 +243,9 @@ class Canvas:
         self.view = replace(self.view, width=columns, screen_rows=min(rows, _HIGHEST_PICTURE))
 
     @property
-    def frame(self) -> Frame:
+    def frame(self) -> CardFrame:
         """The frame for parts of a card."""
-        return Frame(replace(self.view, width=max(1, self.view.width - len(INDENT))), "")
+        return CardFrame(replace(self.view, width=max(1, self.view.width - len(INDENT))), "")
 
     def draw(self, lines: list[str]) -> None:
         """Draw lines that may change, in place of those drawn before."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cellwright.assistant.models import ToolCall
     from cellwright.assistant.requests import ChatRequest
     from cellwright.cli.chat.confirmation import Confirmer
-    from cellwright.cli.chat.display import Display
+    from cellwright.cli.chat.display import ChatDisplay
     from cellwright.document.notebook import Notebook
     from cellwright.tools.tool import ToolResult
 
@@ -61,7 +61,7 @@ class TurnOutcome:
 class TurnRunner:
     """Runs the turns of one chat, and keeps the cards of their calls."""
 
-    def __init__(self, chat: Chat, display: Display, confirmer: Confirmer) -> None:
+    def __init__(self, chat: Chat, display: ChatDisplay, confirmer: Confirmer) -> None:
         self.chat = chat
         self.display = display
         self.cards: list[Card] = []

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from cellwright.cli.options import Call, common
+from cellwright.cli.options import CommandCall, common
 from cellwright.cli.output import is_terminal, read_input
 
 TYPE_CHECKING = False
@@ -44,7 +44,7 @@ _PASSED_ON = ("prompt", "cell", "accept", "select", "attach", "model", "yes", "r
 )
 @click.option("--no-save", is_flag=True, help="Do not save a transcript.")
 @common
-def chat_command(call: Call, notebooks: tuple[str, ...], **options: Any) -> int:
+def chat_command(call: CommandCall, notebooks: tuple[str, ...], **options: Any) -> int:
     """Chat with the assistant about notebooks.
 
     The named notebooks are attached, and the first is open, as in an editor. In mode ask the
@@ -86,7 +86,7 @@ def chat_command(call: Call, notebooks: tuple[str, ...], **options: Any) -> int:
     return run_chat(call, found)
 
 
-def _require_terminal(call: Call) -> None:
+def _require_terminal(call: CommandCall) -> None:
     """Raise unless stdin and stdout are a terminal, and the library for prompts is installed."""
     from importlib.util import find_spec
 
@@ -118,7 +118,7 @@ for _param in chat_command.params:
 @click.option("--address", default="", metavar="URL", help="The address of your own model server.")
 @click.option("--forget", is_flag=True, help="Remove the key.")
 @common
-def key_command(call: Call, provider: str, *, address: str, forget: bool) -> None:
+def key_command(call: CommandCall, provider: str, *, address: str, forget: bool) -> None:
     """Store the API key of a language model in the system's keyring.
 
     The key is typed without echo, or read from stdin. It is never written to a file, and kernels

@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from cellwright.cli.options import Call, common
+from cellwright.cli.options import CommandCall, common
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 )
 @click.option("--python", metavar="PATH", help="An interpreter whose ipykernel is tested instead.")
 @common
-def conformance_command(call: Call, side: str, kernel: str | None, python: str | None) -> int:
+def conformance_command(
+    call: CommandCall, side: str, kernel: str | None, python: str | None
+) -> int:
     """Test one side of the Notebook Manipulator Protocol, statement by statement.
 
     `frontend` tests our frontend with a notebook in memory; `kernel` tests the client

@@ -8,7 +8,7 @@ import json
 import click
 
 from cellwright.cli.changes import report_change
-from cellwright.cli.options import Call, common
+from cellwright.cli.options import CommandCall, common
 from cellwright.cli.output import (
     STATUS_CODES,
     one_line,
@@ -86,7 +86,7 @@ def edit_action(function: Callable[..., dict[str, Any] | list[Any]]) -> click.Co
     @common
     @functools.wraps(function)
     def run(
-        call: Call,
+        call: CommandCall,
         *args: Any,
         base: str | None,
         expect: str | None,
@@ -124,7 +124,7 @@ def edit_action(function: Callable[..., dict[str, Any] | list[Any]]) -> click.Co
     return click.command(cls=EditCommand)(run)
 
 
-def _report_edit(call: Call, answer: dict[str, Any], *, show_diff: bool) -> int:
+def _report_edit(call: CommandCall, answer: dict[str, Any], *, show_diff: bool) -> int:
     """Print what the edit did and how the cells ran after it; returns the exit code."""
     if not answer.get("executions"):
         report_change(call.output, answer, show_diff=show_diff)
@@ -366,7 +366,7 @@ for _command in (
 @click.argument("notebook", metavar="NB", type=click.Path())
 @click.option("--kernel", metavar="NAME", help="The kernel of the notebook, such as python3.")
 @common
-def new_command(call: Call, notebook: str, kernel: str | None) -> None:
+def new_command(call: CommandCall, notebook: str, kernel: str | None) -> None:
     """Create a notebook without cells; never overwrites a file.
 
     \b
@@ -385,7 +385,9 @@ def new_command(call: Call, notebook: str, kernel: str | None) -> None:
 @click.option("--backup", is_flag=True, help="Also write a copy of the old file.")
 @click.option("--dry-run", is_flag=True, help="Change nothing; show the diff.")
 @common
-def upgrade_command(call: Call, notebooks: tuple[str, ...], *, backup: bool, dry_run: bool) -> None:
+def upgrade_command(
+    call: CommandCall, notebooks: tuple[str, ...], *, backup: bool, dry_run: bool
+) -> None:
     """Upgrade old notebooks to nbformat 4.5, with an id for every cell.
 
     Only this command changes the version of a file.

@@ -8,7 +8,7 @@ import time
 
 import click
 
-from cellwright.cli.options import Call, common
+from cellwright.cli.options import CommandCall, common
 from cellwright.cli.output import one_line
 from cellwright.errors import EngineLost, EngineUnavailable
 
@@ -61,7 +61,7 @@ def _ask_engines(verb: str) -> tuple[dict[str, Any] | None, list[dict[str, Any]]
 
 @engine_command.command()
 @common
-def start(call: Call) -> None:
+def start(call: CommandCall) -> None:
     """Start the engine if it is not running.
 
     \b
@@ -78,7 +78,7 @@ def start(call: Call) -> None:
 
 @engine_command.command()
 @common
-def status(call: Call) -> None:
+def status(call: CommandCall) -> None:
     """Show whether the engine is running, and its sessions and runs.
 
     \b
@@ -110,7 +110,7 @@ def _describe_engine(found: dict[str, Any]) -> list[str]:
 
 @engine_command.command()
 @common
-def stop(call: Call) -> None:
+def stop(call: CommandCall) -> None:
     """Stop the engine and all its kernels; their variables are lost.
 
     \b
@@ -144,7 +144,7 @@ def _is_alive(pid: int) -> bool:
 @engine_command.command()
 @click.option("-n", "--lines", default=_LINES, help="How many lines; 0 for all.")
 @common
-def logs(call: Call, lines: int) -> None:
+def logs(call: CommandCall, lines: int) -> None:
     """Print the end of the engine's log.
 
     \b

@@ -9,7 +9,7 @@ import sys
 import click
 
 from cellwright.cli.commands.run import describe_detached
-from cellwright.cli.options import Call, common
+from cellwright.cli.options import CommandCall, common
 from cellwright.cli.output import (
     OK,
     STATUS_CODES,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     "--detach", type=float, metavar="S", help="Return after this many seconds; the run continues."
 )
 @common
-def eval_command(call: Call, code: tuple[str, ...], **options: Any) -> int:
+def eval_command(call: CommandCall, code: tuple[str, ...], **options: Any) -> int:
     """Run code, cell by cell, and print its output; reads stdin if no code is given.
 
     \b
@@ -133,7 +133,7 @@ class _EvalPrinter:
 
     _COLORS = {"complete": "green", "running": "cyan", "pending": "bright_black"}  # noqa: RUF012
 
-    def __init__(self, call: Call, cells: list[dict[str, Any]]) -> None:
+    def __init__(self, call: CommandCall, cells: list[dict[str, Any]]) -> None:
         self._output = call.output
         self._titles = [cell.get("title") or "" for cell in cells]
         self._write_text = make_text_writer()

@@ -9,7 +9,7 @@ import sys
 
 import click
 
-from cellwright.cli.options import Call, common
+from cellwright.cli.options import CommandCall, common
 from cellwright.cli.output import one_line, printable, write
 from cellwright.errors import CellwrightError
 
@@ -39,7 +39,7 @@ def git_command() -> None:
 @git_command.command()
 @click.option("--global", "everywhere", is_flag=True, help="For all repositories of this user.")
 @common
-def install(call: Call, *, everywhere: bool) -> None:
+def install(call: CommandCall, *, everywhere: bool) -> None:
     """Install the diff driver and the merge driver.
 
     \b
@@ -54,7 +54,7 @@ def install(call: Call, *, everywhere: bool) -> None:
 @git_command.command()
 @click.option("--global", "everywhere", is_flag=True, help="For all repositories of this user.")
 @common
-def uninstall(call: Call, *, everywhere: bool) -> None:
+def uninstall(call: CommandCall, *, everywhere: bool) -> None:
     """Remove the drivers.
 
     \b

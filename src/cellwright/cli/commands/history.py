@@ -7,7 +7,7 @@ import sys
 import click
 
 from cellwright.cli.changes import color_diff, report_change
-from cellwright.cli.options import Call, common
+from cellwright.cli.options import CommandCall, common
 from cellwright.cli.output import one_line, uses_colors
 
 TYPE_CHECKING = False
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.argument("notebook", metavar="NB", type=click.Path())
 @click.option("-n", "--limit", type=click.IntRange(min=1), help="At most this many.")
 @common
-def log_command(call: Call, notebook: str, limit: int | None) -> None:
+def log_command(call: CommandCall, notebook: str, limit: int | None) -> None:
     """List the changes of a notebook, newest first, including those of other programs.
 
     \b
@@ -52,7 +52,7 @@ def _log_row(entry: dict[str, Any]) -> str:
 @click.argument("before", metavar="[A", required=False)
 @click.argument("after", metavar="[B]]", required=False)
 @common
-def diff_command(call: Call, notebook: str, before: str | None, after: str | None) -> None:
+def diff_command(call: CommandCall, notebook: str, before: str | None, after: str | None) -> None:
     """Show what changed between two states, cell by cell.
 
     A and B are a change id (the state after that change), ID^ (the state before it), `first`,
@@ -81,7 +81,7 @@ def diff_command(call: Call, notebook: str, before: str | None, after: str | Non
 @click.argument("change", required=False)
 @click.option("--dry-run", is_flag=True, help="Change nothing; show the diff.")
 @common
-def undo_command(call: Call, notebook: str, change: str | None, *, dry_run: bool) -> None:
+def undo_command(call: CommandCall, notebook: str, change: str | None, *, dry_run: bool) -> None:
     """Undo your newest change, or CHANGE; outputs are restored, too.
 
     If a cell was changed again since, that is a conflict and nothing is undone.
@@ -102,7 +102,7 @@ def undo_command(call: Call, notebook: str, change: str | None, *, dry_run: bool
 @click.argument("change", required=False)
 @click.option("--dry-run", is_flag=True, help="Change nothing; show the diff.")
 @common
-def redo_command(call: Call, notebook: str, change: str | None, *, dry_run: bool) -> None:
+def redo_command(call: CommandCall, notebook: str, change: str | None, *, dry_run: bool) -> None:
     """Redo your newest undone change, or CHANGE.
 
     \b
@@ -117,7 +117,7 @@ def redo_command(call: Call, notebook: str, change: str | None, *, dry_run: bool
 @click.command()
 @click.argument("notebook", metavar="NB", type=click.Path())
 @common
-def blame_command(call: Call, notebook: str) -> None:
+def blame_command(call: CommandCall, notebook: str) -> None:
     """Show which change last touched the source or type of each cell.
 
     \b
@@ -146,7 +146,7 @@ def _blame_row(row: dict[str, Any]) -> str:
 @click.option("--restore", metavar="CHANGE", help="Restore the state after a change, or `first`.")
 @click.option("--dry-run", is_flag=True, help="Change nothing; show the diff.")
 @common
-def backup_command(call: Call, notebook: str, restore: str | None, *, dry_run: bool) -> None:
+def backup_command(call: CommandCall, notebook: str, restore: str | None, *, dry_run: bool) -> None:
     """List earlier states of a notebook, or restore one byte for byte.
 
     `first` is the notebook before the first change that Cellwright made.
@@ -179,7 +179,7 @@ def _backup_row(state: dict[str, Any]) -> str:
 @click.command()
 @click.argument("notebook", metavar="NB", type=click.Path())
 @common
-def stale_command(call: Call, notebook: str) -> None:
+def stale_command(call: CommandCall, notebook: str) -> None:
     """List which results are current, which are stale, and why.
 
     Only runs of Cellwright count: for cells that another program ran, nothing is recorded.

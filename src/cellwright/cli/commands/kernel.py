@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from cellwright.cli.options import Call, common
+from cellwright.cli.options import CommandCall, common
 from cellwright.cli.output import is_terminal, one_line, write_bytes
 
 TYPE_CHECKING = False
@@ -28,7 +28,7 @@ def kernel_command() -> None:
 
 @kernel_command.command()
 @common
-def specs(call: Call) -> None:
+def specs(call: CommandCall) -> None:
     """List the kernels that can be started here; `*` marks the default for notebooks.
 
     \b
@@ -47,7 +47,7 @@ def _spec_row(spec: dict[str, Any]) -> str:
     return f"{mark} {one_line(spec['name']):16} {one_line(spec['language']):10} {place}\n"
 
 
-def _act_on_kernel(call: Call, action: str, session: str) -> dict[str, Any]:
+def _act_on_kernel(call: CommandCall, action: str, session: str) -> dict[str, Any]:
     with call.workspace() as workspace:
         return workspace.kernel(action, session)
 
@@ -55,7 +55,7 @@ def _act_on_kernel(call: Call, action: str, session: str) -> dict[str, Any]:
 @kernel_command.command()
 @_session
 @common
-def status(call: Call, session: str) -> None:
+def status(call: CommandCall, session: str) -> None:
     """Show the state of a session's kernel.
 
     \b
@@ -68,7 +68,7 @@ def status(call: Call, session: str) -> None:
 @kernel_command.command()
 @_session
 @common
-def interrupt(call: Call, session: str) -> None:
+def interrupt(call: CommandCall, session: str) -> None:
     """Interrupt the running cell.
 
     \b
@@ -81,7 +81,7 @@ def interrupt(call: Call, session: str) -> None:
 @kernel_command.command()
 @_session
 @common
-def restart(call: Call, session: str) -> None:
+def restart(call: CommandCall, session: str) -> None:
     """Restart the kernel; its variables are lost.
 
     \b
@@ -95,7 +95,7 @@ def restart(call: Call, session: str) -> None:
 @kernel_command.command()
 @_session
 @common
-def variables(call: Call, session: str) -> None:
+def variables(call: CommandCall, session: str) -> None:
     """List the variables of a Python session.
 
     \b
@@ -114,7 +114,7 @@ def _variable_row(variable: dict[str, Any]) -> str:
 @kernel_command.command()
 @_session
 @common
-def shutdown(call: Call, session: str) -> None:
+def shutdown(call: CommandCall, session: str) -> None:
     """Shut down a session's kernel and all processes that it started.
 
     \b
@@ -125,7 +125,7 @@ def shutdown(call: Call, session: str) -> None:
 
 @click.command()
 @common
-def sessions_command(call: Call) -> None:
+def sessions_command(call: CommandCall) -> None:
     """List running sessions and their kernels.
 
     Without an engine, a session ends with the process that uses it.
@@ -154,7 +154,7 @@ def session_row(session: dict[str, Any]) -> str:
 @click.option("--delete", is_flag=True, help="Delete it.")
 @common
 def artifact_command(
-    call: Call, artifact: str | None, offset: int, limit: int | None, *, delete: bool
+    call: CommandCall, artifact: str | None, offset: int, limit: int | None, *, delete: bool
 ) -> None:
     """Print a stored output or picture; without an id, list all that are stored.
 
@@ -181,7 +181,7 @@ def artifact_command(
 
 
 def _print_artifact(
-    call: Call, workspace: Any, artifact: str, offset: int, limit: int | None
+    call: CommandCall, workspace: Any, artifact: str, offset: int, limit: int | None
 ) -> None:
     facts = workspace.artifacts.get(artifact)
     if is_terminal(sys.stdout) and not facts.mime.startswith("text/"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from cellwright.cli.options import Call, common, resolve_root
+from cellwright.cli.options import CommandCall, common, resolve_root
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ CLIENTS = ("claude", "claude-desktop", "cursor", "vscode", "codex")
     "--print-config", "client", type=click.Choice(CLIENTS), help="Print a client's settings."
 )
 @common
-def mcp_command(call: Call, profile: str, client: str | None, **options: Any) -> None:
+def mcp_command(call: CommandCall, profile: str, client: str | None, **options: Any) -> None:
     """Serve notebooks to agents over MCP: on stdin and stdout, or over HTTP.
 
     The root is this folder unless --root names another.
@@ -94,7 +94,12 @@ def _parse_listening(options: dict[str, Any]) -> Any:
 
 
 def _print_config(
-    call: Call, client: str, root: str | None, profile: str, mode: str, options: dict[str, Any]
+    call: CommandCall,
+    client: str,
+    root: str | None,
+    profile: str,
+    mode: str,
+    options: dict[str, Any],
 ) -> None:
     if options["address"] is not None:
         raise click.UsageError("--print-config is for stdio; over HTTP clients need only the URL")

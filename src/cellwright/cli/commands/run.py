@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from cellwright.cli.options import Call, common
+from cellwright.cli.options import CommandCall, common
 from cellwright.cli.output import (
     FAILED,
     OK,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from cellwright.cli.output import Output
+    from cellwright.cli.output import CommandOutput
     from cellwright.workspace.execution import Execution
 
 
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     "--detach", type=float, metavar="S", help="Return after this many seconds; the run continues."
 )
 @common
-def run_command(call: Call, notebook: str, cells: tuple[str, ...], **options: Any) -> int:
+def run_command(call: CommandCall, notebook: str, cells: tuple[str, ...], **options: Any) -> int:
     """Run cells of a notebook and save their outputs in the file.
 
     What cells print is shown immediately. CELL is an id, cell-N or an index; A-B is a range of
@@ -122,7 +122,7 @@ def describe_failure(run: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _make_printer(output: Output, *, shows_text: bool) -> Callable[[dict[str, Any]], None]:
+def _make_printer(output: CommandOutput, *, shows_text: bool) -> Callable[[dict[str, Any]], None]:
     """Make a function that prints text when a cell prints it, and the status on a terminal."""
     write_text = make_text_writer()
     shows_status = is_terminal(sys.stderr)
@@ -169,7 +169,7 @@ def _find_error(done: Sequence[Execution], code: int) -> dict[str, Any] | None:
     return {"code": STATUS_ERRORS[kind], "message": message, "hint": hint, "retryable": False}
 
 
-def _print_check(output: Output, done: Sequence[Execution]) -> None:
+def _print_check(output: CommandOutput, done: Sequence[Execution]) -> None:
     """Print a row for each cell, with the diff below cells that differ."""
     rows = []
     for run in done:
@@ -181,7 +181,7 @@ def _print_check(output: Output, done: Sequence[Execution]) -> None:
 
 @click.command()
 @common
-def runs_command(call: Call) -> None:
+def runs_command(call: CommandCall) -> None:
     """List current and recent runs, newest first.
 
     \b
@@ -209,7 +209,7 @@ def run_row(run: dict[str, Any]) -> str:
 @click.argument("run")
 @click.option("--wait", type=float, metavar="S", help="Return after this many seconds.")
 @common
-def attach_command(call: Call, run: str, wait: float | None) -> int:
+def attach_command(call: CommandCall, run: str, wait: float | None) -> int:
     """Follow a run from its beginning to its end; Ctrl-C leaves it and does not stop it.
 
     \b
@@ -229,7 +229,7 @@ def attach_command(call: Call, run: str, wait: float | None) -> int:
     return _report_run(call, found)
 
 
-def _report_run(call: Call, found: dict[str, Any]) -> int:
+def _report_run(call: CommandCall, found: dict[str, Any]) -> int:
     """Print how a run ended, or that it continues; returns the exit code."""
     answer = found["answer"] or {}
     statuses = [row["status"] for row in answer.get("executions") or answer.get("cells") or ()]
@@ -252,7 +252,7 @@ def _report_run(call: Call, found: dict[str, Any]) -> int:
 @click.command()
 @click.argument("run")
 @common
-def cancel_command(call: Call, run: str) -> None:
+def cancel_command(call: CommandCall, run: str) -> None:
     """Stop a run: interrupt its cell, and keep what it has printed.
 
     \b

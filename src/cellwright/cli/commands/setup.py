@@ -8,7 +8,7 @@ import sys
 
 import click
 
-from cellwright.cli.options import Call, common
+from cellwright.cli.options import CommandCall, common
 from cellwright.cli.output import one_line, write
 from cellwright.errors import CellwrightError
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.argument("names", metavar="[NAME…]", nargs=-1)
 @click.option("--origin", is_flag=True, help="Show where each value comes from.")
 @common
-def config_command(call: Call, names: tuple[str, ...], *, origin: bool) -> None:
+def config_command(call: CommandCall, names: tuple[str, ...], *, origin: bool) -> None:
     """Show the settings for this folder.
 
     A setting comes from a CELLWRIGHT_NAME variable, the nearest cellwright.toml or
@@ -58,7 +58,7 @@ def config_command(call: Call, names: tuple[str, ...], *, origin: bool) -> None:
 @click.command()
 @click.option("--mcp", is_flag=True, help="Also start an MCP server and call it.")
 @common
-def doctor_command(call: Call, *, mcp: bool) -> int:
+def doctor_command(call: CommandCall, *, mcp: bool) -> int:
     """Report versions, folders and the state of the journal; exit 1 if something is wrong.
 
     \b
@@ -133,12 +133,12 @@ def _describe_settings() -> str:
     return ", ".join(changed) + " changed" if changed else "all default"
 
 
-def _describe_journal(call: Call) -> str:
+def _describe_journal(call: CommandCall) -> str:
     with call.here() as workspace:
         return workspace.journal.describe()
 
 
-def _check_mcp(call: Call) -> dict[str, Any]:
+def _check_mcp(call: CommandCall) -> dict[str, Any]:
     from cellwright.cli.commands.mcp import require_library
     from cellwright.mcp.clients import check_server
 

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from cellwright.cli.options import Call, common
+from cellwright.cli.options import CommandCall, common
 from cellwright.cli.output import exit_code
 from cellwright.errors import CellwrightError
 
@@ -39,7 +39,7 @@ IMAGES = ("auto", "kitty", "iterm", "sixel", "blocks", "none")
 @click.option("--pager/--no-pager", default=False, help="Show it in a pager; off by default.")
 @common
 def show_command(
-    call: Call,
+    call: CommandCall,
     *,
     notebooks: tuple[str, ...],
     cells: tuple[str, ...],
@@ -117,7 +117,7 @@ def _split_references(notebook: Notebook, refs: Sequence[str]) -> Iterator[str]:
 
 
 def _print_json(
-    call: Call, paths: Sequence[str], cells: Sequence[str], *, expanded: bool, outputs: bool
+    call: CommandCall, paths: Sequence[str], cells: Sequence[str], *, expanded: bool, outputs: bool
 ) -> int:
     """Print the notebook as JSON, or a list of several."""
     from cellwright.cli.render.notebook import describe_notebook
@@ -144,7 +144,9 @@ def _print_json(
     help="The budget for all cells together.",
 )
 @common
-def outputs_command(call: Call, notebook: str, cells: tuple[str, ...], max_tokens: int) -> None:
+def outputs_command(
+    call: CommandCall, notebook: str, cells: tuple[str, ...], max_tokens: int
+) -> None:
     """Describe what cells printed, showed and raised, within a budget of tokens.
 
     \b

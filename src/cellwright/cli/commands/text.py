@@ -8,7 +8,7 @@ import sys
 import click
 
 from cellwright.cli.changes import report_change
-from cellwright.cli.options import Call, common
+from cellwright.cli.options import CommandCall, common
 from cellwright.cli.output import is_terminal, one_line, read_input, write_bytes
 
 TYPE_CHECKING = False
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.argument("notebook", metavar="NB[:SELECTOR]", type=click.Path())
 @click.option("--stale", is_flag=True, help="With --json: say which results are stale, and why.")
 @common
-def read_command(call: Call, notebook: str, *, stale: bool) -> None:
+def read_command(call: CommandCall, notebook: str, *, stale: bool) -> None:
     """Print a notebook as text: a marker line for each cell, then its source.
 
     The text can be edited and given back to `cellwright write`.
@@ -77,7 +77,7 @@ def render_outline(data: dict[str, Any]) -> str:
 @click.option("--dry-run", is_flag=True, help="Change nothing; show the diff.")
 @common
 def write_command(
-    call: Call,
+    call: CommandCall,
     notebook: str,
     *,
     source: str | None,

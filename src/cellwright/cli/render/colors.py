@@ -142,7 +142,7 @@ def _update_state(state: dict[str, Any], parameters: str) -> None:
                 state["color" if code == 38 else "bgcolor"] = color
         elif code in _ON:
             state[_ON[code]] = True
-            if rest == ["0"]:  # 4:0 is no underline
+            if rest == ["0"]:  # 4:0 switches the underline off
                 state.pop(_ON[code])
         elif code in _OFF:
             for name in _OFF[code]:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from PIL import Image
     from rich.console import ConsoleOptions, RenderableType, RenderResult
 
-    from cellwright.cli.render.view import ImageMode, View
+    from cellwright.cli.render.view import ImageMode, ScreenView
 
 FORMATS = {"image/png": "PNG", "image/jpeg": "JPEG"}
 _MOST_PIXELS = 50_000_000
@@ -121,7 +121,9 @@ class HalfBlocks:
 class Graphic:
     """A picture that the terminal draws, beside a margin."""
 
-    def __init__(self, picture: DecodedPicture, view: View, margin: str, style: Style) -> None:
+    def __init__(
+        self, picture: DecodedPicture, view: ScreenView, margin: str, style: Style
+    ) -> None:
         self.picture = picture
         self.view = view
         self.margin = margin

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
-    from cellwright.cli.render.view import Limits
+    from cellwright.cli.render.view import ViewLimits
 
 DIM = Style(dim=True)
 BOLD = Style(bold=True)
@@ -71,7 +71,7 @@ class Stack:
             yield from console.render(part, options.update(height=None))
 
 
-class Lines:
+class FoldedLines:
     """Lines that keep their breaks; a long line is folded, and its rest is marked."""
 
     def __init__(self, lines: Iterable[Text]) -> None:
@@ -151,7 +151,7 @@ def clip(lines: Sequence[str], limit: int, tail: int = 0) -> ClippedLines:
     return ClippedLines(list(lines[: limit - tail]), hidden, list(lines[len(lines) - tail :]))
 
 
-def shorten(line: str, limits: Limits) -> str:
+def shorten(line: str, limits: ViewLimits) -> str:
     """Cut a very long line, with a note."""
     hidden = len(line) - limits.line_characters
     return line if hidden <= 0 else f"{line[: limits.line_characters]} … {hidden:,} more characters"

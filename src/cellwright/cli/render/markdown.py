@@ -13,7 +13,7 @@ from rich.style import Style
 from rich.text import Text
 
 from cellwright.cli.render.colors import highlight
-from cellwright.cli.render.layout import BOLD, DIM, Lines, Margin, Stack
+from cellwright.cli.render.layout import BOLD, DIM, FoldedLines, Margin, Stack
 from cellwright.cli.render.tables import make_table, read_html, render_table
 from cellwright.cli.render.view import PROSE_WIDTH
 from cellwright.outputs.grid import Grid
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
     from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType, RenderResult
 
-    from cellwright.cli.render.view import View
+    from cellwright.cli.render.view import ScreenView
 
 
 _INLINE = {
@@ -52,7 +52,7 @@ _LONGEST_LINE = 10_000
 class MarkdownView:
     """A text in Markdown, no wider than is easy to read."""
 
-    def __init__(self, source: str, view: View) -> None:
+    def __init__(self, source: str, view: ScreenView) -> None:
         tokens = Markdown(protect_formulas(visible(source))).parsed
         self.parts = _Builder(tokens, view).blocks(None)
 
@@ -87,7 +87,7 @@ class _Rule:
 class _Builder:
     """Turns the parser's tokens into blocks."""
 
-    def __init__(self, tokens: Sequence[Token], view: View) -> None:
+    def __init__(self, tokens: Sequence[Token], view: ScreenView) -> None:
         self.tokens = iter(tokens)
         self.view = view
 
@@ -119,7 +119,7 @@ class _Builder:
             language = token.info.split()[0] if token.info.split() else "text"
             code = visible(token.content)
             lines = highlight(code, language) if self.view.colors else _split_lines(code)
-            return [Margin(Lines(lines), "  ")]
+            return [Margin(FoldedLines(lines), "  ")]
         if kind == "table_open":
             return [self.table()]
         if kind == "html_block":
@@ -218,8 +218,8 @@ class _Builder:
 
 def _describe_address(url: str, shown: str) -> str:
     """The address of a link, unless its text says it, or a terminal cannot follow it."""
-    is_told = url in {shown, f"mailto:{shown}"} or url.startswith(("#", "data:"))
-    if is_told or not url:
+    is_shown = url in {shown, f"mailto:{shown}"} or url.startswith(("#", "data:"))
+    if is_shown or not url:
         return ""
     return one_line(f" ({url[:_LONGEST_LINK]}{'…' if len(url) > _LONGEST_LINK else ''})")
 
@@ -280,7 +280,7 @@ def _find_end(lines: list[str], start: int) -> int | None:
     if lines[start].rstrip().endswith(closing) and lines[start].strip() != closing:
         return start + 1
     if closing in lines[start][found.end() :]:
-        return None  # text goes on after it
+        return None  # more text follows it
     for number in range(start + 1, min(len(lines), start + _MOST_LINES)):
         if lines[number].rstrip().endswith(closing):
             return number + 1

@@ -13,8 +13,8 @@ from cellwright.cli.render.images import Graphic
 from cellwright.cli.render.layout import (
     BOLD,
     DIM,
+    FoldedLines,
     Gate,
-    Lines,
     Margin,
     Notice,
     Stack,
@@ -23,7 +23,7 @@ from cellwright.cli.render.layout import (
 )
 from cellwright.cli.render.outputs import join_streams, markdown_parts, show_output
 from cellwright.cli.render.screen import make_screen
-from cellwright.cli.render.view import View
+from cellwright.cli.render.view import ScreenView
 from cellwright.document.outputs import Display, Error, Result, Stream
 from cellwright.errors import CellwrightError
 from cellwright.outputs.sanitize import one_line, visible
@@ -55,7 +55,7 @@ _WIDTH = 10_000  # programs want no folded lines
 
 
 def render_notebook(
-    notebook: Notebook, name: str, view: View, indexes: Sequence[int] | None = None
+    notebook: Notebook, name: str, view: ScreenView, indexes: Sequence[int] | None = None
 ) -> Iterator[RenderableType]:
     """Render a notebook lazily, cell by cell.
 
@@ -116,7 +116,7 @@ class CellView:
     and outputs begin in the same column.
     """
 
-    def __init__(self, view: View, language: str, gutter: int) -> None:
+    def __init__(self, view: ScreenView, language: str, gutter: int) -> None:
         self.width = view.width
         self.language = language
         self.gutter = gutter
@@ -128,7 +128,7 @@ class CellView:
         """The parts of a cell, from its head to its last output."""
         yield self.head(cell)
         if cell.problem:
-            yield from self._broken(cell)
+            yield from self._broken_parts(cell)
             return
         source = self._source(cell)
         yield from source
@@ -137,7 +137,7 @@ class CellView:
         try:
             outputs = join_streams(cell.outputs)
         except CellwrightError as error:
-            yield from self._ruled(Text(one_line(error.message)), Style(color="red"))
+            yield from self._add_rule(Text(one_line(error.message)), Style(color="red"))
             return
         most = self.view.limits.outputs
         for number, output in enumerate(outputs[:most]):
@@ -188,36 +188,36 @@ class CellView:
             lines = highlight(text, language)
         else:
             lines = [Text(line) for line in text.split("\n")]
-        parts: list[RenderableType] = [Lines(lines)]
+        parts: list[RenderableType] = [FoldedLines(lines)]
         return [*parts, Notice(clipped.hidden, "lines")] if clipped.hidden else parts
 
     def _output(self, shown: ShownOutput) -> Iterator[RenderableType]:
         if shown.label is not None:
-            yield from self._ruled(Text(shown.label, shown.style), shown.style)
+            yield from self._add_rule(Text(shown.label, shown.style), shown.style)
         if shown.picture is not None:
             yield Graphic(shown.picture, self.view, " " * self.gutter + "│ ", shown.style)
         for part in shown.parts:
             if isinstance(part, Notice):
                 yield self._notice(part)
             else:
-                yield from self._ruled(part, shown.style)
+                yield from self._add_rule(part, shown.style)
 
-    def _ruled(self, part: RenderableType, style: Style) -> Iterator[RenderableType]:
+    def _add_rule(self, part: RenderableType, style: Style) -> Iterator[RenderableType]:
         yield Margin(part, " " * self.gutter + "│ ", style=style)
 
     def _notice(self, part: Notice) -> RenderableType:
         return Margin(part, " " * self.gutter + "… ", self.indent)
 
-    def _broken(self, cell: Cell) -> Iterator[RenderableType]:
+    def _broken_parts(self, cell: Cell) -> Iterator[RenderableType]:
         """The problem of a broken cell, and its first lines in the file."""
-        yield from self._ruled(
+        yield from self._add_rule(
             Text(f"cell {cell.index} is not valid: {one_line(cell.problem or '')}"),
             Style(color="red"),
         )
         text = cell.raw[: self.view.limits.line_characters].decode("utf-8", "replace")
         clipped = clip(text.split("\n"), 5)
-        yield from self._ruled(
-            Lines(Text(visible(line[:200]), DIM) for line in clipped.head), Style(color="red")
+        yield from self._add_rule(
+            FoldedLines(Text(visible(line[:200]), DIM) for line in clipped.head), Style(color="red")
         )
 
 
@@ -256,7 +256,7 @@ def describe_notebook(
     notebook: Notebook, path: str, indexes: Sequence[int], *, expanded: bool, outputs: bool
 ) -> dict[str, Any]:
     """Describe the cells of a notebook: whole sources, short outputs."""
-    view = View(width=_WIDTH, expanded=expanded, outputs=outputs)
+    view = ScreenView(width=_WIDTH, expanded=expanded, outputs=outputs)
     return {
         "path": path,
         "revision": notebook.revision,
@@ -264,7 +264,7 @@ def describe_notebook(
     }
 
 
-def _describe_cell(cell: Cell, view: View) -> dict[str, Any]:
+def _describe_cell(cell: Cell, view: ScreenView) -> dict[str, Any]:
     described = describe_cell(cell)
     described.pop("hash")
     shown: list[Output] = []
@@ -279,7 +279,7 @@ def _describe_cell(cell: Cell, view: View) -> dict[str, Any]:
     return described
 
 
-def _describe_output(output: Output, view: View) -> dict[str, Any]:
+def _describe_output(output: Output, view: ScreenView) -> dict[str, Any]:
     shown = show_output(output, view)
     screen = make_screen(StringIO(), _WIDTH, colored=False)
     hidden: dict[str, int] = {}

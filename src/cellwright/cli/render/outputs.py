@@ -19,7 +19,7 @@ from cellwright.cli.render.images import (
     picture_size,
     read_picture,
 )
-from cellwright.cli.render.layout import DIM, Lines, Notice, clip, shorten
+from cellwright.cli.render.layout import DIM, FoldedLines, Notice, clip, shorten
 from cellwright.cli.render.markdown import MarkdownView
 from cellwright.cli.render.tables import is_mostly_table, read_html, render_table
 from cellwright.document.outputs import Display, Error, Stream
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from cellwright.cli.render.images import DecodedPicture
-    from cellwright.cli.render.view import Limits, View
+    from cellwright.cli.render.view import ScreenView, ViewLimits
     from cellwright.document.outputs import Output
 
 
@@ -64,7 +64,7 @@ class ShownOutput:
     picture: DecodedPicture | None = None  # the terminal draws it
 
 
-def show_output(output: Output, view: View) -> ShownOutput:
+def show_output(output: Output, view: ScreenView) -> ShownOutput:
     """Render what a cell printed, showed or raised."""
     if isinstance(output, Stream):
         return _show_stream(output, view)
@@ -91,7 +91,7 @@ def join_streams(outputs: Iterable[Output]) -> list[Output]:
 # -- text that a program printed ----------------------------------------------------------------
 
 
-def text_parts(text: str, view: View, tail: int) -> list[RenderableType]:
+def text_parts(text: str, view: ScreenView, tail: int) -> list[RenderableType]:
     """Render printed text in its colours; of a long one the first lines and the last `tail`."""
     limits = view.limits
     clipped = clip(text.rstrip("\n").split("\n"), limits.output_lines, tail)
@@ -99,20 +99,20 @@ def text_parts(text: str, view: View, tail: int) -> list[RenderableType]:
     last = [shorten(line, limits) for line in fold("\n".join(clipped.tail))] if clipped.tail else []
     lines = style_lines([*head, *last])
     if not clipped.hidden:
-        return [Lines(lines)]
-    parts: list[RenderableType] = [Lines(lines[: len(head)])] if clipped.head else []
+        return [FoldedLines(lines)]
+    parts: list[RenderableType] = [FoldedLines(lines[: len(head)])] if clipped.head else []
     parts.append(Notice(clipped.hidden, "lines"))
-    return [*parts, Lines(lines[len(head) :])] if last else parts
+    return [*parts, FoldedLines(lines[len(head) :])] if last else parts
 
 
-def _show_stream(stream: Stream, view: View) -> ShownOutput:
+def _show_stream(stream: Stream, view: ScreenView) -> ShownOutput:
     parts = text_parts(stream.text, view, view.limits.output_lines // 3)
     if stream.name == "stdout":
         return ShownOutput(parts)
     return ShownOutput(parts, _STDERR, one_line(stream.name[:80]))
 
 
-def _show_error(error: Error, view: View) -> ShownOutput:
+def _show_error(error: Error, view: ScreenView) -> ShownOutput:
     text = "\n".join(error.traceback) or f"{error.ename}: {error.evalue}"
     text = _gap_in_head.sub("  ", _dashes.sub("", text, count=1), count=1)
     # The error is at the end, and the place where it was raised shortly before.
@@ -122,7 +122,7 @@ def _show_error(error: Error, view: View) -> ShownOutput:
 # -- what a cell showed -------------------------------------------------------------------------
 
 
-def _show_display(data: Mapping[str, Any], view: View) -> ShownOutput:
+def _show_display(data: Mapping[str, Any], view: ScreenView) -> ShownOutput:
     """Render the best of several types.
 
     For text that is Markdown, then plain, then HTML, as for every other reader of outputs. But an
@@ -133,7 +133,7 @@ def _show_display(data: Mapping[str, Any], view: View) -> ShownOutput:
         if mime in data and "text/latex" not in data:
             return _show_picture(mime, data[mime], view)
     if "application/json" in data:
-        return ShownOutput([Lines(render_tree(data["application/json"], view.limits))])
+        return ShownOutput([FoldedLines(render_tree(data["application/json"], view.limits))])
     parts = _text_parts_of(data, view)
     others = [mime for mime in data if not mime.startswith("text/")]
     if not (parts or others):
@@ -142,7 +142,7 @@ def _show_display(data: Mapping[str, Any], view: View) -> ShownOutput:
     return ShownOutput([*parts, *named])
 
 
-def _text_parts_of(data: Mapping[str, Any], view: View) -> list[RenderableType]:
+def _text_parts_of(data: Mapping[str, Any], view: ScreenView) -> list[RenderableType]:
     given = {mime: value for mime, value in data.items() if isinstance(value, str)}
     blocks = []
     if "text/html" in given:
@@ -164,7 +164,7 @@ def _text_parts_of(data: Mapping[str, Any], view: View) -> list[RenderableType]:
     return text_parts(given[others[0]], view, 0) if others else []
 
 
-def html_parts(blocks: list[Text | Grid], view: View) -> list[RenderableType]:
+def html_parts(blocks: list[Text | Grid], view: ScreenView) -> list[RenderableType]:
     """Render the paragraphs and tables of HTML, with empty lines between them."""
     parts: list[RenderableType] = []
     lines = 0
@@ -181,7 +181,7 @@ def html_parts(blocks: list[Text | Grid], view: View) -> list[RenderableType]:
     return parts
 
 
-def markdown_parts(source: str, view: View) -> list[RenderableType]:
+def markdown_parts(source: str, view: ScreenView) -> list[RenderableType]:
     """Render Markdown, at most as many lines as a source may have."""
     clipped = clip(source.split("\n"), view.limits.source_lines)
     head = "\n".join(shorten(line, view.limits) for line in clipped.head)
@@ -189,7 +189,7 @@ def markdown_parts(source: str, view: View) -> list[RenderableType]:
     return [*parts, Notice(clipped.hidden, "lines")] if clipped.hidden else parts
 
 
-def _show_picture(mime: str, value: Any, view: View) -> ShownOutput:
+def _show_picture(mime: str, value: Any, view: ScreenView) -> ShownOutput:
     mode = find_possible_mode(view.images)
     hints = [] if mode == view.images else view.once.take(describe_missing(view.images))
     wants: list[RenderableType] = [Text(hint, DIM) for hint in hints]
@@ -246,12 +246,12 @@ def format_size(size: int) -> str:
     return f"{size:,} GB"
 
 
-def render_tree(value: Any, limits: Limits) -> list[Text]:
+def render_tree(value: Any, limits: ViewLimits) -> list[Text]:
     """Render a value of JSON as the lines of a tree, to a limited depth."""
     return [_render_leaf(value), *_render_children(value, limits, 1, "")]
 
 
-def _render_children(value: Any, limits: Limits, level: int, guide: str) -> Iterator[Text]:
+def _render_children(value: Any, limits: ViewLimits, level: int, guide: str) -> Iterator[Text]:
     if level > limits.json_depth or not isinstance(value, (dict, list)):
         return
     items = list(value.items()) if isinstance(value, dict) else [(None, item) for item in value]

@@ -15,7 +15,7 @@ from rich.console import Console
 from cellwright.cli.output import uses_colors
 from cellwright.cli.render.images import Graphic, choose_mode
 from cellwright.cli.render.layout import Gate
-from cellwright.cli.render.view import CELL_SIZE, EVERYTHING, View
+from cellwright.cli.render.view import CELL_SIZE, EVERYTHING, ScreenView
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def make_screen(file: IO[str], width: int, *, colored: bool) -> Screen:
 @contextmanager
 def open_screen(
     *, width: int | None, expanded: bool, outputs: bool, images: str, pager: bool
-) -> Iterator[tuple[Screen, View]]:
+) -> Iterator[tuple[Screen, ScreenView]]:
     """Open the screen of stdout, with the view for it."""
     is_terminal = sys.stdout.isatty()
     command = shlex.split(os.environ.get("PAGER") or "less") if pager and is_terminal else []
@@ -81,7 +81,7 @@ def open_screen(
             mode = "none"  # sixteen colours are too few for a picture
         yield (
             screen,
-            View(
+            ScreenView(
                 width=screen.width,
                 expanded=expanded,
                 outputs=outputs,

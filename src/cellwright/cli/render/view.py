@@ -21,7 +21,7 @@ CELL_SIZE = (10, 20)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class ViewLimits:
     """How much is shown; the rest is only counted."""
 
     source_lines: int
@@ -35,7 +35,7 @@ class Limits:
     image_rows: int
 
 
-COLLAPSED = Limits(
+COLLAPSED = ViewLimits(
     source_lines=2 * COLLAPSED_LINES,
     output_lines=COLLAPSED_LINES,
     line_characters=1_000,
@@ -46,7 +46,7 @@ COLLAPSED = Limits(
     json_items=5,
     image_rows=24,
 )
-EXPANDED = Limits(
+EXPANDED = ViewLimits(
     source_lines=EVERYTHING,
     output_lines=EVERYTHING,
     line_characters=EVERYTHING,
@@ -73,7 +73,7 @@ class OnceFilter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class ScreenView:
     """How to show a notebook."""
 
     width: int
@@ -86,7 +86,7 @@ class View:
     once: OnceFilter = field(default_factory=OnceFilter, compare=False)
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> ViewLimits:
         """How much to show."""
         return EXPANDED if self.expanded else COLLAPSED
 

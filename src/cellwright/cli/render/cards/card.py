@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from cellwright.assistant.models import ToolCall
     from cellwright.cli.render.cards.headline import Headline
-    from cellwright.cli.render.view import View
+    from cellwright.cli.render.view import ScreenView
     from cellwright.document.notebook import Notebook
     from cellwright.tools.tool import ToolResult
 
@@ -260,7 +260,7 @@ class Card:
         self._version += 1
 
     def draw(
-        self, console: Console, view: View, *, expanded: bool
+        self, console: Console, view: ScreenView, *, expanded: bool
     ) -> list[RenderedLines | Graphic]:
         """Lay out the card, once for each width and expansion."""
         from cellwright.cli.render.cards.results import card_parts

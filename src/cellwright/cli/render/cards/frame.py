@@ -12,7 +12,7 @@ from rich.text import Text
 
 from cellwright.cli.render.colors import highlight
 from cellwright.cli.render.images import Graphic
-from cellwright.cli.render.layout import DIM, Lines, Margin, Notice, clip, shorten
+from cellwright.cli.render.layout import DIM, FoldedLines, Margin, Notice, clip, shorten
 from cellwright.cli.render.outputs import join_streams, show_output
 from cellwright.errors import CellwrightError
 from cellwright.outputs.sanitize import one_line, visible
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from cellwright.cli.render.view import View
+    from cellwright.cli.render.view import ScreenView
     from cellwright.document.outputs import Output
 
 GUTTER = 2
@@ -45,14 +45,16 @@ _LONGEST_COMPARED = 5_000
 _match_hunk = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,\d+)? @@").match
 
 
-class Frame:
+class CardFrame:
     """Puts parts beside the rule; `remedy` says how to see what is hidden."""
 
-    def __init__(self, view: View, remedy: str) -> None:
+    def __init__(self, view: ScreenView, remedy: str) -> None:
         self.view = view
         self.remedy = remedy
 
-    def ruled(self, part: RenderableType, style: Style = DIM, rule: str = RULE) -> RenderableType:
+    def add_rule(
+        self, part: RenderableType, style: Style = DIM, rule: str = RULE
+    ) -> RenderableType:
         """A part beside the rule; a `Notice` gets a sign in place of the rule."""
         if isinstance(part, Notice):
             return Margin(Notice(part.hidden, part.things, self.remedy), CUT, INDENT)
@@ -60,7 +62,9 @@ class Frame:
 
     def words(self, text: str, style: Style = DIM) -> RenderableType:
         """Lines of text beside a rule in a style."""
-        return Margin(Lines(Text(line) for line in visible(text).split("\n")), RULE, style=style)
+        return Margin(
+            FoldedLines(Text(line) for line in visible(text).split("\n")), RULE, style=style
+        )
 
     def warning(self, text: str) -> RenderableType:
         """A warning that something was cut, with a sign in place of the rule."""
@@ -89,23 +93,23 @@ class Frame:
                 yield Text(RULE.rstrip(), DIM)
             yield from self._output(output)
         if len(shown) > most:
-            yield self.ruled(Notice(len(shown) - most, "outputs"))
+            yield self.add_rule(Notice(len(shown) - most, "outputs"))
 
     def _output(self, output: Output) -> Iterator[RenderableType]:
         shown = show_output(output, self.view)
         if shown.label is not None:
-            yield self.ruled(Text(shown.label, shown.style), shown.style)
+            yield self.add_rule(Text(shown.label, shown.style), shown.style)
         if shown.picture is not None:
             yield Graphic(shown.picture, self.view, RULE, shown.style)
         for part in shown.parts:
-            yield self.ruled(part, shown.style)
+            yield self.add_rule(part, shown.style)
 
 
 def source_parts(
     source: str,
     kind: str,
     language: str,
-    frame: Frame,
+    frame: CardFrame,
     old: str | None = None,
     most: int | None = None,
 ) -> Iterator[RenderableType]:
@@ -121,16 +125,16 @@ def source_parts(
     """
     lines = source.rstrip("\n").split("\n") if source.strip() else []
     if not lines:
-        yield frame.ruled(Text("(empty)", DIM))
+        yield frame.add_rule(Text("(empty)", DIM))
         return
     rows = _compare_lines(old, lines)
     clipped = clip([row.text for row in rows], most or frame.view.limits.source_lines)
     yield from _row_parts(rows[: len(clipped.head)], _choose_language(kind, language), frame)
     if clipped.hidden:
-        yield frame.ruled(Notice(clipped.hidden, "lines"))
+        yield frame.add_rule(Notice(clipped.hidden, "lines"))
 
 
-def hunk_parts(diff: str, kind: str, language: str, frame: Frame) -> Iterator[RenderableType]:
+def hunk_parts(diff: str, kind: str, language: str, frame: CardFrame) -> Iterator[RenderableType]:
     """All lines of the diff of one cell's source, in the look of a source.
 
     Args:
@@ -166,19 +170,21 @@ def _choose_language(kind: str, language: str) -> str:
     return {"markdown": "markdown", "raw": "text"}.get(kind, language)
 
 
-def _row_parts(rows: Sequence[_DiffRow], language: str, frame: Frame) -> Iterator[RenderableType]:
+def _row_parts(
+    rows: Sequence[_DiffRow], language: str, frame: CardFrame
+) -> Iterator[RenderableType]:
     limits = frame.view.limits
     texts = iter(_color_lines([row.text for row in rows if row.sign != "-"], language, frame.view))
     for sign, group in groupby(rows, lambda row: row.sign):
         if sign == "-":
             removed = [Text(visible(shorten(row.text, limits)), BAD) for row in group]
-            yield frame.ruled(Lines(removed), BAD, REMOVED)
+            yield frame.add_rule(FoldedLines(removed), BAD, REMOVED)
         else:
             rule, style = (ADDED, GOOD) if sign == "+" else (RULE, DIM)
-            yield frame.ruled(Lines([next(texts) for _ in group]), style, rule)
+            yield frame.add_rule(FoldedLines([next(texts) for _ in group]), style, rule)
 
 
-def _color_lines(lines: Sequence[str], language: str, view: View) -> list[Text]:
+def _color_lines(lines: Sequence[str], language: str, view: ScreenView) -> list[Text]:
     # A text must be short and harmless before it is coloured.
     text = visible("\n".join(shorten(line, view.limits) for line in lines))
     if not (view.colors and language != "text" and text.strip()):

@@ -94,8 +94,8 @@ def _describe_cells(verb: str, cells: Sequence[Cell], path: str, refs: object) -
         numbers = ", ".join(str(cell.index + 1) for cell in cells[:_NAMED])
         more = f" and {len(cells) - _NAMED} more" if len(cells) > _NAMED else ""
         return Headline(action=f"{verb} {len(cells)} cells", name=numbers + more, path=path)
-    told = ", ".join(map(str, refs)) if isinstance(refs, (list, tuple)) else str(refs)
-    return Headline(action=f"{verb} cell", name=shorten_name(told), path=path)
+    names = ", ".join(map(str, refs)) if isinstance(refs, (list, tuple)) else str(refs)
+    return Headline(action=f"{verb} cell", name=shorten_name(names), path=path)
 
 
 def _describe_read(arguments: Mapping[str, Any], notebook: Notebook | None, path: str) -> Headline:

@@ -10,10 +10,10 @@ from rich.style import Style
 from rich.text import Text
 
 from cellwright.cli.render.cards.card import FAILED, format_seconds, sign_of
-from cellwright.cli.render.cards.frame import BAD, GUTTER, INDENT, Frame, source_parts
+from cellwright.cli.render.cards.frame import BAD, GUTTER, INDENT, CardFrame, source_parts
 from cellwright.cli.render.cards.headline import find_cells, shorten_name
 from cellwright.cli.render.colors import style_lines
-from cellwright.cli.render.layout import BOLD, DIM, Lines, Notice, clip, shorten
+from cellwright.cli.render.layout import BOLD, DIM, FoldedLines, Notice, clip, shorten
 from cellwright.cli.render.outputs import render_tree, text_parts
 from cellwright.document.outputs import Display
 from cellwright.outputs.sanitize import fold, one_line
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from cellwright.cli.render.cards.card import Card, CellRow
-    from cellwright.cli.render.view import View
+    from cellwright.cli.render.view import ScreenView
     from cellwright.tools.tool import ToolResult
 
 _TYPE = Style(color="cyan")
@@ -44,11 +44,11 @@ _LONGEST_JSON = 1_000_000
 _NOT_JSON: Any = object()
 
 
-def card_parts(card: Card, view: View) -> Iterator[RenderableType]:
+def card_parts(card: Card, view: ScreenView) -> Iterator[RenderableType]:
     """The parts of a card to print, head first."""
     yield card_head(card, view.width)
     inner = replace(view, width=max(1, view.width - len(INDENT)))
-    frame = Frame(inner, f"/expand {card.number} shows them")
+    frame = CardFrame(inner, f"/expand {card.number} shows them")
     answer = card.answer
     if card.rows and (answer is None or card.status != "refused"):
         yield from _run_parts(card, frame)
@@ -120,7 +120,7 @@ def _describe_action(card: Card) -> tuple[str, str]:
 # -- a call and its result -----------------------------------------------------------------------
 
 
-def _planned_parts(card: Card, frame: Frame) -> Iterator[RenderableType]:
+def _planned_parts(card: Card, frame: CardFrame) -> Iterator[RenderableType]:
     """What a call will do."""
     content = card.call.arguments.get("content")
     if isinstance(content, str):
@@ -133,7 +133,7 @@ def _planned_parts(card: Card, frame: Frame) -> Iterator[RenderableType]:
                 yield from source_parts(cell["code"], "code", card.language, frame)
 
 
-def _result_parts(card: Card, answer: ToolResult, frame: Frame) -> Iterator[RenderableType]:
+def _result_parts(card: Card, answer: ToolResult, frame: CardFrame) -> Iterator[RenderableType]:
     if card.status == "refused":
         if answer.data.get("code") != "DECLINED":  # the person who declined knows why
             yield frame.words(_refusal_of(answer), Style(color="yellow"))
@@ -142,7 +142,7 @@ def _result_parts(card: Card, answer: ToolResult, frame: Frame) -> Iterator[Rend
         for name, text in _passages_of(answer):
             words = text if name is not None else _without_prefix(text)
             for part in text_parts(words, frame.view, frame.view.limits.output_lines // 3):
-                yield frame.ruled(part, BAD)
+                yield frame.add_rule(part, BAD)
         return
     arguments = card.call.arguments
     source = answer.data.get("cellSource", arguments.get("content"))
@@ -163,7 +163,7 @@ def _result_parts(card: Card, answer: ToolResult, frame: Frame) -> Iterator[Rend
         yield from _general_parts(answer, frame)
 
 
-def _general_parts(answer: ToolResult, frame: Frame) -> Iterator[RenderableType]:
+def _general_parts(answer: ToolResult, frame: CardFrame) -> Iterator[RenderableType]:
     """The answer of any tool: its words, texts of the notebook, trees of JSON, and pictures."""
     view = frame.view
     for name, text in _passages_of(answer):
@@ -171,10 +171,10 @@ def _general_parts(answer: ToolResult, frame: Frame) -> Iterator[RenderableType]
             yield frame.part(Text(one_line(name), DIM))
         value = _parse_json(text)
         if value is not _NOT_JSON:
-            yield frame.ruled(Lines(render_tree(value, view.limits)))
+            yield frame.add_rule(FoldedLines(render_tree(value, view.limits)))
             continue
         for part in text_parts(text, view, view.limits.output_lines // 3):
-            yield frame.ruled(part)
+            yield frame.add_rule(part)
     pictures = [
         Display({picture.mime: b64encode(picture.data).decode("ascii")})
         for picture in answer.images
@@ -183,7 +183,7 @@ def _general_parts(answer: ToolResult, frame: Frame) -> Iterator[RenderableType]
 
 
 def _cell_parts(
-    card: Card, facts: list[Mapping[str, Any]], frame: Frame
+    card: Card, facts: list[Mapping[str, Any]], frame: CardFrame
 ) -> Iterator[RenderableType]:
     """The cells that were read: a line for each, and on an expanded card its source."""
     clipped = clip([str(fact["index"]) for fact in facts], frame.view.limits.output_lines)
@@ -198,7 +198,7 @@ def _cell_parts(
             for cell in find_cells(fact["id"], card.after):
                 yield from source_parts(cell.source, cell.type, card.language, frame)
     if clipped.hidden:
-        yield frame.ruled(Notice(clipped.hidden, "cells"))
+        yield frame.add_rule(Notice(clipped.hidden, "cells"))
 
 
 def _find_kind_and_old(card: Card) -> tuple[str, str | None]:
@@ -217,7 +217,7 @@ def _find_kind_and_old(card: Card) -> tuple[str, str | None]:
 # -- the cells of a run --------------------------------------------------------------------------
 
 
-def _run_parts(card: Card, frame: Frame) -> Iterator[RenderableType]:
+def _run_parts(card: Card, frame: CardFrame) -> Iterator[RenderableType]:
     """Each cell with its status; during the run the end of its text, after it its outputs."""
     rows, answer = list(card.rows.values()), card.answer
     clipped = clip([row.handle for row in rows], frame.view.limits.output_lines)
@@ -230,7 +230,7 @@ def _run_parts(card: Card, frame: Frame) -> Iterator[RenderableType]:
         elif "session" not in answer.data:  # else the answer has the outputs of all cells
             yield from _output_parts(card, answer, row, frame)
     if clipped.hidden:
-        yield frame.ruled(Notice(clipped.hidden, "cells"))
+        yield frame.add_rule(Notice(clipped.hidden, "cells"))
     if answer is None:
         return
     if "session" in answer.data:
@@ -258,16 +258,16 @@ def _name_of(row: CellRow) -> str:
     return shorten_name(row.title if has_title else row.handle)
 
 
-def _live_parts(row: CellRow, frame: Frame) -> Iterator[RenderableType]:
+def _live_parts(row: CellRow, frame: CardFrame) -> Iterator[RenderableType]:
     """The last lines that a cell has printed."""
     lines = fold(row.text.rstrip("\n"))[-_LIVE_LINES:] if row.text else []
     if lines:
         shown = style_lines(shorten(line, frame.view.limits) for line in lines)
-        yield frame.ruled(Lines(shown))
+        yield frame.add_rule(FoldedLines(shown))
 
 
 def _output_parts(
-    card: Card, answer: ToolResult, row: CellRow, frame: Frame
+    card: Card, answer: ToolResult, row: CellRow, frame: CardFrame
 ) -> Iterator[RenderableType]:
     """The outputs of a cell in the notebook, or if the cell is gone, those in the answer."""
     found = find_cells(row.handle, card.after)
@@ -275,7 +275,7 @@ def _output_parts(
         for part in answer.parts:
             if part.name is not None and (part.cell == row.handle or len(card.rows) == 1):
                 tail = frame.view.limits.output_lines // 3
-                yield from map(frame.ruled, text_parts(part.text, frame.view, tail))
+                yield from map(frame.add_rule, text_parts(part.text, frame.view, tail))
         return
     (cell,) = found
     outputs = cell.outputs if cell.type == "code" and row.status != "not run" else ()
