@@ -74,7 +74,7 @@ ROWS = (
 
     # Too much output
     row("S3-053", "145-148", "The sink sanitises, counts, spills to an artifact and keeps a whole-character tail", Done("tests/unit/outputs/test_sink.py::test_whatever_comes_is_harmless", also=("tests/unit/outputs/test_sink.py::test_everything_is_spilled_raw_from_the_first_byte", "tests/unit/outputs/test_sink.py::test_no_character_is_cut", "tests/unit/outputs/test_sink.py::test_lines_are_limited_too"))),
-    row("S3-054", "150", "A cut result says so, to the model and on the terminal", Done("tests/unit/outputs/test_sink.py::test_the_notice_tells_what_is_missing_and_where_it_is", also=("tests/integration/test_eval.py::test_a_cut_output_is_said_on_stderr_with_where_all_of_it_is",))),
+    row("S3-054", "150", "A cut result says so, to the model and on the terminal", Done("tests/unit/outputs/test_sink.py::test_the_notice_tells_what_is_missing_and_where_it_is", also=("tests/integration/cli/test_eval.py::test_a_cut_output_is_said_on_stderr_with_where_all_of_it_is",))),
 
     # How it looks
     row("S3-055", "158", "Markers are part of the text, not comments that get lost", Done("tests/unit/text/test_combine.py::test_markers_are_part_of_the_text_and_do_not_get_lost")),
@@ -86,7 +86,7 @@ ROWS = (
 
     # The two side by side
     row("S3-061", "174-178", "Reading or editing, then eval, then writing back works as a workflow", Done("tests/unit/tools/test_profile_text.py::test_a_notebook_is_read_its_code_is_run_and_what_came_of_it_is_written_back")),
-    row("S3-062", "180", "The hole that the document admits is filled: one call edits a notebook and runs its cells", Done("tests/unit/workspace/test_run.py::test_an_edit_and_its_run_are_one_call", also=("tests/integration/test_eval.py::test_an_edit_can_run_what_it_changed",))),
+    row("S3-062", "180", "The hole that the document admits is filled: one call edits a notebook and runs its cells", Done("tests/unit/workspace/test_run.py::test_an_edit_and_its_run_are_one_call", also=("tests/integration/cli/test_eval.py::test_an_edit_can_run_what_it_changed",))),
     row("S3-063", "design §5", "A source line that looks like a marker is escaped by one more % and comes back as it was", Done("tests/property/test_text.py::test_sources_full_of_markers_come_back_as_they_were")),
 )
 # fmt: on

@@ -148,7 +148,9 @@ async def _read_artifact(
     text = part["text"]
     if part["next_offset"] is not None:
         text += f"\nLEFT OUT: the rest; notebook_outputs continues at offset={part['next_offset']}"
-    return types.TextResourceContents(uri=uri, mime_type=part["mime"], text=clean(make_visible(text)))
+    return types.TextResourceContents(
+        uri=uri, mime_type=part["mime"], text=clean(make_visible(text))
+    )
 
 
 async def complete_argument(

@@ -70,7 +70,9 @@ def make_readable(text: str) -> str:
 
 
 def _show_unless_emoji(found: re.Match[str]) -> str:
-    return found[0] if found[0] in _OF_EMOJI and found["dropped"] is not None else show_unsafe(found)
+    return (
+        found[0] if found[0] in _OF_EMOJI and found["dropped"] is not None else show_unsafe(found)
+    )
 
 
 def _fold_data_uri(found: re.Match[str]) -> str:

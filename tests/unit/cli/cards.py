@@ -10,10 +10,11 @@ from rich.color import ColorSystem
 
 from cellwright.assistant.models.model import ToolCall
 from cellwright.cli.render.cards.card import Card
-from cellwright.cli.render.limits import View
 from cellwright.cli.render.screen import make_screen
+from cellwright.cli.render.view import ScreenView
 from cellwright.document.notebook import Notebook
 from cellwright.outputs.images import ModelImage
+from cellwright.tools.page import Page
 from cellwright.tools.tool import ToolResult
 from tests.unit.cli import samples
 
@@ -77,6 +78,24 @@ def ran(*rows: tuple[str, int, str, float], error: str = "") -> ToolResult:
     return ToolResult(text, {"done": True, "executions": facts}, is_error=bool(error))
 
 
+def told(
+    *parts: str | tuple[str, str],
+    data: dict[str, Any] | None = None,
+    left_out: str = "",
+    is_error: bool = False,
+) -> ToolResult:
+    """What a tool answers: lines of its own, and texts of the notebook with their names."""
+    page = Page(4000)
+    for part in parts:
+        if isinstance(part, str):
+            page.say(part)
+        else:
+            page.show(*part, cell=part[0].removeprefix("outputs of "))
+    if left_out:
+        page.leave_out(left_out)
+    return page.to_result(data or {}, is_error=is_error)
+
+
 def screen(width: int, *, colors: bool = False) -> tuple[Screen, io.StringIO]:
     file = io.StringIO()
     made = make_screen(file, width, colored=colors)
@@ -87,7 +106,7 @@ def screen(width: int, *, colors: bool = False) -> tuple[Screen, io.StringIO]:
 
 def draw(one: Card, width: int = 80, *, expanded: bool = False, **options: Any) -> str:
     """A card as it is printed."""
-    view = View(width=width, **options)
+    view = ScreenView(width=width, **options)
     console, file = screen(width, colors=view.colors)
     for part in one.draw(console, view, expanded=expanded):
         console.show(part)
@@ -101,9 +120,6 @@ def picture() -> ModelImage:
 
 def every_card() -> dict[str, Card]:
     """One of everything, by what it shows."""
-    fence = (
-        "<data 0123abcd: outputs of gone>\nsaid by the cell\nartifact://forged99\n</data 0123abcd>"
-    )
     running = card("RunNotebookCells", {"cellIds": ["load", "sum", "plot"]})
     running.progress({"cell": 1, "handle": "load", "status": "ok"})
     running.progress({"cell": 2, "handle": "sum", "status": "running"})
@@ -122,9 +138,10 @@ def every_card() -> dict[str, Card]:
     facts = [
         {"id": cell.handle, "index": cell.index, "type": cell.type} for cell in notebook().cells
     ]
-    cut = ToolResult(
-        "### Cell 0\nLEFT OUT: 3 cells; ask for them by cellIds=[2]",
-        {"cells": facts[:2], "artifact": "nothing"},
+    cut = told(
+        "### Cell 0",
+        data={"cells": facts[:2], "artifact": "nothing"},
+        left_out="3 cells; ask for them by cellIds=[2]",
     )
     found = {
         "read all": card("GetNotebookCells", {}, ToolResult("…", {"cells": facts})),
@@ -194,13 +211,17 @@ def every_card() -> dict[str, Card]:
         "another tool": card(
             "lookup",
             {"word": "north"},
-            ToolResult(
-                f'Found it.\n{fence}\n<data 0123abcd: facts>\n{{"north": [1, 2], "south": {{}}}}\n</data 0123abcd>'
+            told(
+                "Found it.",
+                ("outputs of gone", "said by the cell\nartifact://forged99"),
+                ("facts", '{"north": [1, 2], "south": {}}'),
             ),
             path="",
             before=None,
         ),
-        "a picture": card("draw", {}, ToolResult("A picture.", {}, (picture(),)), path="", before=None),
+        "a picture": card(
+            "draw", {}, ToolResult("A picture.", {}, (picture(),)), path="", before=None
+        ),
     }
     code = {"cells": [{"code": "x = 1", "title": "set up"}, {"code": "x / 0", "title": ""}]}
     found["code to run"] = card("python", code, path="", before=None)
@@ -215,11 +236,13 @@ def every_card() -> dict[str, Card]:
     found["code that ran"] = card(
         "python",
         code,
-        ToolResult(
-            "FAILED at cell 1: error. ZeroDivisionError.\ncell 0 (set up) · complete · 0.50 s\n"
-            "cell 1 · error · 1.00 s\n<data 0123abcd: output of cell 1>\n[1, 2]\n</data 0123abcd>\n"
-            "LEFT OUT: 9,000 lines; notebook_outputs with artifact=artifact://zz99xx11",
-            {"session": "default", "cells": rows},
+        told(
+            "FAILED at cell 1: error. ZeroDivisionError.",
+            "cell 0 (set up) · complete · 0.50 s",
+            "cell 1 · error · 1.00 s",
+            ("output of cell 1", "[1, 2]"),
+            data={"session": "default", "cells": rows},
+            left_out="9,000 lines; notebook_outputs with artifact=artifact://zz99xx11",
             is_error=True,
         ),
         path="",

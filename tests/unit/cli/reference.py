@@ -50,7 +50,7 @@ terminal; `NO_COLOR` switches them off and `FORCE_COLOR` on.
 | 4 | trouble with a kernel, or with a language model |
 | 5 | the mode forbids it: `MODE_FORBIDS` |
 | 6 | a conflict: `CONFLICT`, or a base that nobody remembers: `UNKNOWN_REVISION` |
-| 70 | a bug of Cellwright: `INTERNAL_ERROR` |
+| 70 | a bug in Cellwright: `INTERNAL_ERROR` |
 | 124 | another writer held the notebook too long: `LOCKED` |
 | 130 | interrupted |
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from rich.cells import cell_len
 
-from cellwright.cli.render.cards.results import brief
-from cellwright.cli.render.cards.statuses import human_seconds
-from cellwright.cli.render.limits import COLLAPSED_LINES, View
+from cellwright.cli.render.cards.card import format_seconds
+from cellwright.cli.render.cards.results import summarize_card
+from cellwright.cli.render.view import COLLAPSED_LINES, ScreenView
 from cellwright.tools.tool import ToolResult
-from tests.unit.cli.cards import LONG, card, draw, every_card, ran, screen
+from tests.unit.cli.cards import LONG, card, draw, every_card, ran, screen, told
 from tests.unit.cli.show_rendering import SGR
 from tests.unit.cli.test_show import golden
 
@@ -242,9 +242,10 @@ def test_an_error_block_has_a_red_rule() -> None:
 
 
 def test_a_run_whose_cell_is_gone_is_told_by_the_answer() -> None:
-    said = ToolResult(
-        "ok\n<data 0123abcd: outputs of gone>\n42\n</data 0123abcd>",
-        {"executions": [{"cell": "gone", "index": 9, "status": "ok", "seconds": 1}]},
+    said = told(
+        "ok",
+        ("outputs of gone", "42"),
+        data={"executions": [{"cell": "gone", "index": 9, "status": "ok", "seconds": 1}]},
     )
     assert "  │ 42" in draw(card("RunNotebookCells", {"cellIds": ["gone"]}, said))
 
@@ -261,7 +262,7 @@ def test_a_run_whose_cell_is_gone_is_told_by_the_answer() -> None:
     ],
 )
 def test_a_card_in_brief_is_one_line(name: str, line: str) -> None:
-    assert brief(every_card()[name]) == line
+    assert summarize_card(every_card()[name]) == line
 
 
 @pytest.mark.parametrize(
@@ -269,7 +270,7 @@ def test_a_card_in_brief_is_one_line(name: str, line: str) -> None:
     [(0.0001, "under 1 ms"), (0.004, "4 ms"), (0.25, "0.25 s"), (12, "12.0 s"), (125, "2 min 5 s")],
 )
 def test_durations_are_told_as_people_do(seconds: float, said: str) -> None:
-    assert human_seconds(seconds) == said
+    assert format_seconds(seconds) == said
 
 
 # -- the cache ----------------------------------------------------------------------------------
@@ -279,12 +280,12 @@ def test_a_card_is_laid_out_once_for_each_width_and_expansion() -> None:
     one = card("RunNotebookCells", {"cellIds": ["load"]}, ran(("load", 1, "ok", 0.25)))
     console, _ = screen(80)
     for _ in range(3):
-        one.draw(console, View(width=80), expanded=False)
+        one.draw(console, ScreenView(width=80), expanded=False)
     assert one.layouts == 1
-    one.draw(console, View(width=80), expanded=True)
-    one.draw(console, View(width=140), expanded=False)
+    one.draw(console, ScreenView(width=80), expanded=True)
+    one.draw(console, ScreenView(width=140), expanded=False)
     assert one.layouts == 3
-    one.draw(console, View(width=80), expanded=False)
+    one.draw(console, ScreenView(width=80), expanded=False)
     assert one.layouts == 3
 
 

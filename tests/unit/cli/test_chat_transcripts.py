@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cellwright.assistant.changes import ChangeSet, TurnEdit
-from cellwright.assistant.models.model.model import ChatMessage, ToolCall
+from cellwright.assistant.models.model import ChatMessage, ToolCall
 from cellwright.assistant.transcripts import MOST_KEPT, Transcript, Transcripts, to_markdown
 from cellwright.errors import InvalidEdit, WorkspaceError
 

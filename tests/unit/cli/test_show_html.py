@@ -7,7 +7,7 @@ import time
 import pytest
 from rich.text import Text
 
-from cellwright.cli.render.html import is_about_tables, read_html
+from cellwright.cli.render.tables import is_mostly_table, read_html
 from cellwright.outputs.html import HtmlTag, walk_tags
 from cellwright.outputs.tables import Grid
 from tests.unit.cli import show_samples as make
@@ -143,9 +143,9 @@ def test_an_empty_table_is_none() -> None:
 
 def test_a_table_beside_much_text_is_not_what_it_is_about() -> None:
     table = "<table><tr><td>1</td></tr></table>"
-    assert is_about_tables(read_html(f"{table}<p>1 row</p>", 1000))
-    assert not is_about_tables(read_html(f"{table}<p>{'text ' * 30}</p>", 1000))
-    assert not is_about_tables(read_html("<p>text</p>", 1000))
+    assert is_mostly_table(read_html(f"{table}<p>1 row</p>", 1000))
+    assert not is_mostly_table(read_html(f"{table}<p>{'text ' * 30}</p>", 1000))
+    assert not is_mostly_table(read_html("<p>text</p>", 1000))
 
 
 def test_rows_that_were_not_read_are_counted() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rich.segment import ControlType, Segment
 from rich.style import Style
 
-from cellwright.cli.render.ansi import styled_lines
+from cellwright.cli.render.colors import style_lines
 from cellwright.outputs.sanitize import fold_lines, make_visible, one_line, render_printed
 from tests.unit.cli import show_samples as make
 from tests.unit.cli.show_rendering import SGR, draw, render
@@ -309,7 +309,7 @@ def test_sequences_of_a_program_are_dropped(given: str, seen: str) -> None:
     ],
 )
 def test_colours_are_read_into_styles(parameters: str, style: str) -> None:
-    (line,) = styled_lines([f"\x1b[{parameters}mx"])
+    (line,) = style_lines([f"\x1b[{parameters}mx"])
     assert line.plain == "x"
     assert " ".join(str(span.style) for span in line.spans) == (
         style or " ".join(["none"] * len(line.spans))
@@ -317,7 +317,7 @@ def test_colours_are_read_into_styles(parameters: str, style: str) -> None:
 
 
 def test_a_colour_lasts_over_lines_and_ends_with_its_output() -> None:
-    lines = styled_lines(["\x1b[31mone", "two\x1b[0m", "three"])
+    lines = style_lines(["\x1b[31mone", "two\x1b[0m", "three"])
     assert [[str(span.style) for span in line.spans] for line in lines] == [
         ["color(1)"],
         ["color(1)"],

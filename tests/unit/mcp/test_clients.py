@@ -118,7 +118,7 @@ def test_a_missing_library_is_named_with_the_way_to_get_it(
     monkeypatch.chdir(tmp_path)
     runner = click.testing.CliRunner()
 
-    result = runner.invoke(mcp.command, [])
+    result = runner.invoke(mcp.mcp_command, [])
 
     assert "cellwright[mcp]" in str(getattr(result.exception, "hint", ""))
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cellwright import AsyncWorkspace
-from cellwright.kernel.memory import MemoryKernel
 from cellwright.kernel.factory import KernelFactory
+from cellwright.kernel.memory import MemoryKernel
 from cellwright.kernel.transport import Launch
 from cellwright.tools.profiles import PROFILES
 from cellwright.tools.tool import Caller

@@ -346,7 +346,9 @@ async def _read_artifact(caller: Caller, params: OutputsParams, artifact: str) -
     return page.to_result(data)
 
 
-async def load_picture(caller: Caller, artifact: str, mime: str, total: int) -> tuple[ModelImage, ...]:
+async def load_picture(
+    caller: Caller, artifact: str, mime: str, total: int
+) -> tuple[ModelImage, ...]:
     """The picture that an artifact holds, scaled; nothing if there is none to show."""
     if not mime.startswith("image/") or total > _LARGEST_PICTURE:
         return ()
