@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from cellwright.dataflow.budget import WorkBudget
     from cellwright.dataflow.facts import Effects, Root
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -28,7 +29,8 @@ class Frame(NamedTuple):
 class Expressions:
     """Walks expressions. What it finds out about global names collects in its attributes."""
 
-    def __init__(self, frames: list[Frame] | None = None) -> None:
+    def __init__(self, budget: WorkBudget, frames: list[Frame] | None = None) -> None:
+        self.budget = budget
         self.frames = frames or []
         self.calls: set[Call] = set()
         self.changes: set[Root] = set()
@@ -50,6 +52,9 @@ class Expressions:
     def effects_of(self, node: _Function, *, method: bool = False) -> Effects:
         """What running a function does."""
         raise NotImplementedError
+
+    def give_back(self, value: Value) -> None:
+        """A function returns or yields this."""
 
     # --- Names ---------------------------------------------------------------------------------
 
@@ -83,6 +88,7 @@ class Expressions:
 
     def value(self, node: ast.AST | None) -> Value:
         """Walk an expression and say what its value may be."""
+        self.budget.spend()
         match node:
             case None | ast.Constant():
                 return NEW
@@ -115,10 +121,14 @@ class Expressions:
                 value = self.value(inner)
                 self.bind(name, value)
                 return value
-            case ast.Await(value=inner) | ast.Starred(value=inner) | ast.YieldFrom(value=inner):
+            case ast.Await(value=inner) | ast.Starred(value=inner):
                 return self.value(inner).part()
+            case ast.YieldFrom(value=inner):
+                value = self.value(inner).part()
+                self.give_back(value)
+                return value
             case ast.Yield(value=sent):
-                self.value(sent)
+                self.give_back(self.value(sent))
                 return NEW
             case ast.expr_context() | ast.operator() | ast.unaryop():
                 return NEW
@@ -171,6 +181,7 @@ class Expressions:
         for value in out:
             self.change(value.part())
         arguments = Value.holding(given)
+        self.budget.spend((len(arguments.reach) + len(receiver.reach)) // 16)
         if is_global and not path:
             self._special(callee, node)
         elif path == ("run_line_magic",) or "get_ipython" in _inner_name(node.func):

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import ast
-
-from cellwright.dataflow import _functions as functions
 from cellwright.dataflow._expressions import Frame
 from cellwright.dataflow._statements import Statements
 from cellwright.dataflow.facts import ARGUMENT, NEW, RECEIVER, Effects, Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from cellwright.dataflow._functions import Outline
     from cellwright.dataflow.facts import Root
 
 
@@ -18,27 +16,27 @@ class FunctionScope(Statements):
     """Local names stand for what flows into them; global ones for whatever they are by then."""
 
     def __init__(
-        self, node: functions.Function, frames: list[Frame], outer: Statements, *, method: bool
+        self, outline: Outline, frames: list[Frame], outer: Statements, *, method: bool
     ) -> None:
-        body: list[ast.AST] = [node.body] if isinstance(node, ast.Lambda) else [*node.body]
-        nodes = list(functions.own_nodes(body))
-        bound, self._globals, self._nonlocals = functions.bound_names(nodes)
-        given = functions.parameters(node, method=method)
-        local = Frame(dict.fromkeys(bound, NEW) | given, "function")
-        super().__init__([*frames, local], outer)
-        self._body = node.body
-        self._generator = functions.is_generator(nodes)
+        given = outline.parameters(method=method)
+        self._local = Frame(dict.fromkeys(outline.bound, NEW) | given, "function")
+        super().__init__(outer.budget, [*frames, self._local], outer)
+        self._outline = outline
         self._reads: set[str] = set()
         self._writes: set[str] = set()
         self._returns: set[Root] = set()
 
     def effects(self) -> Effects:
         """Walk the body, twice: what flows into a name may do so after it was used, in a loop."""
+        outline, body = self._outline, self._outline.node.body
         for _ in range(2):
-            if isinstance(self._body, list):
-                self.walk(self._body)
+            before = dict(self._local.names)
+            if isinstance(body, list):
+                self.walk(body)
             else:
-                self.give_back(self.value(self._body))
+                self.give_back(self.value(body))
+            if self._local.names == before and not outline.reaches_out:
+                break
         kept = {  # what an object holds on to, its methods can give away
             root
             for targets, value in self.stores
@@ -51,7 +49,7 @@ class FunctionScope(Statements):
             frozenset(self.changes),
             frozenset(self.calls),
             frozenset(self.opaque),
-            restless=self._generator,
+            restless=outline.is_generator,
             returns=frozenset(
                 root for root in self._returns | kept if root[0] not in {ARGUMENT, RECEIVER}
             ),
@@ -61,20 +59,12 @@ class FunctionScope(Statements):
         self._reads.add(name)
 
     def name(self, name: str) -> Value:
-        if name in self._globals:
+        if name in self._outline.globals:
             return self.global_name(name)
         return super().name(name)
 
     def give_back(self, value: Value) -> None:
         self._returns.update(value.reach)
-
-    def value(self, node: ast.AST | None) -> Value:
-        value = super().value(node)
-        if isinstance(node, ast.Yield):
-            self.give_back(self.value(node.value))
-        elif isinstance(node, ast.YieldFrom):
-            self.give_back(value)
-        return value
 
     def bind(self, name: str, value: Value) -> None:
         for frame in reversed(self.frames):
@@ -83,8 +73,9 @@ class FunctionScope(Statements):
             if frame.kind == "class" or name in frame.names:
                 old = frame.names.get(name)
                 frame.names[name] = value if old is None else Value.either([old, value])
+                self.budget.spend(len(frame.names[name].reach) // 16)
                 return
-            if name not in self._nonlocals:
+            if name not in self._outline.nonlocals:
                 break
         self._reads.add(name)
         self._writes.add(name)

@@ -11,6 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from cellwright.dataflow.budget import WorkBudget
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _scopes = (
     ast.FunctionDef,
@@ -27,28 +29,51 @@ _EXPECTED = {"__init__", "__new__", "__post_init__", "__setattr__", "__setitem__
 _EXPECTED |= {"__delattr__", "__del__", "__init_subclass__", "__set_name__", "__iadd__"}
 
 
-def parameters(node: Function, *, method: bool) -> dict[str, Value]:
-    """The parameters, each standing for whatever a caller passes."""
-    arguments = node.args
-    names = [
-        *(each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)),
-        *(each.arg for each in (arguments.vararg, arguments.kwarg) if each),
-    ]
-    found = {name: _passed(ARGUMENT) for name in names}
-    if method and names:
-        found[names[0]] = _passed(RECEIVER)
-    return found
+class Outline:
+    """What the text of a function says about its names, wherever it is walked.
+
+    `mentions` are all names in it; `reaches_out` says that it may bind names of the functions
+    around it; `size` is how many nodes it has.
+    """
+
+    def __init__(self, node: Function) -> None:
+        self.node = node
+        own = list(_own_nodes([node.body] if isinstance(node, ast.Lambda) else [*node.body]))
+        self.bound, self.globals, self.nonlocals = _bound_names(own)
+        self.is_generator = any(isinstance(each, ast.Yield | ast.YieldFrom) for each in own)
+        every = list(ast.walk(node))
+        self.size = len(every)
+        self.mentions = {each.id for each in every if isinstance(each, ast.Name)}
+        self.reaches_out = any(isinstance(each, ast.Nonlocal) for each in every)
+
+    def parameters(self, *, method: bool) -> dict[str, Value]:
+        """The parameters, each standing for whatever a caller passes."""
+        names = [each.arg for each in list_arguments(self.node.args)]
+        found = {name: _passed(ARGUMENT) for name in names}
+        if method and names:
+            found[names[0]] = _passed(RECEIVER)
+        return found
+
+
+def list_arguments(arguments: ast.arguments) -> list[ast.arg]:
+    """All parameters of a function."""
+    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    return every + [each for each in (arguments.vararg, arguments.kwarg) if each]
 
 
 def _passed(root: str) -> Value:
     return Value(frozenset({(root, False)}), frozenset({(root, True)}))
 
 
-def own_nodes(body: list[ast.AST]) -> Iterator[ast.AST]:
+def _own_nodes(body: list[ast.AST]) -> Iterator[ast.AST]:
     """All nodes of a function that belong to its own scope, and the heads of the scopes in it."""
     waiting: list[ast.AST] = list(body)
+    seen: set[int] = set()  # a walrus in a scope in a scope is found from both
     while waiting:
         node = waiting.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
         yield node
         if isinstance(node, _scopes):
             # A walrus in a comprehension binds outside of it.
@@ -57,7 +82,7 @@ def own_nodes(body: list[ast.AST]) -> Iterator[ast.AST]:
             waiting += ast.iter_child_nodes(node)
 
 
-def bound_names(nodes: list[ast.AST]) -> tuple[set[str], set[str], set[str]]:
+def _bound_names(nodes: list[ast.AST]) -> tuple[set[str], set[str], set[str]]:
     """The names that a function binds itself, and those declared `global` and `nonlocal`."""
     bound: set[str] = set()
     global_: set[str] = set()
@@ -89,27 +114,19 @@ def bound_names(nodes: list[ast.AST]) -> tuple[set[str], set[str], set[str]]:
     return bound - global_ - nonlocal_, global_, nonlocal_
 
 
-def is_generator(nodes: list[ast.AST]) -> bool:
-    """Whether calling the function gives something that is walked through once."""
-    return any(isinstance(node, ast.Yield | ast.YieldFrom) for node in nodes)
-
-
-def of_class(methods: dict[str, Effects], decorated: set[str]) -> Effects:
+def of_class(methods: dict[str, Effects], decorated: set[str], budget: WorkBudget) -> Effects:
     """What the methods of a class do, together."""
-    changing = {name for name, effects in methods.items() if changes_receiver(effects)}
-    while True:  # a method that calls one that changes the object changes it too
-        more = {
-            name
-            for name, effects in methods.items()
-            if name not in changing
-            and any(
-                call.path[-1:] and call.path[-1] in changing and _on_self(call.receiver)
-                for call in effects.calls
-            )
-        }
-        if not more:
-            break
+    callers: dict[str, set[str]] = {}
+    for name, effects in methods.items():
+        for call in effects.calls:
+            if call.path and _on_self(call.receiver):
+                callers.setdefault(call.path[-1], set()).add(name)
+    changing = {name for name, effects in methods.items() if changes_receiver(effects, budget)}
+    waiting = list(changing)
+    while waiting:  # a method that calls one that changes the object changes it too
+        more = callers.get(waiting.pop(), set()) - changing
         changing |= more
+        waiting += more
     every = list(methods.values())
     none: frozenset[str] = frozenset()
     dunders = {name for name in changing if name.startswith("__")} - _EXPECTED

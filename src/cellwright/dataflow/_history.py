@@ -2,23 +2,68 @@
 
 from __future__ import annotations
 
+import copy
+import sys
 from dataclasses import dataclass
 
 from cellwright.dataflow import _tables as tables
 from cellwright.dataflow._objects import Tokens
 from cellwright.dataflow._timeline import ANYTHING, Timeline
 from cellwright.dataflow.analyse import analyse
+from cellwright.dataflow.budget import NOTEBOOK_LIMIT, TooMuchWork, WorkBudget
 from cellwright.dataflow.facts import Uses
 from cellwright.dataflow.records import source_hash
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from typing import TypeVar
 
     from cellwright.dataflow._timeline import Binding, Step
     from cellwright.dataflow.records import Cell, Run
 
+    Found = TypeVar("Found")
+
 _FORGOTTEN = Uses(opaque=("a text that is not known any more",))
+_TOO_LARGE = Uses(opaque=("a notebook too large to analyse",))
+
+
+class FactsReader:
+    """Looks at the texts of one notebook, each once, and counts the work.
+
+    If not `follows_names`, no text is analysed: each may do anything.
+    """
+
+    def __init__(self, language: str, budget: WorkBudget, *, follows_names: bool = True) -> None:
+        self.language = language
+        self.budget = budget
+        self._follows_names = follows_names
+        self._known: dict[str, Uses] = {}
+
+    def read(self, source: str) -> Uses:
+        """What a text does to names."""
+        facts = self._known.get(source)
+        if facts is None:
+            if self._follows_names or source.isspace():
+                facts = analyse(source, self.language)
+            else:
+                facts = _TOO_LARGE if source else Uses()
+            self._known[source] = facts
+            self.budget.spend(facts.work)
+        return facts
+
+
+def within_limits(
+    find: Callable[[FactsReader], Found],
+    language: str,
+    should_stop: Callable[[], bool] | None,
+) -> Found:
+    """Find something out about a notebook; without following names if that is too much work."""
+    try:
+        return find(FactsReader(language, WorkBudget(NOTEBOOK_LIMIT, should_stop)))
+    except TooMuchWork:
+        budget = WorkBudget(sys.maxsize, should_stop)
+        return find(FactsReader(language, budget, follows_names=False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +100,11 @@ class History:
         self,
         cells: Sequence[Cell],
         runs: Iterable[Run],
-        language: str,
+        reader: FactsReader,
         kernel: str | None,
         provided: Collection[str] = (),
     ) -> None:
-        self.language = language
+        self.reader = reader
         self._known = tables.BUILTINS | tables.PROVIDED | frozenset(provided)
         self.cells = cells
         self.by_id = {cell.id: cell for cell in cells}
@@ -67,41 +112,48 @@ class History:
         every = sorted((run for run in runs if run.status != "pending"), key=lambda run: run.order)
         if kernel is None and every:
             kernel = every[-1].kernel
-        self.runs = [run for run in every if run.kernel == kernel]
         self._elsewhere = {run.cell: run for run in every if run.kernel != kernel}
         self._tokens = Tokens()
-        self.now = Timeline(self._tokens)
-        self.ideal = Timeline(self._tokens)
-        self._last: dict[str, tuple[Run, Step]] = {}
-        self.defined_by_runs: set[str] = set()
-        for run in self.runs:
-            self._happen(run)
+        self.now = Timeline(self._tokens, reader.budget)
+        self.ideal = Timeline(self._tokens, reader.budget)
+        self.last_runs: dict[str, tuple[Run, Step]] = {}
+        for run in every:
+            if run.kernel == kernel:
+                self.add_run(run)
 
-    def _happen(self, run: Run) -> None:
-        facts = self._facts(run)
-        step = self.now.step(facts)
-        self._last[run.cell] = (run, step)
-        self.defined_by_runs |= facts.defines
+    def fork(self, runs: Iterable[Run]) -> History:
+        """The same with more runs, in the same kernel, after all others."""
+        longer = copy.copy(self)
+        longer.now = self.now.copy()
+        longer.last_runs = dict(self.last_runs)
+        for run in runs:
+            longer.add_run(run)
+        return longer
+
+    def add_run(self, run: Run) -> None:
+        """The next run in this kernel."""
+        step = self.now.step(self._facts(run))
+        self.last_runs[run.cell] = (run, step)
         version = f"{run.cell}@{run.order}"
         self.now.run(step, run.cell, version, run.order, surely=run.status == "ok")
 
     def _facts(self, run: Run) -> Uses:
         if run.source is not None:
-            return analyse(run.source, self.language)
+            return self.reader.read(run.source)
         cell = self.by_id.get(run.cell)
         if cell and source_hash(cell.source) == run.hash:
-            return analyse(cell.source, self.language)
+            return self.reader.read(cell.source)
         return _FORGOTTEN
 
     def judge(self) -> Iterator[Judged]:
         """Walk the notebook from top to bottom and compare; `ideal` is then how that ends."""
-        ideal = self.ideal = Timeline(self._tokens)
+        ideal = self.ideal = Timeline(self._tokens, self.reader.budget)
         for index, cell in enumerate(self.cells):
             if cell.type != "code":
                 continue
-            facts = analyse(cell.source, self.language)
+            facts = self.reader.read(cell.source)
             step = ideal.step(facts)
-            run, seen = self._last.get(cell.id, (None, None))
+            run, seen = self.last_runs.get(cell.id, (None, None))
             is_edited = bool(run and run.source_hash != source_hash(cell.source))
             differing = {} if seen is None or is_edited else _differing(seen, step)
             judged = Judged(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass, field
 
 from cellwright.dataflow import _tables as tables
 from cellwright.dataflow._timeline import ANYTHING
-from cellwright.dataflow.analyse import analyse
 from cellwright.dataflow.records import Reason
 
 TYPE_CHECKING = False
@@ -101,7 +101,7 @@ class Narrator:
         self, judged: Judged, name: str, was: Binding | None, would: Binding | None
     ) -> tuple[str, str | None, str]:
         """The kind, the other cell, and a clause that begins with `which`."""
-        seen, wanted = _first_difference(was, would)
+        seen, wanted = self._first_difference(was, would)
         me = judged.cell.id
         if wanted and wanted.cell in self.causes and (not seen or seen.cell in {wanted.cell, me}):
             return self._from_stale(name, wanted.cell)
@@ -116,7 +116,7 @@ class Narrator:
         if wanted and wanted.cell in self.causes:
             return self._from_stale(name, wanted.cell)
         if wanted:
-            last = was.marks[-1] if was else None
+            last = was.marks.last if was else None
             return self._from_fresh(judged, name, seen or last, wanted)
         if seen:
             clause = f"which {self.label(seen.cell)} set with a text that it has no more"
@@ -124,6 +124,18 @@ class Narrator:
             return kind, seen.cell, clause
         clause = "of which nobody can tell whether they would be the same from top to bottom"
         return "opaque", None, clause
+
+    def _first_difference(
+        self, was: Binding | None, would: Binding | None
+    ) -> tuple[Mark | None, Mark | None]:
+        """The first contribution that is not the same on both sides."""
+        left = list(was.marks) if was else []
+        right = list(would.marks) if would else []
+        self.history.reader.budget.spend(1 + (len(left) + len(right)) // 4)
+        for one, two in itertools.zip_longest(left, right):
+            if not (one and two and one[:2] == two[:2]):
+                return one, two
+        return (left[-1] if left else None), (right[-1] if right else None)
 
     def _from_fresh(
         self, judged: Judged, name: str, seen: Mark | None, wanted: Mark
@@ -155,7 +167,7 @@ class Narrator:
 
     def _verb(self, name: str, cell: str, *, past: bool = False) -> str:
         """What a cell, as it is now, does to a name."""
-        facts = analyse(self.history.by_id[cell].source, self.history.language)
+        facts = self.history.reader.read(self.history.by_id[cell].source)
         if facts.opaque:
             return "may have changed" if past else "may change"
         if name in facts.defines:
@@ -193,20 +205,6 @@ class Narrator:
             case _:
                 cause = f"{who} did not see what it would from top to bottom"
         self.causes[judged.cell.id] = (first.kind, cause)
-
-
-def _first_difference(
-    was: Binding | None, would: Binding | None
-) -> tuple[Mark | None, Mark | None]:
-    """The first contribution that is not the same on both sides."""
-    left = was.marks if was else ()
-    right = would.marks if would else ()
-    for k in range(max(len(left), len(right))):
-        one = left[k] if k < len(left) else None
-        two = right[k] if k < len(right) else None
-        if not (one and two and one.cell == two.cell and one.version == two.version):
-            return one, two
-    return (left[-1] if left else None), (right[-1] if right else None)
 
 
 def _is_history(name: str) -> bool:

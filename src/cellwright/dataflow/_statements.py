@@ -14,23 +14,30 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from cellwright.dataflow.budget import WorkBudget
     from cellwright.dataflow.facts import Effects
 
-_DEEPEST = 7  # functions in functions; each level is walked twice as often as the one above
-_MOST_STEPS = 60_000  # statements walked, all levels together
+_DEEPEST = 7  # functions in functions; each level may be walked twice as often as the one above
 
 
 class TooDeep(Exception):
-    """Nested beyond what anybody writes: not worth the time."""
+    """Functions are nested more deeply than is worth the time."""
 
 
 class Statements(Expressions):
     """Walks statements; a subclass says what binding and reading a name means."""
 
-    def __init__(self, frames: list[Frame] | None = None, outer: Statements | None = None) -> None:
-        super().__init__(frames)
+    def __init__(
+        self,
+        budget: WorkBudget,
+        frames: list[Frame] | None = None,
+        outer: Statements | None = None,
+    ) -> None:
+        super().__init__(budget, frames)
         self.depth: int = outer.depth + 1 if outer else 0
-        self._steps: list[int] = outer._steps if outer else [0]  # noqa: SLF001  # one count for all
+        # The same function in the same surroundings has the same effects. One memory for all.
+        self.outlines: dict[int, functions.Outline] = outer.outlines if outer else {}
+        self.remembered: dict[object, Effects] = outer.remembered if outer else {}
 
     # --- Hooks ---------------------------------------------------------------------------------
 
@@ -51,9 +58,6 @@ class Statements(Expressions):
     def star(self, module: str) -> None:
         """All names of a module come in."""
 
-    def give_back(self, value: Value) -> None:
-        """A function returns this."""
-
     @contextlib.contextmanager
     def perhaps(self) -> Iterator[None]:
         """What happens in here may not happen."""
@@ -73,9 +77,7 @@ class Statements(Expressions):
 
     def statement(self, node: ast.stmt) -> None:
         """Walk one statement."""
-        self._steps[0] += 1
-        if self._steps[0] > _MOST_STEPS:
-            raise TooDeep
+        self.budget.spend()
         match node:
             case ast.Expr(value=ast.Call() as call) | ast.Expr(value=ast.Await(ast.Call() as call)):
                 self.call(call, statement=True)
@@ -91,6 +93,7 @@ class Statements(Expressions):
                 for target in targets:
                     self.assign(target, value)
                     if len(targets) > 1:  # all of them get the same object
+                        self.budget.spend(len(value.reach) // 16)
                         value = Value.either([value, *map(self.value, _loaded(target)[:1])])
             case ast.AugAssign():
                 self.augment(node)
@@ -265,7 +268,7 @@ class Statements(Expressions):
                 *node.decorator_list,
                 *node.args.defaults,
                 *node.args.kw_defaults,
-                *(each.annotation for each in _arguments(node.args)),
+                *(each.annotation for each in functions.list_arguments(node.args)),
                 node.returns,
             ]
         )
@@ -304,7 +307,7 @@ class Statements(Expressions):
                 methods[each.name] = self.effects_of(each, method=True)
                 if each.decorator_list:
                     decorated.add(each.name)
-        own = Value(effects=frozenset({functions.of_class(methods, decorated)}))
+        own = Value(effects=frozenset({functions.of_class(methods, decorated, self.budget)}))
         value = Value.holding([own, *head, *frame.names.values()])
         stable = (
             not node.decorator_list
@@ -320,7 +323,21 @@ class Statements(Expressions):
         if self.depth >= _DEEPEST:
             raise TooDeep
         frames = [frame for frame in self.frames if frame.kind != "class"]
-        effects = FunctionScope(node, frames, self, method=method).effects()
+        outline = self.outlines.get(id(node))
+        if outline is None:
+            outline = self.outlines[id(node)] = functions.Outline(node)
+            self.budget.spend(outline.size)
+        around = tuple(
+            (depth, name, frame.names[name])
+            for depth, frame in enumerate(frames)
+            for name in outline.mentions
+            if name in frame.names
+        )
+        key = (id(node), method, self.depth, around)
+        effects = None if outline.reaches_out else self.remembered.get(key)
+        if effects is None:
+            scope = FunctionScope(outline, frames, self, method=method)
+            effects = self.remembered[key] = scope.effects()
         self.nested(effects)
         return effects
 
@@ -335,11 +352,6 @@ def _loaded(target: ast.expr) -> list[ast.expr]:
         for node in ast.walk(target)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
     ]
-
-
-def _arguments(arguments: ast.arguments) -> list[ast.arg]:
-    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-    return every + [each for each in (arguments.vararg, arguments.kwarg) if each]
 
 
 def _is_literal(node: ast.expr) -> bool:

@@ -13,6 +13,7 @@ from cellwright.dataflow import _tables as tables
 from cellwright.dataflow._cell import CellScope
 from cellwright.dataflow._magics import translate
 from cellwright.dataflow._statements import TooDeep
+from cellwright.dataflow.budget import CELL_LIMIT, TooMuchWork, WorkBudget
 from cellwright.dataflow.facts import Uses, Value
 
 _LONGEST = 500_000  # characters; what is longer is data, not a program
@@ -49,7 +50,7 @@ _EMPTY = Uses()
 
 def _analyse(source: str) -> Uses:
     if len(source) > _LONGEST or source.count("\n") > _MOST_LINES:
-        return Uses(opaque=("a text too long to look through",))
+        return Uses(opaque=("code too large to analyse",))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -58,8 +59,10 @@ def _analyse(source: str) -> Uses:
             return _mentioned(source, error.msg or "invalid syntax")
         except ValueError as error:  # null characters, lone surrogates
             return _mentioned(source, str(error))
+        except TooMuchWork:
+            return Uses(opaque=("code too large to analyse",), work=CELL_LIMIT)
         except (RecursionError, MemoryError, OverflowError, TooDeep):
-            return Uses(opaque=("code nested too deeply to look through",))
+            return Uses(opaque=("code nested too deeply to analyse",), work=len(source))
 
 
 _remembered = functools.lru_cache(maxsize=2048)(_analyse)
@@ -92,7 +95,7 @@ def _walk(source: str) -> Uses:
 
 def _scope(tree: ast.Module, text: str, *, plain: bool) -> CellScope:
     # As `ast` counts lines: not at form feeds and the like.
-    scope = CellScope(re.split(r"\r\n|\r|\n", text), plain=plain)
+    scope = CellScope(re.split(r"\r\n|\r|\n", text), WorkBudget(CELL_LIMIT), plain=plain)
     scope.cell(tree.body)
     return scope
 
@@ -118,4 +121,5 @@ def _mentioned(source: str, problem: str) -> Uses:
         if len(ours) < 500
         else {},
         changes=frozenset((name, True) for name in ours),
+        work=len(source),
     )

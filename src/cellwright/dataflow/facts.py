@@ -57,6 +57,14 @@ class Effects:
     returns: frozenset[Root] = frozenset()
     methods: frozenset[str] = frozenset()
     changing: frozenset[str] = frozenset()
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        parts = (self.reads, self.writes, self.changes, self.calls, self.opaque, self.returns)
+        object.__setattr__(self, "_hash", hash(parts))
+
+    def __hash__(self) -> int:
+        return self._hash  # it is a member of many sets
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,3 +160,4 @@ class Uses:
     calls: frozenset[Call] = frozenset()
     changes: frozenset[Root] = frozenset()
     stores: frozenset[tuple[frozenset[Root], Value]] = frozenset()
+    work: int = 1  # how many steps the analysis took

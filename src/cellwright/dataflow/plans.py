@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from cellwright.dataflow._history import History
+from cellwright.dataflow._history import History, within_limits
 from cellwright.dataflow.records import Run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
-    from cellwright.dataflow._history import Judged
+    from cellwright.dataflow._history import FactsReader, Judged
     from cellwright.dataflow._timeline import Binding
     from cellwright.dataflow.records import Cell
 
@@ -24,20 +24,29 @@ def stale_closure(
     kernel: str | None = None,
     provided: Collection[str] = (),
     never: bool = True,
+    should_stop: Callable[[], bool] | None = None,
 ) -> list[Cell]:
     """The cells to run, from top to bottom, so that no result is stale after that.
 
     That takes the stale ones, those that never ran (unless `never` is false), those whose state
     they need and that is not there any more, those that use what is made anew, and those that
     give names back the meaning that they have at the end.
+
+    Raises:
+        AnalysisStopped: `should_stop`, which is asked now and then, returned true.
     """
-    plan = _Plan(cells, runs, language, kernel, provided)
-    wanted = {
-        judged.cell.id
-        for judged in plan.judge(())
-        if not judged.is_intact and (never or judged.run or judged.last_elsewhere)
-    }
-    return plan.complete(wanted, downstream=True)
+    runs = list(runs)
+
+    def find(reader: FactsReader) -> list[Cell]:
+        plan = _Plan(cells, runs, reader, kernel, provided)
+        wanted = {
+            judged.cell.id
+            for judged in plan.judged
+            if not judged.is_intact and (never or judged.run or judged.last_elsewhere)
+        }
+        return plan.complete(wanted, downstream=True)
+
+    return within_limits(find, language, should_stop)
 
 
 def replay(
@@ -48,22 +57,31 @@ def replay(
     *,
     kernel: str | None = None,
     provided: Collection[str] = (),
+    should_stop: Callable[[], bool] | None = None,
 ) -> list[Cell]:
     """The cells to run first, from top to bottom, to give one cell what it needs.
 
     With a `kernel` in which nothing has run yet, that is all that it needs; otherwise what is
     there already is left out. The cell itself is not in the list. Cells that set up the kernel
     itself (`%load_ext`, `%cd`, `%matplotlib`) count as needed by every cell below them.
+
+    Raises:
+        AnalysisStopped: `should_stop`, which is asked now and then, returned true.
     """
-    plan = _Plan(cells, runs, language, kernel, provided)
-    setup = set()
-    for judged in plan.judge(()):
-        if judged.cell.id == target:
-            break
-        if judged.step.facts.environment and not judged.is_intact:
-            setup.add(judged.cell.id)
-    found = plan.complete({target, *setup}, downstream=False)
-    return [cell for cell in found if cell.id != target]
+    runs = list(runs)
+
+    def find(reader: FactsReader) -> list[Cell]:
+        plan = _Plan(cells, runs, reader, kernel, provided)
+        setup = set()
+        for judged in plan.judged:
+            if judged.cell.id == target:
+                break
+            if judged.step.facts.environment and not judged.is_intact:
+                setup.add(judged.cell.id)
+        found = plan.complete({target, *setup}, downstream=False)
+        return [cell for cell in found if cell.id != target]
+
+    return within_limits(find, language, should_stop)
 
 
 class _Plan:
@@ -72,42 +90,33 @@ class _Plan:
     def __init__(
         self,
         cells: Sequence[Cell],
-        runs: Iterable[Run],
-        language: str,
+        runs: Sequence[Run],
+        reader: FactsReader,
         kernel: str | None,
         provided: Collection[str],
     ) -> None:
-        self._cells = cells
-        self._runs = list(runs)
-        self._language = language
-        self._provided = provided
-        if kernel is None and self._runs:
-            kernel = max(self._runs, key=lambda run: run.order).kernel
-        self._kernel = kernel or ""
+        if kernel is None:
+            kernel = max(runs, key=lambda run: run.order).kernel if runs else ""
+        self._kernel = kernel
+        self._order = max((run.order for run in runs), default=0)
         self._code = [cell for cell in cells if cell.type == "code" and cell.source.strip()]
-
-    def judge(self, plan: Collection[str]) -> list[Judged]:
-        """How the cells would stand if those of the plan ran now."""
-        return list(self._history(plan).judge())
+        self._before = History(cells, runs, reader, kernel, provided)
+        self.judged = list(self._before.judge())
 
     def _history(self, plan: Collection[str]) -> History:
-        order = max((run.order for run in self._runs), default=0)
-        future = [
-            Run(cell.id, order + k, kernel=self._kernel, source=cell.source)
+        """What would be if the cells of the plan ran now."""
+        return self._before.fork(
+            Run(cell.id, self._order + k, kernel=self._kernel, source=cell.source)
             for k, cell in enumerate((c for c in self._code if c.id in plan), 1)
-        ]
-        return History(
-            self._cells, [*self._runs, *future], self._language, self._kernel, self._provided
         )
 
     def complete(self, wanted: set[str], *, downstream: bool) -> list[Cell]:
         """Add cells until the plan gives what it is for, or nothing is left to add."""
         code = {cell.id for cell in self._code}
-        before = self._history(())
-        judged = {each.cell.id: each for each in before.judge()}
+        judged = {each.cell.id: each for each in self.judged}
         intact = {cell for cell, each in judged.items() if each.is_intact}
-        right = _right_names(before)
-        plan = _with_needs(wanted & code, judged, before) & code
+        right = _right_names(self._before)
+        plan = _with_needs(wanted & code, judged, self._before) & code
         for _ in range(_TRIES):
             history = self._history(plan)
             judged = {each.cell.id: each for each in history.judge()}
@@ -149,7 +158,7 @@ def _with_needs(cells: set[str], judged: dict[str, Judged], history: History) ->
 def _makers(name: str, binding: Binding | None, judged: dict[str, Judged]) -> set[str]:
     """The cells that have to run to make a name what it should be, given what they need."""
     found = set()
-    for mark in reversed(binding.marks if binding else ()):
+    for mark in binding.marks.newest_first() if binding else ():
         found.add(mark.cell)
         maker = judged.get(mark.cell)
         if maker and name in maker.step.inputs:

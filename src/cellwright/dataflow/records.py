@@ -87,17 +87,13 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class CellState:
-    """Whether what a cell shows is what the notebook, run from top to bottom, would give.
-
-    `upstream` are the cells that it takes names from when the notebook runs from top to bottom.
-    """
+    """Whether what a cell shows is what the notebook, run from top to bottom, would give."""
 
     cell: str
     index: int
     state: State
     reasons: tuple[Reason, ...] = ()
     warnings: tuple[Reason, ...] = ()
-    upstream: tuple[str, ...] = ()
 
     @property
     def is_stale(self) -> bool:

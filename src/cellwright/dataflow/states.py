@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from cellwright.dataflow._history import History
+from cellwright.dataflow._history import History, within_limits
 from cellwright.dataflow._reasons import Narrator
 from cellwright.dataflow._timeline import ANYTHING
-from cellwright.dataflow.analyse import analyse, is_python
+from cellwright.dataflow.analyse import is_python
 from cellwright.dataflow.records import CellState, Reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
-    from cellwright.dataflow._history import Judged
+    from cellwright.dataflow._history import FactsReader, Judged
     from cellwright.dataflow.records import Cell, Run
 
 
@@ -24,6 +24,7 @@ def staleness(
     kernel: str | None = None,
     provided: Collection[str] = (),
     count_from: int = 0,
+    should_stop: Callable[[], bool] | None = None,
 ) -> list[CellState]:
     """Say of every cell whether what it shows still stands.
 
@@ -35,7 +36,8 @@ def staleness(
 
     What is not followed: files, environment variables, the clock, and state inside libraries.
     In other languages than Python every cell may use and change everything, so that only the
-    order from top to bottom leaves cells fresh; a warning says so.
+    order from top to bottom leaves cells fresh; a warning says so. So may a cell that is too large
+    to analyse (`CELL_LIMIT`), and every cell of a notebook that is (`NOTEBOOK_LIMIT`).
 
     Args:
         cells: The notebook as it is now, in order.
@@ -45,8 +47,20 @@ def staleness(
             the last run was in, be it alive or not.
         provided: Names that are there without a cell, such as parameters.
         count_from: The number of the first cell in sentences.
+        should_stop: Asked now and then; if it returns true, the analysis ends.
+
+    Raises:
+        AnalysisStopped: `should_stop` returned true.
     """
-    history = History(cells, runs, language, kernel, provided)
+    runs = list(runs)
+
+    def find(reader: FactsReader) -> list[CellState]:
+        return _judge_all(History(cells, runs, reader, kernel, provided), count_from)
+
+    return within_limits(find, language, should_stop)
+
+
+def _judge_all(history: History, count_from: int) -> list[CellState]:
     narrator = Narrator(history, count_from)
     definers = _definers(history)
     found: dict[str, CellState] = {}
@@ -62,24 +76,11 @@ def staleness(
             ("stale" if reasons else "fresh") if ran else "never",
             tuple(reasons),
             tuple(_warnings(judged, reasons, narrator, definers)),
-            upstream(judged),
         )
     return [
         found.get(cell.id) or CellState(cell.id, index, "not_code")
-        for index, cell in enumerate(cells)
+        for index, cell in enumerate(history.cells)
     ]
-
-
-def upstream(judged: Judged) -> tuple[str, ...]:
-    """The cells that a cell takes names from, from top to bottom."""
-    return tuple(
-        dict.fromkeys(
-            mark.cell
-            for binding in judged.step.inputs.values()
-            if binding
-            for mark in binding.marks
-        )
-    )
 
 
 def _definers(history: History) -> dict[str, list[int]]:
@@ -87,7 +88,7 @@ def _definers(history: History) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     for index, cell in enumerate(history.cells):
         if cell.type == "code":
-            for name in analyse(cell.source, history.language).defines:
+            for name in history.reader.read(cell.source).defines:
                 found.setdefault(name, []).append(index)
     return found
 
@@ -118,8 +119,9 @@ def _warnings(
             found.append(Reason("undefined", sentence, (name,)))
     if judged.is_intact:
         found += _would_differ(judged, history, narrator)
-    if not is_python(history.language) and judged.step.opaque:
-        sentence = f"Names are not followed in {history.language}: only the order of runs counts."
+    language = history.reader.language
+    if not is_python(language) and judged.step.opaque:
+        sentence = f"Names are not followed in {language}: only the order of runs counts."
         found.append(Reason("cannot_tell", sentence))
     elif judged.step.opaque:
         what = ", ".join(judged.step.opaque)
@@ -135,7 +137,7 @@ def _would_differ(judged: Judged, history: History, narrator: Narrator) -> list[
         now = history.now.get(name)
         if name == ANYTHING or not binding or not now or now.version == binding.version:
             continue
-        last = now.marks[-1].cell
+        last = now.marks.last.cell
         if last != judged.cell.id:
             sentence = f"Run alone now it would use `{name}` as {narrator.label(last)} left it."
             found.append(Reason("rerun_differs", sentence, (name,), last))

@@ -208,12 +208,6 @@ def test_code_that_is_in_no_cell_counts_as_having_run() -> None:
     assert [reason.kind for reason in found[1].reasons] == ["upstream_deleted"]
 
 
-def test_each_cell_says_which_cells_it_takes_names_from() -> None:
-    found = judged(Story("", ABC | {"D": "print(x, y)"}, [], []))
-
-    assert [set(state.upstream) for state in found] == [set(), {"A"}, {"B"}, {"A", "B"}]
-
-
 def test_an_empty_notebook_has_nothing_to_say() -> None:
     assert staleness([], []) == []
 
