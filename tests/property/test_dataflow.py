@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cellwright.dataflow.analyse import analyse
 from cellwright.dataflow.plans import replay, stale_closure
-from cellwright.dataflow.records import Cell, Run
+from cellwright.dataflow.records import DataflowCell, DataflowRun
 from cellwright.dataflow.states import staleness
 from tests.conftest import RUN_ALL
 from tests.property.dataflow_oracle import PLAIN, RICH, Kernel, sources, stories
@@ -92,7 +92,7 @@ def _tangled(story: Story, states: list[CellState]) -> bool:
 @enough
 @given(st.lists(sources(EVERYTHING), min_size=1, max_size=6), st.data())
 def test_a_replay_gives_a_cell_what_it_needs(texts: list[str], data: st.DataObject) -> None:
-    cells = [Cell(f"c{k}", text) for k, text in enumerate(texts)]
+    cells = [DataflowCell(f"c{k}", text) for k, text in enumerate(texts)]
     kernel = Kernel()
     scratch = [kernel.run(text) for text in texts]
     target = data.draw(st.integers(0, len(cells) - 1))
@@ -120,9 +120,9 @@ def test_any_text_can_be_analysed(source: str) -> None:
 @enough
 @given(st.lists(any_source, min_size=1, max_size=5), st.data())
 def test_any_notebook_can_be_judged(texts: list[str], data: st.DataObject) -> None:
-    cells = [Cell(f"c{k}", text) for k, text in enumerate(texts)]
+    cells = [DataflowCell(f"c{k}", text) for k, text in enumerate(texts)]
     ran = data.draw(st.lists(st.sampled_from(cells), max_size=8))
-    runs = [Run(cell.id, k, source=cell.source) for k, cell in enumerate(ran)]
+    runs = [DataflowRun(cell.id, k, source=cell.source) for k, cell in enumerate(ran)]
 
     states = staleness(cells, runs)
 
@@ -135,8 +135,8 @@ def test_any_notebook_can_be_judged(texts: list[str], data: st.DataObject) -> No
 @enough
 @given(st.lists(any_source, min_size=1, max_size=6))
 def test_a_run_from_top_to_bottom_leaves_everything_fresh(texts: list[str]) -> None:
-    cells = [Cell(f"c{k}", text) for k, text in enumerate(texts)]
-    runs = [Run(cell.id, k, source=cell.source) for k, cell in enumerate(cells)]
+    cells = [DataflowCell(f"c{k}", text) for k, text in enumerate(texts)]
+    runs = [DataflowRun(cell.id, k, source=cell.source) for k, cell in enumerate(cells)]
 
     for state in staleness(cells, runs):
         kinds = {reason.kind for reason in state.reasons}
@@ -170,8 +170,10 @@ def chain(n: int, statement: str) -> list[str]:
 
 def count_steps(sources: list[str], question: Callable[..., object]) -> int:
     """How often a caller is asked whether to stop, in an analysis after the first cell ran again."""
-    cells = [Cell(f"c{k}", text) for k, text in enumerate(sources)]
-    runs = [Run(cell.id, k, source=cell.source) for k, cell in enumerate([*cells, cells[0]])]
+    cells = [DataflowCell(f"c{k}", text) for k, text in enumerate(sources)]
+    runs = [
+        DataflowRun(cell.id, k, source=cell.source) for k, cell in enumerate([*cells, cells[0]])
+    ]
     asked = 0
 
     def should_stop() -> bool:

@@ -6,12 +6,11 @@ import copy
 import sys
 from dataclasses import dataclass
 
-from cellwright.dataflow import _tables as tables
-from cellwright.dataflow._objects import Tokens
-from cellwright.dataflow._timeline import ANYTHING, Timeline
+from cellwright.dataflow import _known_names as known_names
+from cellwright.dataflow._timeline import ANYTHING, Timeline, Tokens
 from cellwright.dataflow.analyse import analyse
 from cellwright.dataflow.budget import NOTEBOOK_LIMIT, TooMuchWork, WorkBudget
-from cellwright.dataflow.facts import Uses
+from cellwright.dataflow.facts import CellFacts
 from cellwright.dataflow.records import source_hash
 
 TYPE_CHECKING = False
@@ -20,12 +19,12 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from cellwright.dataflow._timeline import Binding, Step
-    from cellwright.dataflow.records import Cell, Run
+    from cellwright.dataflow.records import DataflowCell, DataflowRun
 
     Found = TypeVar("Found")
 
-_FORGOTTEN = Uses(opaque=("a text that is not known any more",))
-_TOO_LARGE = Uses(opaque=("a notebook too large to analyse",))
+_FORGOTTEN = CellFacts(opaque=("a text that is not known any more",))
+_TOO_LARGE = CellFacts(opaque=("a notebook too large to analyse",))
 
 
 class FactsReader:
@@ -38,22 +37,22 @@ class FactsReader:
         self.language = language
         self.budget = budget
         self._follows_names = follows_names
-        self._known: dict[str, Uses] = {}
+        self._known: dict[str, CellFacts] = {}
 
-    def read(self, source: str) -> Uses:
+    def read(self, source: str) -> CellFacts:
         """What a text does to names."""
         facts = self._known.get(source)
         if facts is None:
             if self._follows_names or source.isspace():
                 facts = analyse(source, self.language)
             else:
-                facts = _TOO_LARGE if source else Uses()
+                facts = _TOO_LARGE if source else CellFacts()
             self._known[source] = facts
             self.budget.spend(facts.work)
         return facts
 
 
-def within_limits(
+def analyse_within_limits(
     find: Callable[[FactsReader], Found],
     language: str,
     should_stop: Callable[[], bool] | None,
@@ -67,7 +66,7 @@ def within_limits(
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedCell:
     """One code cell on both timelines.
 
     `is_intact` says that its last run saw what it would see from top to bottom; `differing` are
@@ -75,11 +74,11 @@ class Judged:
     although nothing above defines them.
     """
 
-    cell: Cell
+    cell: DataflowCell
     index: int
     step: Step
-    run: Run | None
-    last_elsewhere: Run | None
+    run: DataflowRun | None
+    last_elsewhere: DataflowRun | None
     is_edited: bool
     differing: dict[str, tuple[Binding | None, Binding | None]]
     hidden: tuple[str, ...]
@@ -98,14 +97,14 @@ class History:
 
     def __init__(
         self,
-        cells: Sequence[Cell],
-        runs: Iterable[Run],
+        cells: Sequence[DataflowCell],
+        runs: Iterable[DataflowRun],
         reader: FactsReader,
         kernel: str | None,
         provided: Collection[str] = (),
     ) -> None:
         self.reader = reader
-        self._known = tables.BUILTINS | tables.PROVIDED | frozenset(provided)
+        self._known = known_names.BUILTINS | known_names.PROVIDED | frozenset(provided)
         self.cells = cells
         self.by_id = {cell.id: cell for cell in cells}
         self.index = {cell.id: index for index, cell in enumerate(cells)}
@@ -116,12 +115,12 @@ class History:
         self._tokens = Tokens()
         self.now = Timeline(self._tokens, reader.budget)
         self.ideal = Timeline(self._tokens, reader.budget)
-        self.last_runs: dict[str, tuple[Run, Step]] = {}
+        self.last_runs: dict[str, tuple[DataflowRun, Step]] = {}
         for run in every:
             if run.kernel == kernel:
                 self.add_run(run)
 
-    def fork(self, runs: Iterable[Run]) -> History:
+    def fork(self, runs: Iterable[DataflowRun]) -> History:
         """The same with more runs, in the same kernel, after all others."""
         longer = copy.copy(self)
         longer.now = self.now.copy()
@@ -130,14 +129,14 @@ class History:
             longer.add_run(run)
         return longer
 
-    def add_run(self, run: Run) -> None:
+    def add_run(self, run: DataflowRun) -> None:
         """The next run in this kernel."""
-        step = self.now.step(self._facts(run))
+        step = self.now.look(self._read_facts(run))
         self.last_runs[run.cell] = (run, step)
         version = f"{run.cell}@{run.order}"
         self.now.run(step, run.cell, version, run.order, surely=run.status == "ok")
 
-    def _facts(self, run: Run) -> Uses:
+    def _read_facts(self, run: DataflowRun) -> CellFacts:
         if run.source is not None:
             return self.reader.read(run.source)
         cell = self.by_id.get(run.cell)
@@ -145,18 +144,18 @@ class History:
             return self.reader.read(cell.source)
         return _FORGOTTEN
 
-    def judge(self) -> Iterator[Judged]:
+    def judge(self) -> Iterator[JudgedCell]:
         """Walk the notebook from top to bottom and compare; `ideal` is then how that ends."""
         ideal = self.ideal = Timeline(self._tokens, self.reader.budget)
         for index, cell in enumerate(self.cells):
             if cell.type != "code":
                 continue
             facts = self.reader.read(cell.source)
-            step = ideal.step(facts)
+            step = ideal.look(facts)
             run, seen = self.last_runs.get(cell.id, (None, None))
             is_edited = bool(run and run.source_hash != source_hash(cell.source))
-            differing = {} if seen is None or is_edited else _differing(seen, step)
-            judged = Judged(
+            differing = {} if seen is None or is_edited else _find_differing(seen, step)
+            judged = JudgedCell(
                 cell,
                 index,
                 step,
@@ -164,7 +163,7 @@ class History:
                 self._elsewhere.get(cell.id),
                 is_edited,
                 differing,
-                self._hidden(step),
+                self._find_hidden(step),
             )
             yield judged
             version, order = f"new {cell.id}", 0
@@ -172,7 +171,7 @@ class History:
                 version, order = f"{cell.id}@{run.order}", run.order
             ideal.run(step, cell.id, version, order, known=judged.is_intact)
 
-    def _hidden(self, step: Step) -> tuple[str, ...]:
+    def _find_hidden(self, step: Step) -> tuple[str, ...]:
         """Names that a cell reads and that nothing above defines, nor Python, nor itself."""
         if step.facts.syntax_error:  # then it only mentions names
             return ()
@@ -189,7 +188,7 @@ class History:
         )
 
 
-def _differing(seen: Step, wanted: Step) -> dict[str, tuple[Binding | None, Binding | None]]:
+def _find_differing(seen: Step, wanted: Step) -> dict[str, tuple[Binding | None, Binding | None]]:
     found = {}
     for name in seen.inputs.keys() | wanted.inputs.keys():
         was, would = seen.inputs.get(name), wanted.inputs.get(name)

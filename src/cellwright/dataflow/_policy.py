@@ -21,15 +21,15 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from cellwright.dataflow import _tables as tables
-from cellwright.dataflow.facts import ARGUMENT, RECEIVER, base
+from cellwright.dataflow import _known_names as known_names
+from cellwright.dataflow.facts import ARGUMENT, RECEIVER, base_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
     from cellwright.dataflow.budget import WorkBudget
-    from cellwright.dataflow.facts import Call, Effects, Root
+    from cellwright.dataflow.facts import CallSite, Effects, Root
 
 # A function of the notebook, by name, as one of several, or by what it does.
 _Function: TypeAlias = "str | frozenset[Effects] | Effects"
@@ -37,7 +37,7 @@ _Function: TypeAlias = "str | frozenset[Effects] | Effects"
 _NONE: frozenset[Root] = frozenset()
 
 
-class Known:
+class KnownName:
     """What is known about the name that a call starts from.
 
     Attributes:
@@ -58,11 +58,11 @@ class Known:
         self.changing = {name for each in effects for name in each.changing}
 
 
-UNKNOWN = Known()
+UNKNOWN = KnownName()
 
 
-def changed_by(
-    calls: Iterable[Call], known: Callable[[str], Known], budget: WorkBudget
+def find_changed_objects(
+    calls: Iterable[CallSite], known: Callable[[str], KnownName], budget: WorkBudget
 ) -> set[Root]:
     """The objects that calls may change, given what is known about names."""
     calls = list(calls)
@@ -76,7 +76,7 @@ def changed_by(
 
 
 def _find_changers(
-    calls: Iterable[Call], known: Callable[[str], Known], budget: WorkBudget
+    calls: Iterable[CallSite], known: Callable[[str], KnownName], budget: WorkBudget
 ) -> set[_Function]:
     """Of all functions that calls lead to, those that may change what is passed to them.
 
@@ -126,16 +126,16 @@ def _find_changers(
     return found
 
 
-def _functions_in(call: Call) -> set[_Function]:
+def _functions_in(call: CallSite) -> set[_Function]:
     """What a call runs or passes on, if it is a function: `f(x)`, `map(f, xs)`."""
-    found: set[_Function] = {base(name) for name, _ in call.arguments}
+    found: set[_Function] = {base_name(name) for name, _ in call.arguments}
     found.update(call.effects)
     if call.callee:
         found.add(call.callee)
     return found
 
 
-def _handed_over(call: Call) -> frozenset[Root]:
+def _handed_over(call: CallSite) -> frozenset[Root]:
     """What a function of the notebook gets by a call."""
     return call.arguments | call.receiver if call.path else call.arguments
 
@@ -144,7 +144,7 @@ def _is_argument_in(roots: frozenset[Root]) -> bool:
     return (ARGUMENT, False) in roots or (ARGUMENT, True) in roots
 
 
-def _changed_directly(call: Call, about: Known) -> frozenset[Root]:
+def _changed_directly(call: CallSite, about: KnownName) -> frozenset[Root]:
     """What a call changes apart from what functions of the notebook do to their arguments."""
     method = call.path[-1] if call.path else ""
     found = call.receiver if call.in_place else _NONE
@@ -154,35 +154,35 @@ def _changed_directly(call: Call, about: Known) -> frozenset[Root]:
         return found | _by_library(call, method, about.origin)
     if not call.path:
         return found | _by_plain_function(call, about)
-    if method in tables.MUTATORS or _in_place_by_name(method):
+    if method in known_names.MUTATORS or _in_place_by_name(method):
         found |= call.receiver
-    if call.statement and method not in tables.PURE_METHODS and method not in about.methods:
+    if call.statement and method not in known_names.PURE_METHODS and method not in about.methods:
         found |= call.receiver
-        if method not in tables.KEEPS_ARGUMENTS:
+        if method not in known_names.KEEPS_ARGUMENTS:
             found |= call.arguments
     return found
 
 
-def _by_library(call: Call, method: str, origin: str) -> frozenset[Root]:
+def _by_library(call: CallSite, method: str, origin: str) -> frozenset[Root]:
     name = method or origin.rpartition(".")[2]
-    if name in tables.MUTATING_FUNCTIONS or _in_place_by_name(name):
+    if name in known_names.MUTATING_FUNCTIONS or _in_place_by_name(name):
         return call.arguments
-    if method in tables.MUTATORS and len(call.path) == 1 and "." in origin:
+    if method in known_names.MUTATORS and len(call.path) == 1 and "." in origin:
         return call.receiver  # `from shared import registry`, then `registry.append(…)`
     if (
         not call.statement
-        or origin.partition(".")[0] in tables.SHOWING_MODULES
-        or name in tables.SHOWING_FUNCTIONS
-        or name in tables.KEEPS_ARGUMENTS
+        or origin.partition(".")[0] in known_names.SHOWING_MODULES
+        or name in known_names.SHOWING_FUNCTIONS
+        or name in known_names.KEEPS_ARGUMENTS
     ):
         return _NONE
     return call.arguments
 
 
-def _by_plain_function(call: Call, about: Known) -> frozenset[Root]:
-    if call.callee in tables.MUTATING_BUILTINS:
+def _by_plain_function(call: CallSite, about: KnownName) -> frozenset[Root]:
+    if call.callee in known_names.MUTATING_BUILTINS:
         return call.arguments
-    looks_only = call.callee in tables.SHOWING_BUILTINS or call.callee in tables.PROVIDED
+    looks_only = call.callee in known_names.SHOWING_BUILTINS or call.callee in known_names.PROVIDED
     if not call.statement or about.effects or looks_only:
         return _NONE
     return call.arguments | call.receiver
@@ -195,5 +195,5 @@ def _in_place_by_name(name: str) -> bool:
 
 def changes_receiver(effects: Effects, budget: WorkBudget) -> bool:
     """Whether a method may change its own object, by its own text alone."""
-    changed = {*effects.changes, *changed_by(effects.calls, lambda _: UNKNOWN, budget)}
+    changed = {*effects.changes, *find_changed_objects(effects.calls, lambda _: UNKNOWN, budget)}
     return (RECEIVER, False) in changed or (RECEIVER, True) in changed

@@ -10,22 +10,30 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from cellwright.dataflow._objects import MaskIndex, Objects, split_bits
-from cellwright.dataflow._policy import UNKNOWN, Known, changed_by
-from cellwright.dataflow._tables import BUILTINS
-from cellwright.dataflow.facts import ARGUMENT, RECEIVER, base
+from cellwright.dataflow._known_names import BUILTINS
+from cellwright.dataflow._policy import UNKNOWN, KnownName, find_changed_objects
+from cellwright.dataflow.facts import ARGUMENT, RECEIVER, base_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
+    from typing import Any
 
-    from cellwright.dataflow._objects import Store, Tokens
     from cellwright.dataflow.budget import WorkBudget
-    from cellwright.dataflow.facts import Call, Root, Uses
+    from cellwright.dataflow.facts import CallSite, CellFacts, Effects, Root
 
-ANYTHING = "*"  # stands for all names that nobody has mentioned yet
+
+ANYTHING = "*"  # stands for all names that no cell has mentioned yet
+
+# Into what, what, and what the functions among it do.
+Store: TypeAlias = "tuple[frozenset[Root], frozenset[Root], int]"
+
+# A set that is to be found: its kind, and what it is about.
+Node: TypeAlias = "tuple[str, Any]"
+# A set is what it has itself, all of some sets, and of some other sets all but code.
+Equation: TypeAlias = "tuple[int, list[Node], list[Node]]"
 
 
 class Mark(NamedTuple):
@@ -93,12 +101,318 @@ class Binding(NamedTuple):
 class Step:
     """What a cell would see and do at this point: all that it reads, directly or by what it calls."""
 
-    facts: Uses
+    facts: CellFacts
     inputs: Mapping[str, Binding | None]
     changes: frozenset[Root]
     writes: frozenset[str]
     stores: frozenset[Store]
     opaque: tuple[str, ...]
+
+
+def split_bits(mask: int) -> Iterator[int]:
+    """The positions of the bits of a mask."""
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
+
+class Tokens:
+    """One bit for every object that a cell gave a name to, and one for every function."""
+
+    def __init__(self) -> None:
+        self._bits: dict[tuple[str, str, bool], int] = {}
+        self.code = 0  # the bits of functions, classes and modules
+        self.effects: list[Effects] = []
+        self._numbers: dict[Effects, int] = {}
+        self._masks: dict[frozenset[Effects], int] = {}
+        self._sets: dict[int, frozenset[Effects]] = {}
+        self.restless_effects = 0
+        self.returning_effects = 0  # those that give away global objects
+
+    def bit(self, cell: str, name: str, *, is_code: bool = False) -> int:
+        """The bit of what this cell calls by this name."""
+        number = self._bits.setdefault((cell, name, is_code), len(self._bits))
+        bit = 1 << number
+        if is_code:
+            self.code |= bit
+        return bit
+
+    def effects_mask(self, every: frozenset[Effects]) -> int:
+        """The bits of functions."""
+        mask = self._masks.get(every)
+        if mask is None:
+            mask = 0
+            for effects in every:
+                number = self._numbers.setdefault(effects, len(self._numbers))
+                if number == len(self.effects):
+                    self.effects.append(effects)
+                    self.restless_effects |= effects.restless << number
+                    self.returning_effects |= bool(effects.returns) << number
+                mask |= 1 << number
+            self._masks[every] = mask
+        return mask
+
+    def effects_set(self, mask: int) -> frozenset[Effects]:
+        """The functions that these bits stand for."""
+        found = self._sets.get(mask)
+        if found is None:
+            found = self._sets[mask] = frozenset(self.effects[k] for k in split_bits(mask))
+        return found
+
+
+class MaskIndex:
+    """Finds which of many sets have something in common with another, without a look at each.
+
+    A tree over the sets: a node is the union of what is below it.
+    """
+
+    def __init__(self) -> None:
+        self._width = 1
+        self._nodes = [0, 0]
+
+    def copy(self) -> MaskIndex:
+        """The same sets, to be changed separately."""
+        other = MaskIndex()
+        other._width = self._width
+        other._nodes = list(self._nodes)
+        return other
+
+    @property
+    def union(self) -> int:
+        """All sets together."""
+        return self._nodes[1]
+
+    def put(self, number: int, mask: int) -> None:
+        """Set or replace the set with this number."""
+        nodes = self._nodes
+        while number >= self._width:
+            leaves = nodes[self._width :] + [0] * self._width
+            self._width *= 2
+            nodes = self._nodes = [0] * self._width + leaves
+            for k in range(self._width - 1, 0, -1):
+                nodes[k] = nodes[2 * k] | nodes[2 * k + 1]
+        k = number + self._width
+        nodes[k] = mask
+        while k > 1:
+            k //= 2
+            union = nodes[2 * k] | nodes[2 * k + 1]
+            if union == nodes[k]:
+                break
+            nodes[k] = union
+
+    def find(self, mask: int) -> Iterator[int]:
+        """The numbers of the sets that share something with this one."""
+        waiting = [1] if self._nodes[1] & mask else []
+        while waiting:
+            k = waiting.pop()
+            if k >= self._width:
+                yield k - self._width
+            else:
+                waiting += [each for each in (2 * k + 1, 2 * k) if self._nodes[each] & mask]
+
+
+def solve(
+    start: Node,
+    equation: Callable[[Node], Equation],
+    solved: dict[Node, int],
+    code: int,
+    budget: WorkBudget,
+) -> int:
+    """The least set that fulfils its equation; it and all that it depends on get into `solved`."""
+    if start in solved:
+        return solved[start]
+    equations: dict[Node, Equation] = {}
+    order: dict[Node, None] = {}  # each after what it depends on, but for circles
+    has_circles = False
+    waiting = [(start, False)]
+    while waiting:
+        node, is_done = waiting.pop()
+        if is_done:
+            order[node] = None
+        elif node in equations:
+            has_circles = has_circles or node not in order
+        elif node not in solved:
+            found = equations[node] = equation(node)
+            waiting.append((node, True))
+            waiting += [(each, False) for part in found[1:] for each in part]
+    for node in order:
+        solved[node] = equations[node][0]
+    is_changed = True
+    while is_changed:
+        is_changed = False
+        for node in order:
+            old = new = solved[node]
+            _, whole, without_code = equations[node]
+            for each in whole:
+                new |= solved[each]
+            for each in without_code:
+                new |= solved[each] & ~code
+            budget.spend(1 + len(whole) + len(without_code))
+            if new != old:
+                solved[node] = new
+                is_changed = has_circles
+    return solved[start]
+
+
+class Objects:
+    """Which objects the names of a running cell may be and hold, before and after."""
+
+    def __init__(
+        self,
+        inputs: Mapping[str, Binding | None],
+        facts: CellFacts,
+        cell: str,
+        tokens: Tokens,
+        budget: WorkBudget,
+    ) -> None:
+        self._names = inputs
+        self._values = facts.values
+        self._tokens = tokens
+        self._budget = budget
+        self._bits = {
+            name: tokens.bit(cell, name, is_code=name in facts.origins or name in facts.code)
+            for name in facts.values
+        }
+        self._solved: dict[Node, int] = {}
+
+    def describe(self, name: str) -> tuple[int, int, int, bool]:
+        """Of a name after the cell: objects it may be, may reach, effects, restless."""
+        return (
+            self._solve("same", name),
+            self._solve("reach", name),
+            self._solve("effects", name),
+            bool(self._solve("restless", name)),
+        )
+
+    def find_objects(self, roots: Iterable[Root]) -> int:
+        """The objects behind roots."""
+        found = 0
+        for root in roots:
+            const, whole, without_code = self._add_roots([root])
+            found |= const
+            for kind, name in whole:
+                found |= self._solve(kind, name)
+            for kind, name in without_code:
+                found |= self._solve(kind, name) & ~self._tokens.code
+        return found
+
+    def apply_stores(
+        self, stores: Iterable[Store]
+    ) -> tuple[Callable[[str, int], tuple[int, int]], int]:
+        """What a name holds after all has been stored, given what it add_stored; and where it went."""
+        parts: list[tuple[int, int]] = []  # what gets into a target: objects, functions
+        by_name: dict[str, list[int]] = {}
+        by_target = MaskIndex()
+        together: dict[frozenset[Root], tuple[set[Root], int]] = {}
+        for targets, roots, effects in stores:
+            inside, before = together.setdefault(targets, (set(), 0))
+            inside |= roots
+            together[targets] = inside, before | effects
+        for number, (targets, (inside, effects)) in enumerate(together.items()):
+            self._budget.spend(len(targets) + len(inside))
+            every = effects
+            for name, _ in inside:
+                every |= self._effects(base_name(name))
+            parts.append((self.find_objects(inside), every))
+            by_target.put(number, self.find_objects(targets))
+            for name, _ in targets:
+                by_name.setdefault(name, []).append(number)
+
+        def add_stored(name: str, reach: int) -> tuple[int, int]:
+            found = 0
+            done: set[int] = set()
+            waiting = {*by_name.get(name, ()), *by_target.find(reach)}
+            while waiting:  # what is stored may in turn be what something is stored into
+                new = 0
+                for number in waiting:
+                    inside, effects = parts[number]
+                    new |= inside
+                    found |= effects
+                self._budget.spend(len(waiting))
+                done |= waiting
+                new &= ~reach
+                reach |= new
+                waiting = set(by_target.find(new)) - done if new else set()
+            return reach, found
+
+        return add_stored, by_target.union
+
+    # --- Equations -------------------------------------------------------------------------------
+
+    def _solve(self, kind: str, what: str) -> int:
+        return solve((kind, what), self._equation, self._solved, self._tokens.code, self._budget)
+
+    def _effects(self, name: str) -> int:
+        """What the functions do that a name, before or after the cell, may stand for."""
+        old = self._names.get(name)
+        new = self._solve("effects", name) if name in self._values else 0
+        return (old.effects if old else 0) | new
+
+    def _equation(self, node: Node) -> Equation:
+        kind, what = node
+        match kind:
+            case "same":
+                const, whole, without_code = self._add_roots(self._values[what].same)
+                return const | self._bits[what], whole, without_code
+            case "reach":
+                const, whole, without_code = self._add_roots(self._values[what].reach)
+                return const | self._bits[what], [*whole, ("same", what)], without_code
+            case "deep":  # what can be reached from a name, before or after the cell
+                old = self._names.get(what)
+                whole = [("reach", what)] if what in self._values else []
+                if returning := self._effects(what) & self._tokens.returning_effects:
+                    whole.append(("returned", returning))
+                return (old.reach if old else 0), whole, []
+            case "returned":  # by any of these functions
+                every = {
+                    root
+                    for number in split_bits(what)
+                    for root in self._tokens.effects[number].returns
+                }
+                self._budget.spend(len(every))
+                return self._add_roots(every)
+            case "effects":
+                value = self._values[what]
+                names = {base_name(name) for name, _ in value.reach}
+                const = self._tokens.effects_mask(value.effects)
+                for name in names:
+                    old = self._names.get(name)
+                    const |= old.effects if old else 0
+                return const, [("effects", name) for name in names if name in self._values], []
+            case _:
+                return self._equate_restless(what)
+
+    def _add_roots(self, roots: Iterable[Root]) -> Equation:
+        const = 0
+        whole: list[Node] = []
+        without_code: list[Node] = []
+        for name, deep in roots:
+            if name.endswith("()"):
+                without_code.append(("deep", base_name(name)))
+            elif deep:
+                whole.append(("deep", name))
+            else:
+                old = self._names.get(name)
+                const |= old.same if old else 0
+                if name in self._values:
+                    whole.append(("same", name))
+        return const, whole, without_code
+
+    def _equate_restless(self, name: str) -> Equation:
+        """Whether it changes by being looked at, or is what a generator gives when called."""
+        value = self._values[name]
+        inside = {each for each, _ in value.reach if each != name}
+        is_restless = (
+            value.restless
+            or any((old := self._names.get(each)) and old.restless for each in inside)
+            or any(
+                self._effects(base_name(each)) & self._tokens.restless_effects
+                for each, _ in value.same
+                if each.endswith("()")
+            )
+        )
+        return int(is_restless), [("restless", each) for each in inside if each in self._values], []
 
 
 class Timeline:
@@ -129,13 +443,13 @@ class Timeline:
 
     # --- Looking ---------------------------------------------------------------------------------
 
-    def step(self, facts: Uses) -> Step:
+    def look(self, facts: CellFacts) -> Step:
         """What a cell would see and do now."""
         names = {*facts.uses, *facts.builtins}
         changes: set[Root] = set(facts.changes)
         writes: set[str] = set()
         opaque = list(facts.opaque)
-        calls: set[Call] = set(facts.calls)
+        calls: set[CallSite] = set(facts.calls)
         seen_effects = 0
         seen_names: dict[str, bool] = {}  # and whether it was what another cell made of it
         # What is loaded first comes first: what it leads to then holds for all that come later.
@@ -173,9 +487,9 @@ class Timeline:
                     self._budget.spend(1 + len(effect.reads) + len(effect.calls))
                 seen_effects |= effects
         self._budget.spend(1 + len(facts.loads) + len(calls))
-        about = self._known(facts, names)
-        changes |= changed_by(calls, about, self._budget)
-        outside = _outside(changes)
+        about = self._describe_names(facts, names)
+        changes |= find_changed_objects(calls, about, self._budget)
+        outside = _drop_parameters(changes)
         stores: set[Store] = {
             (targets, value.reach, self._tokens.effects_mask(value.effects))
             for targets, value in facts.stores
@@ -200,10 +514,10 @@ class Timeline:
             tuple(dict.fromkeys(opaque)),
         )
 
-    def _known(self, facts: Uses, names: set[str]) -> Callable[[str], Known]:
-        cache: dict[str, Known] = {}
+    def _describe_names(self, facts: CellFacts, names: set[str]) -> Callable[[str], KnownName]:
+        cache: dict[str, KnownName] = {}
 
-        def known(name: str) -> Known:
+        def known(name: str) -> KnownName:
             found = cache.get(name)
             if found is None:
                 binding = self.names.get(name) if name in names else None
@@ -213,7 +527,7 @@ class Timeline:
                     value = facts.values[name]
                     every = value.effects
                     self._budget.spend(len(value.reach))
-                    for root in (base(each) for each, _ in value.reach):  # `model = Model()`
+                    for root in (base_name(each) for each, _ in value.reach):  # `model = Model()`
                         if root in facts.values:
                             every |= facts.values[root].effects
                         if root in names and root in self.names:
@@ -222,7 +536,7 @@ class Timeline:
                     origin = facts.origins.get(name)
                 found = UNKNOWN
                 if effects or origin:
-                    found = Known(self._tokens.effects_set(effects), origin)
+                    found = KnownName(self._tokens.effects_set(effects), origin)
                 cache[name] = found
             return found
 
@@ -247,39 +561,39 @@ class Timeline:
         """
         facts = step.facts
         fresh = Objects(step.inputs, facts, cell, self._tokens, self._budget)
-        mask = fresh.mask(step.changes)
-        held, targets = fresh.hold(step.stores)
+        mask = fresh.find_objects(step.changes)
+        add_stored, targets = fresh.apply_stores(step.stores)
         mark = Mark(cell, version, order)
         changed = {name for name, _ in step.changes} | step.writes
         updates: dict[str, Binding] = {}
-        for name in self._holding(mask | targets) | (changed & self.names.keys()):
+        for name in self._find_holders(mask | targets) | (changed & self.names.keys()):
             old = self.names[name]
-            reach, effects = held(name, old.reach)
-            new = _over(old, mark) if name in changed or (mask & old.reach) else old
+            reach, effects = add_stored(name, old.reach)
+            new = _add_mark(old, mark) if name in changed or (mask & old.reach) else old
             updates[name] = new._replace(reach=reach, effects=old.effects | effects)
         if step.writes:
-            everything = fresh.mask((each, True) for each in {*step.inputs, *facts.loads})
+            everything = fresh.find_objects((each, True) for each in {*step.inputs, *facts.loads})
             for name in step.writes:
                 bit = self._tokens.bit(cell, name)
-                updates[name] = _over(self.get(name), mark)._replace(
+                updates[name] = _add_mark(self.get(name), mark)._replace(
                     same=bit | everything, reach=bit | everything
                 )
         for name in changed - self.names.keys() if self.default else ():
-            updates.setdefault(name, _over(self.default, mark))
+            updates.setdefault(name, _add_mark(self.default, mark))
         self._budget.spend(len(updates) + len(facts.values))
         for name, binding in updates.items():
             self._set(name, binding)
         for name in facts.values:
-            same, reach, effects, restless = fresh.of(name)
-            reach, more = held(name, reach)
+            same, reach, effects, restless = fresh.describe(name)
+            reach, more = add_stored(name, reach)
             effects |= more
             text = facts.stable.get(name) if known or name in facts.early else None
             if name in facts.deletes and surely:
                 binding = Binding("deleted", Marks(mark), is_deleted=True)
                 if not known:
-                    binding = _or_still(binding, self.get(name))
+                    binding = _join_old(binding, self.get(name))
             elif not surely or name in facts.perhaps or name in facts.deletes:
-                covered = _over(self.get(name), mark)
+                covered = _add_mark(self.get(name), mark)
                 binding = covered._replace(
                     same=same | covered.same,
                     reach=reach | covered.reach,
@@ -301,7 +615,7 @@ class Timeline:
                     facts.origins.get(name),
                 )
                 if not known and name not in facts.early:
-                    binding = _or_still(binding, self.get(name))
+                    binding = _join_old(binding, self.get(name))
             self._set(name, binding)
         for module in facts.stars:
             self._cover(Mark(cell, f"import * {module}", order), is_opaque=False)
@@ -315,7 +629,7 @@ class Timeline:
             self._by_number.append(name)
         self._reach.put(number, binding.reach)
 
-    def _holding(self, mask: int) -> set[str]:
+    def _find_holders(self, mask: int) -> set[str]:
         """The names through which one of these objects may be reached."""
         return {self._by_number[number] for number in self._reach.find(mask)}
 
@@ -324,15 +638,15 @@ class Timeline:
         everything = self._reach.union
         self._budget.spend(4 * len(self.names))
         for name, old in self.names.items():
-            new = _over(old, mark)
+            new = _add_mark(old, mark)
             if is_opaque:
                 new = new._replace(same=new.same | everything, reach=new.reach | everything)
             self._set(name, new)
-        new = _over(self.default, mark)
+        new = _add_mark(self.default, mark)
         self.default = new._replace(is_opaque=is_opaque or new.is_opaque)
 
 
-def _over(old: Binding | None, mark: Mark) -> Binding:
+def _add_mark(old: Binding | None, mark: Mark) -> Binding:
     """What was there before, perhaps changed or replaced by a run."""
     if old is None:
         return Binding(_digest(f"|{mark.version}"), Marks(mark))
@@ -342,7 +656,7 @@ def _over(old: Binding | None, mark: Mark) -> Binding:
     return old._replace(version=version, marks=old.marks.extend(mark), is_deleted=False)
 
 
-def _or_still(new: Binding, old: Binding | None) -> Binding:
+def _join_old(new: Binding, old: Binding | None) -> Binding:
     """What a name stands for after a cell that may have failed before it got there."""
     if old is None:
         return new
@@ -358,5 +672,5 @@ def _digest(text: str) -> str:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=9).hexdigest()
 
 
-def _outside(roots: Iterable[Root]) -> frozenset[Root]:
+def _drop_parameters(roots: Iterable[Root]) -> frozenset[Root]:
     return frozenset(root for root in roots if root[0] not in {ARGUMENT, RECEIVER})

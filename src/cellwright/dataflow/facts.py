@@ -22,7 +22,7 @@ RECEIVER = "<self>"
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CallSite:
     """A call and the objects that it could change.
 
     `callee` is the global name that it starts from, or empty; `path` the attributes after it, the
@@ -51,7 +51,7 @@ class Effects:
     reads: frozenset[str] = frozenset()
     writes: frozenset[str] = frozenset()
     changes: frozenset[Root] = frozenset()
-    calls: frozenset[Call] = frozenset()
+    calls: frozenset[CallSite] = frozenset()
     opaque: frozenset[str] = frozenset()
     restless: bool = False
     returns: frozenset[Root] = frozenset()
@@ -76,17 +76,17 @@ class Value:
     effects: frozenset[Effects] = frozenset()
     restless: bool = False
 
-    def part(self) -> Value:
+    def take_part(self) -> Value:
         """Something taken out of it, such as an item, an attribute or a view."""
         return Value(self.reach, self.reach, self.effects, self.restless)
 
     @staticmethod
-    def either(values: Iterable[Value]) -> Value:
+    def join(values: Iterable[Value]) -> Value:
         """One of them."""
         return _join(list(values), keep_same=True)
 
     @staticmethod
-    def holding(values: Iterable[Value]) -> Value:
+    def hold(values: Iterable[Value]) -> Value:
         """A new object that has them inside."""
         return _join(list(values), keep_same=False)
 
@@ -108,7 +108,7 @@ def _join(values: list[Value], *, keep_same: bool) -> Value:
 NEW = Value()
 
 
-def called(roots: Iterable[Root]) -> frozenset[Root]:
+def list_call_results(roots: Iterable[Root]) -> frozenset[Root]:
     """What calling something of these may give."""
     return frozenset(
         (name if name in {ARGUMENT, RECEIVER} or name.endswith("()") else f"{name}()", True)
@@ -116,13 +116,13 @@ def called(roots: Iterable[Root]) -> frozenset[Root]:
     )
 
 
-def base(name: str) -> str:
+def base_name(name: str) -> str:
     """The name itself of a root that stands for the result of a call."""
     return name.removesuffix("()")
 
 
 @dataclass(frozen=True, slots=True)
-class Uses:
+class CellFacts:
     """What a cell does to the names of its notebook.
 
     Attributes:
@@ -157,7 +157,7 @@ class Uses:
     stable: Mapping[str, str] = field(default_factory=dict, hash=False)
     early: frozenset[str] = frozenset()
     code: frozenset[str] = frozenset()
-    calls: frozenset[Call] = frozenset()
+    calls: frozenset[CallSite] = frozenset()
     changes: frozenset[Root] = frozenset()
     stores: frozenset[tuple[frozenset[Root], Value]] = frozenset()
     work: int = 1  # how many steps the analysis took

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from cellwright.dataflow._history import History, within_limits
-from cellwright.dataflow.records import Run
+from cellwright.dataflow._history import History, analyse_within_limits
+from cellwright.dataflow.records import DataflowRun
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
-    from cellwright.dataflow._history import FactsReader, Judged
+    from cellwright.dataflow._history import FactsReader, JudgedCell
     from cellwright.dataflow._timeline import Binding
-    from cellwright.dataflow.records import Cell
+    from cellwright.dataflow.records import DataflowCell
 
 _TRIES = 30  # each adds at least one cell; beyond that, all of them is the honest answer
 
 
 def stale_closure(
-    cells: Sequence[Cell],
-    runs: Iterable[Run],
+    cells: Sequence[DataflowCell],
+    runs: Iterable[DataflowRun],
     language: str = "python",
     *,
     kernel: str | None = None,
     provided: Collection[str] = (),
     never: bool = True,
     should_stop: Callable[[], bool] | None = None,
-) -> list[Cell]:
+) -> list[DataflowCell]:
     """The cells to run, from top to bottom, so that no result is stale after that.
 
     That takes the stale ones, those that never ran (unless `never` is false), those whose state
@@ -37,7 +37,7 @@ def stale_closure(
     """
     runs = list(runs)
 
-    def find(reader: FactsReader) -> list[Cell]:
+    def find(reader: FactsReader) -> list[DataflowCell]:
         plan = _Plan(cells, runs, reader, kernel, provided)
         wanted = {
             judged.cell.id
@@ -46,19 +46,19 @@ def stale_closure(
         }
         return plan.complete(wanted, downstream=True)
 
-    return within_limits(find, language, should_stop)
+    return analyse_within_limits(find, language, should_stop)
 
 
 def replay(
-    cells: Sequence[Cell],
-    runs: Iterable[Run],
+    cells: Sequence[DataflowCell],
+    runs: Iterable[DataflowRun],
     target: str,
     language: str = "python",
     *,
     kernel: str | None = None,
     provided: Collection[str] = (),
     should_stop: Callable[[], bool] | None = None,
-) -> list[Cell]:
+) -> list[DataflowCell]:
     """The cells to run first, from top to bottom, to give one cell what it needs.
 
     With a `kernel` in which nothing has run yet, that is all that it needs; otherwise what is
@@ -70,7 +70,7 @@ def replay(
     """
     runs = list(runs)
 
-    def find(reader: FactsReader) -> list[Cell]:
+    def find(reader: FactsReader) -> list[DataflowCell]:
         plan = _Plan(cells, runs, reader, kernel, provided)
         setup = set()
         for judged in plan.judged:
@@ -81,7 +81,7 @@ def replay(
         found = plan.complete({target, *setup}, downstream=False)
         return [cell for cell in found if cell.id != target]
 
-    return within_limits(find, language, should_stop)
+    return analyse_within_limits(find, language, should_stop)
 
 
 class _Plan:
@@ -89,8 +89,8 @@ class _Plan:
 
     def __init__(
         self,
-        cells: Sequence[Cell],
-        runs: Sequence[Run],
+        cells: Sequence[DataflowCell],
+        runs: Sequence[DataflowRun],
         reader: FactsReader,
         kernel: str | None,
         provided: Collection[str],
@@ -103,43 +103,43 @@ class _Plan:
         self._before = History(cells, runs, reader, kernel, provided)
         self.judged = list(self._before.judge())
 
-    def _history(self, plan: Collection[str]) -> History:
+    def _try_out(self, plan: Collection[str]) -> History:
         """What would be if the cells of the plan ran now."""
         return self._before.fork(
-            Run(cell.id, self._order + k, kernel=self._kernel, source=cell.source)
+            DataflowRun(cell.id, self._order + k, kernel=self._kernel, source=cell.source)
             for k, cell in enumerate((c for c in self._code if c.id in plan), 1)
         )
 
-    def complete(self, wanted: set[str], *, downstream: bool) -> list[Cell]:
+    def complete(self, wanted: set[str], *, downstream: bool) -> list[DataflowCell]:
         """Add cells until the plan gives what it is for, or nothing is left to add."""
         code = {cell.id for cell in self._code}
         judged = {each.cell.id: each for each in self.judged}
         intact = {cell for cell, each in judged.items() if each.is_intact}
-        right = _right_names(self._before)
-        plan = _with_needs(wanted & code, judged, self._before) & code
+        right = _find_right_names(self._before)
+        plan = _add_needs(wanted & code, judged, self._before) & code
         for _ in range(_TRIES):
-            history = self._history(plan)
+            history = self._try_out(plan)
             judged = {each.cell.id: each for each in history.judge()}
             more: set[str] = set()
             for cell, each in judged.items():
                 if cell in plan and not each.is_intact:
                     for name, (_was, would) in each.differing.items():
-                        more |= _makers(name, would, judged)
+                        more |= _find_makers(name, would, judged)
                 elif downstream and cell in intact and not each.is_intact:
                     more.add(cell)
             if downstream:  # what stood right before has to do so after
-                for name in right - _right_names(history):
-                    more |= _makers(name, history.ideal.get(name), judged)
+                for name in right - _find_right_names(history):
+                    more |= _find_makers(name, history.ideal.get(name), judged)
             more = (more & code) - plan
             if not more:
                 break
-            plan |= _with_needs(more, judged, history) & code
+            plan |= _add_needs(more, judged, history) & code
         else:
             plan |= code if downstream else set()
         return [cell for cell in self._code if cell.id in plan]
 
 
-def _with_needs(cells: set[str], judged: dict[str, Judged], history: History) -> set[str]:
+def _add_needs(cells: set[str], judged: dict[str, JudgedCell], history: History) -> set[str]:
     """The cells, and those that make what they need and what is not there as it should be."""
     found: set[str] = set()
     waiting = list(cells)
@@ -151,11 +151,11 @@ def _with_needs(cells: set[str], judged: dict[str, Judged], history: History) ->
         for name, wanted in judged[cell].step.inputs.items():
             now = history.now.get(name)
             if wanted and not (now and now.version == wanted.version):
-                waiting += _makers(name, wanted, judged)
+                waiting += _find_makers(name, wanted, judged)
     return found
 
 
-def _makers(name: str, binding: Binding | None, judged: dict[str, Judged]) -> set[str]:
+def _find_makers(name: str, binding: Binding | None, judged: dict[str, JudgedCell]) -> set[str]:
     """The cells that have to run to make a name what it should be, given what they need."""
     found = set()
     for mark in binding.marks.newest_first() if binding else ():
@@ -166,7 +166,7 @@ def _makers(name: str, binding: Binding | None, judged: dict[str, Judged]) -> se
     return found
 
 
-def _right_names(history: History) -> set[str]:
+def _find_right_names(history: History) -> set[str]:
     """Names that stand for what they would from top to bottom."""
     return {
         name

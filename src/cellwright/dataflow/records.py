@@ -18,7 +18,7 @@ def source_hash(source: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class DataflowCell:
     """A cell of the notebook as it is now. `id` is its handle: unique, and the same in its runs."""
 
     id: str
@@ -27,7 +27,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class DataflowRun:
     """One execution of a cell, or of code that is in no cell.
 
     Attributes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cellwright.dataflow.plans import stale_closure
-from cellwright.dataflow.records import Cell, Run
+from cellwright.dataflow.records import DataflowCell, DataflowRun
 from cellwright.dataflow.states import staleness
 
 TYPE_CHECKING = False
@@ -52,19 +52,19 @@ def stale_cells(
     return sorted(places[cell.id] for cell in found)
 
 
-def as_cells(notebook: Notebook) -> list[Cell]:
+def as_cells(notebook: Notebook) -> list[DataflowCell]:
     """The cells as the analysis takes them."""
-    return [Cell(cell.handle, cell.source, cell.type) for cell in notebook.cells]
+    return [DataflowCell(cell.handle, cell.source, cell.type) for cell in notebook.cells]
 
 
-def as_runs(executions: Sequence[Executed]) -> list[Run]:
+def as_runs(executions: Sequence[Executed]) -> list[DataflowRun]:
     """The runs on record as the analysis takes them.
 
     A cell that runs for long is on record as `running` until it ends; then it is there twice.
     """
     ended = {(run.cell, run.kernel, run.began) for run in executions if run.status != "running"}
     return [
-        Run(run.cell, run.order, run.status, run.kernel, run.source, run.hash)
+        DataflowRun(run.cell, run.order, run.status, run.kernel, run.source, run.hash)
         for run in executions
         if run.status != "running" or (run.cell, run.kernel, run.began) not in ended
     ]

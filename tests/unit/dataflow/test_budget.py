@@ -13,7 +13,7 @@ from tests.unit.dataflow.stories import ABC, Story, play
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cellwright.dataflow.records import Cell, Run
+    from cellwright.dataflow.records import DataflowCell, DataflowRun
 
 LARGE = "\n".join(f"x{k} = f(x{k}, y)" for k in range(2000))
 SMALLER = "\n".join(f"x{k} = f(x{k}, y)" for k in range(300))
@@ -25,7 +25,7 @@ QUESTIONS = {
 }
 
 
-def ran_in_order(*sources: str, again: str = "") -> tuple[list[Cell], list[Run]]:
+def ran_in_order(*sources: str, again: str = "") -> tuple[list[DataflowCell], list[DataflowRun]]:
     names = [chr(ord("A") + k) for k in range(len(sources))]
     story = Story("", dict(zip(names, sources, strict=True)), [" ".join(names), again], [])
     return play(story)
