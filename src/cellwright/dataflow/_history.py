@@ -85,7 +85,7 @@ class JudgedCell:
 
     @property
     def is_intact(self) -> bool:
-        """Whether the result stands."""
+        """Whether the result is what a run from top to bottom would give."""
         run = self.run
         return bool(
             run and run.status == "ok" and not (self.is_edited or self.differing or self.hidden)

@@ -1,6 +1,6 @@
 """Which objects a call may change.
 
-Nobody can know that from the text, so this is a policy, the same wherever a call stands:
+The text alone does not say that. So this is a policy, the same for all calls:
 
 | call | may change |
 |---|---|
@@ -41,7 +41,7 @@ class KnownName:
     """What is known about the name that a call starts from.
 
     Attributes:
-        effects: What the functions and classes do that it may stand for.
+        effects: What the functions and classes do that it may name.
         origin: The module that it was imported from.
         methods: The methods of those classes.
         changing: Those of them that change their object.
@@ -69,9 +69,9 @@ def find_changed_objects(
     changers = _find_changers(calls, known, budget)
     found: set[Root] = set()
     for call in calls:
-        found |= _changed_directly(call, known(call.callee) if call.callee else UNKNOWN)
-        if not changers.isdisjoint(_functions_in(call)):
-            found |= _handed_over(call)
+        found |= _find_direct_changes(call, known(call.callee) if call.callee else UNKNOWN)
+        if not changers.isdisjoint(_list_functions(call)):
+            found |= _list_passed_objects(call)
     return found
 
 
@@ -84,7 +84,7 @@ def _find_changers(
     So the search goes forward to all functions, and back from those of the first kind.
     """
     users: dict[_Function, list[_Function]] = {}
-    waiting = [each for call in calls for each in _functions_in(call)]
+    waiting = [each for call in calls for each in _list_functions(call)]
     seen: set[_Function] = set()
     found: set[_Function] = set()
     while waiting:
@@ -105,13 +105,13 @@ def _find_changers(
             ]
             for call in passes_on:
                 about = known(call.callee) if call.callee else UNKNOWN
-                if _is_argument_in(_changed_directly(call, about)):
+                if _is_argument_in(_find_direct_changes(call, about)):
                     found.add(function)
             used = {
                 each
                 for call in passes_on
-                if _is_argument_in(_handed_over(call))
-                for each in _functions_in(call)
+                if _is_argument_in(_list_passed_objects(call))
+                for each in _list_functions(call)
             }
             budget.spend(len(function.calls))
         for each in used:
@@ -126,7 +126,7 @@ def _find_changers(
     return found
 
 
-def _functions_in(call: CallSite) -> set[_Function]:
+def _list_functions(call: CallSite) -> set[_Function]:
     """What a call runs or passes on, if it is a function: `f(x)`, `map(f, xs)`."""
     found: set[_Function] = {base_name(name) for name, _ in call.arguments}
     found.update(call.effects)
@@ -135,7 +135,7 @@ def _functions_in(call: CallSite) -> set[_Function]:
     return found
 
 
-def _handed_over(call: CallSite) -> frozenset[Root]:
+def _list_passed_objects(call: CallSite) -> frozenset[Root]:
     """What a function of the notebook gets by a call."""
     return call.arguments | call.receiver if call.path else call.arguments
 
@@ -144,17 +144,17 @@ def _is_argument_in(roots: frozenset[Root]) -> bool:
     return (ARGUMENT, False) in roots or (ARGUMENT, True) in roots
 
 
-def _changed_directly(call: CallSite, about: KnownName) -> frozenset[Root]:
+def _find_direct_changes(call: CallSite, about: KnownName) -> frozenset[Root]:
     """What a call changes apart from what functions of the notebook do to their arguments."""
     method = call.path[-1] if call.path else ""
     found = call.receiver if call.in_place else _NONE
     if method in about.changing:
         found |= call.receiver
     if about.origin is not None:
-        return found | _by_library(call, method, about.origin)
+        return found | _find_library_changes(call, method, about.origin)
     if not call.path:
-        return found | _by_plain_function(call, about)
-    if method in known_names.MUTATORS or _in_place_by_name(method):
+        return found | _find_function_changes(call, about)
+    if method in known_names.MUTATORS or _is_in_place(method):
         found |= call.receiver
     if call.statement and method not in known_names.PURE_METHODS and method not in about.methods:
         found |= call.receiver
@@ -163,9 +163,9 @@ def _changed_directly(call: CallSite, about: KnownName) -> frozenset[Root]:
     return found
 
 
-def _by_library(call: CallSite, method: str, origin: str) -> frozenset[Root]:
+def _find_library_changes(call: CallSite, method: str, origin: str) -> frozenset[Root]:
     name = method or origin.rpartition(".")[2]
-    if name in known_names.MUTATING_FUNCTIONS or _in_place_by_name(name):
+    if name in known_names.MUTATING_FUNCTIONS or _is_in_place(name):
         return call.arguments
     if method in known_names.MUTATORS and len(call.path) == 1 and "." in origin:
         return call.receiver  # `from shared import registry`, then `registry.append(…)`
@@ -179,7 +179,7 @@ def _by_library(call: CallSite, method: str, origin: str) -> frozenset[Root]:
     return call.arguments
 
 
-def _by_plain_function(call: CallSite, about: KnownName) -> frozenset[Root]:
+def _find_function_changes(call: CallSite, about: KnownName) -> frozenset[Root]:
     if call.callee in known_names.MUTATING_BUILTINS:
         return call.arguments
     looks_only = call.callee in known_names.SHOWING_BUILTINS or call.callee in known_names.PROVIDED
@@ -188,8 +188,8 @@ def _by_plain_function(call: CallSite, about: KnownName) -> frozenset[Root]:
     return call.arguments | call.receiver
 
 
-def _in_place_by_name(name: str) -> bool:
-    """PyTorch's convention: `add_`, `normal_`."""
+def _is_in_place(name: str) -> bool:
+    """Whether the name says so, by the convention of PyTorch: `add_`, `normal_`."""
     return len(name) > 1 and name.endswith("_") and not name.endswith("__") and name[0] != "_"
 
 

@@ -36,7 +36,7 @@ class NestedTooDeep(Exception):
 
 
 class Scope(Statements):
-    """Code and the functions in it."""
+    """A piece of code and the functions that are defined in it."""
 
     def __init__(
         self,
@@ -74,11 +74,11 @@ class Scope(Statements):
         return effects
 
     def include_nested(self, effects: Effects) -> None:
-        """A function is made in here."""
+        """Take in the effects of a function that is defined here."""
 
 
 class FunctionScope(Scope):
-    """Local names stand for what flows into them; global ones for whatever they are by then."""
+    """The body of a function. Global names are what they are when the function is called."""
 
     def __init__(
         self, outline: FunctionOutline, frames: list[LocalFrame], outer: Scope, *, method: bool
@@ -146,7 +146,7 @@ class FunctionScope(Scope):
         self._writes.add(name)
 
     def include_nested(self, effects: Effects) -> None:
-        """Whoever calls this function may call what it makes, or get it."""
+        """A caller of this function may call the inner one, or get it as the result."""
         self._reads |= effects.reads
         self._writes |= effects.writes
         self._returns |= effects.returns
@@ -159,7 +159,7 @@ class FunctionScope(Scope):
 
 
 class CellScope(Scope):
-    """Follows which names are surely bound at which point of the cell."""
+    """The top level of a cell: names are global, and the order of statements matters."""
 
     def __init__(self, lines: Sequence[str], budget: WorkBudget, *, plain: bool) -> None:
         super().__init__(budget)
@@ -171,9 +171,7 @@ class CellScope(Scope):
         # Under a condition: each name that became sure or unsure, and whether it was sure before.
         self._sure_log: list[tuple[str, bool]] = []
         self._bound: dict[str, int] = {}
-        self._bound_before: set[str] = (
-            set()
-        )  # but deleted under a condition, and perhaps bound again
+        self._bound_before: set[str] = set()  # and deleted under a condition
         self._loads: dict[str, int] = {}
         self._uses: set[str] = set()
         self._deleted: set[str] = set()
@@ -320,7 +318,7 @@ class CellScope(Scope):
             self._sure_log.clear()
 
     def _forget_sure(self, start: int) -> tuple[set[str], set[str]]:
-        """Give up what became sure since then; says which names did, and which did the opposite."""
+        """Undo what became sure since `start`. Returns the names that did, and those that became unsure."""
         before: dict[str, bool] = {}
         for name, was_sure in self._sure_log[start:]:
             before.setdefault(name, was_sure)
@@ -333,7 +331,7 @@ class CellScope(Scope):
     # --- The result --------------------------------------------------------------------------------
 
     def collect_facts(self) -> CellFacts:
-        """All that was found out."""
+        """The facts of the cell, after all of it was walked."""
         values = {name: Value.join(every) for name, every in self._values.items()}
         own = {
             name: KnownName(value.effects, self._origins.get(name))
@@ -367,7 +365,7 @@ class CellScope(Scope):
         )
 
     def _find_mutated(self, roots: set[Root], values: dict[str, Value]) -> frozenset[str]:
-        """With the names that what is changed was taken from: `for row in rows: row.x = 1`."""
+        """The changed names, and those they were taken from: `for row in rows: row.x = 1`."""
         called = {call.callee for call in self.calls if not call.path}
         changed = {name for name, _ in roots if not name.endswith("()")}
         changed |= {base_name(name) for name, _ in roots if name.endswith("()")} - called
@@ -400,7 +398,7 @@ class FunctionOutline:
         self.reaches_out = any(isinstance(each, ast.Nonlocal) for each in every)
 
     def make_parameters(self, *, method: bool) -> dict[str, Value]:
-        """The parameters, each standing for whatever a caller passes."""
+        """The parameters, as the objects that a caller may pass."""
         names = [each.arg for each in list_arguments(self.node.args)]
         found = {name: _make_parameter(ARGUMENT) for name in names}
         if method and names:

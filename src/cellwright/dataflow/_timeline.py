@@ -1,4 +1,4 @@
-"""What names stand for after a sequence of cells has run.
+"""What names mean after a sequence of cells has run.
 
 Two such sequences are compared: what ran in fact, and the notebook from top to bottom. A name has a
 version, which is equal in both exactly if the same runs, or the same unchanging text (an import, a
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from cellwright.dataflow.facts import CallSite, CellFacts, Effects, Root
 
 
-ANYTHING = "*"  # stands for all names that no cell has mentioned yet
+ANYTHING = "*"  # all names that no cell has mentioned yet
 
 # Into what, what, and what the functions among it do.
 Store: TypeAlias = "tuple[frozenset[Root], frozenset[Root], int]"
@@ -37,7 +37,7 @@ Equation: TypeAlias = "tuple[int, list[Node], list[Node]]"
 
 
 class Mark(NamedTuple):
-    """One contribution to what a name stands for: a cell, and which run of it or which text."""
+    """One contribution to the value of a name: a cell, and which run of it or which text."""
 
     cell: str
     version: str
@@ -45,7 +45,7 @@ class Mark(NamedTuple):
 
 
 class Marks:
-    """The contributions to what a name stands for, oldest first; of each cell only the last.
+    """The contributions to the value of a name, oldest first; of each cell only the last.
 
     A name may have as many as there are cells, after each of many cells. So a longer list shares
     the shorter one, and what it should not have any more is taken out only now and then.
@@ -84,7 +84,7 @@ class Marks:
 
 
 class Binding(NamedTuple):
-    """What a name stands for: who made it so, and which objects it may be and hold."""
+    """The value of a name: which cells made it, and which objects it may be and hold."""
 
     version: str
     marks: Marks
@@ -154,7 +154,7 @@ class Tokens:
         return mask
 
     def effects_set(self, mask: int) -> frozenset[Effects]:
-        """The functions that these bits stand for."""
+        """The functions of these bits."""
         found = self._sets.get(mask)
         if found is None:
             found = self._sets[mask] = frozenset(self.effects[k] for k in split_bits(mask))
@@ -300,7 +300,7 @@ class Objects:
     def apply_stores(
         self, stores: Iterable[Store]
     ) -> tuple[Callable[[str, int], tuple[int, int]], int]:
-        """What a name holds after all has been stored, given what it add_stored; and where it went."""
+        """A function that adds what is stored to what a name holds; and all objects stored into."""
         parts: list[tuple[int, int]] = []  # what gets into a target: objects, functions
         by_name: dict[str, list[int]] = {}
         by_target = MaskIndex()
@@ -344,7 +344,7 @@ class Objects:
         return solve((kind, what), self._equation, self._solved, self._tokens.code, self._budget)
 
     def _effects(self, name: str) -> int:
-        """What the functions do that a name, before or after the cell, may stand for."""
+        """The functions that a name may be, before or after the cell."""
         old = self._names.get(name)
         new = self._solve("effects", name) if name in self._values else 0
         return (old.effects if old else 0) | new
@@ -425,7 +425,7 @@ class Timeline:
         self._numbers: dict[str, int] = {}
         self._by_number: list[str] = []
         self._reach = MaskIndex()  # of every name, by its number
-        self.default: Binding | None = None  # where a name that nobody bound could come from
+        self.default: Binding | None = None  # where a name that no cell binds could come from
 
     def copy(self) -> Timeline:
         """The same names, to go another way from here."""
@@ -438,7 +438,7 @@ class Timeline:
         return other
 
     def get(self, name: str) -> Binding | None:
-        """What a name stands for; None if no cell had anything to do with it."""
+        """The value of a name; None if no cell defines or changes it."""
         return self.names.get(name, self.default)
 
     # --- Looking ---------------------------------------------------------------------------------
@@ -496,7 +496,7 @@ class Timeline:
         }
         given: set[Root] = set()
         effects = 0
-        for call in calls:  # a function may put what it is given into whatever it changes
+        for call in calls:  # a function may put its arguments into what it changes
             if (call.arguments or call.effects) and about(call.callee).effects:
                 given |= call.arguments
                 effects |= self._tokens.effects_mask(call.effects)
@@ -647,7 +647,7 @@ class Timeline:
 
 
 def _add_mark(old: Binding | None, mark: Mark) -> Binding:
-    """What was there before, perhaps changed or replaced by a run."""
+    """The value as before, perhaps changed or replaced by a run."""
     if old is None:
         return Binding(_digest(f"|{mark.version}"), Marks(mark))
     if old.marks.last[:2] == mark[:2]:
@@ -657,7 +657,7 @@ def _add_mark(old: Binding | None, mark: Mark) -> Binding:
 
 
 def _join_old(new: Binding, old: Binding | None) -> Binding:
-    """What a name stands for after a cell that may have failed before it got there."""
+    """The value of a name after a cell that may have failed before it set the name."""
     if old is None:
         return new
     return new._replace(

@@ -42,7 +42,7 @@ class Expressions:
         self.stores: set[tuple[frozenset[Root], Value]] = set()
         self.opaque: list[str] = []
         self.environment = False
-        self.unusual_loads = 0  # of names that are no builtins
+        self.unusual_loads = 0  # of names that are not builtins
 
     # Statements fill these in.
 
@@ -147,7 +147,7 @@ class Expressions:
     def walk_comprehension(
         self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
     ) -> Value:
-        """A scope of its own, except for what a walrus in it binds."""
+        """Walk a comprehension: a scope of its own, except for what a walrus in it binds."""
         frame = LocalFrame({}, "comprehension")
         self.frames.append(frame)
         sources: list[Value] = []
@@ -168,7 +168,7 @@ class Expressions:
     # --- Calls ---------------------------------------------------------------------------------
 
     def walk_call(self, node: ast.Call, *, statement: bool = False) -> Value:
-        """A call: remembered, since what it changes depends on what the other cells define."""
+        """Keep a call: what it changes depends on what other cells define."""
         callee, path = _split_dotted(node.func)
         is_global = bool(callee) and not any(callee in frame.names for frame in self.frames)
         base = node.func.value if isinstance(node.func, ast.Attribute) else node.func
@@ -361,7 +361,7 @@ class Statements(Expressions):
                 self.evaluate_all(ast.iter_child_nodes(node))
 
     def assign(self, target: ast.expr, value: Value) -> None:
-        """Bind a target, whatever its form."""
+        """Bind a target of any form."""
         match target:
             case ast.Name(id=name):
                 self.bind(name, value)
@@ -386,7 +386,7 @@ class Statements(Expressions):
                 self.evaluate(target)
 
     def augment(self, node: ast.AugAssign) -> None:
-        """`x += y` changes the object or makes a new one; nobody knows which."""
+        """`x += y` changes the object or makes a new one; both may be true."""
         value = self.evaluate(node.value)
         if isinstance(node.target, ast.Name):
             old = self.read_name(node.target.id)

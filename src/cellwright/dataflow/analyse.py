@@ -35,7 +35,7 @@ _option = re.compile(r"--?\w[\w-]*(?:\s*=\s*\S+|\s+\d+(?=\s))?\s*").match
 def analyse(source: str, language: str = "python") -> CellFacts:
     """Say what a cell does to names, without running it.
 
-    Never raises, whatever the text. Where the text cannot tell, the answer says more uses and more
+    Never raises, for any text. Where the text cannot tell, the answer says more uses and more
     changes rather than fewer, or that the cell is opaque. What a call changes is a policy, stated
     in `_policy`. Languages other than Python are opaque unless the cell is blank.
     """
@@ -107,7 +107,7 @@ def _walk_tree(tree: ast.Module, text: str, *, plain: bool) -> CellScope:
 
 
 def _describe_invalid(source: str, problem: str) -> CellFacts:
-    """No Python, or a newer one than ours: it may do anything to the names that it mentions."""
+    """Not Python, or a newer one than ours: it may do anything to the names that it mentions."""
     names = frozenset(_find_words(source)) - frozenset(keyword.kwlist)
     ours = names - known_names.BUILTINS - known_names.PROVIDED
     opaque = [f"`{name}`" for name in sorted(names & known_names.OPAQUE_CALLS)]
@@ -136,7 +136,7 @@ def _describe_invalid(source: str, problem: str) -> CellFacts:
 
 @dataclass(slots=True)
 class TranslatedCell:
-    """A cell as plain Python; what could not be said in Python stands beside it."""
+    """A cell as plain Python, and what Python cannot express."""
 
     text: str
     opaque: list[str] = field(default_factory=list)

@@ -2,7 +2,7 @@
 
 A `Root` is where an object may come from: `("df", False)` is the object that `df` names itself,
 `("df", True)` is that or anything that can be reached from it. Inside functions, `ARGUMENT` and
-`RECEIVER` stand for what a caller passes in. `("f()", True)` is what a call of `f`, or of a method
+`RECEIVER` are what a caller passes in. `("f()", True)` is what a call of `f`, or of a method
 of it, may give: all that `f` holds, but not the function, class or module `f` itself.
 """
 
@@ -26,8 +26,8 @@ class CallSite:
     """A call and the objects that it could change.
 
     `callee` is the global name that it starts from, or empty; `path` the attributes after it, the
-    last one being the method. `effects` are those of functions among the arguments. `statement` says that nothing is done with the result, which is why
-    people call functions for their effects.
+    last one being the method. `effects` are those of functions among the arguments. `statement`
+    says that the result is not used, so that the call is made for its effect.
     """
 
     callee: str
@@ -44,8 +44,8 @@ class Effects:
     """What running a function does to global names, whenever it is called.
 
     Of a class, it is what all methods do. `methods` are known by name, and those that change their
-    own object are `changing`. `returns` are global objects that a caller may get hold of. `restless` marks what changes by being looked at: generators, or
-    objects that count how often they are read.
+    own object are `changing`. `returns` are global objects that a caller may get. `restless` marks
+    what changes by being read: generators, or objects that count how often they are read.
     """
 
     reads: frozenset[str] = frozenset()
@@ -117,7 +117,7 @@ def list_call_results(roots: Iterable[Root]) -> frozenset[Root]:
 
 
 def base_name(name: str) -> str:
-    """The name itself of a root that stands for the result of a call."""
+    """The name in a root that is the result of a call: `f` of `f()`."""
     return name.removesuffix("()")
 
 
@@ -130,10 +130,11 @@ class CellFacts:
         uses: Names that it reads before it has surely bound them itself, without Python's own.
         mutates: Names whose object it may change, as far as the cell alone can tell.
         deletes: Names that it removes.
-        opaque: Why what it does to names cannot be told, such as `exec`; empty if it can.
+        opaque: Why the text does not show what it does to names, such as `exec` or code that is too
+            large to analyse; empty if it does.
         stars: Modules that it imports all names of.
-        environment: It sets up something that is no name, such as the working directory.
-        syntax_error: Why it is no Python; it then may do anything to the names that it mentions.
+        environment: It sets up something other than names, such as the working directory.
+        syntax_error: Why it is not valid Python; it then may do anything to the names that it mentions.
     """
 
     defines: frozenset[str] = frozenset()

@@ -1,4 +1,4 @@
-"""Which cells to run: to make all results stand, or to give one cell what it needs."""
+"""Which cells to run: so that no result is stale, or to give one cell what it needs."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def _find_makers(name: str, binding: Binding | None, judged: dict[str, JudgedCel
 
 
 def _find_right_names(history: History) -> set[str]:
-    """Names that stand for what they would from top to bottom."""
+    """Names that have the value that a run from top to bottom would give them."""
     return {
         name
         for name, binding in history.now.names.items()

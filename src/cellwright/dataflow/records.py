@@ -32,7 +32,7 @@ class DataflowRun:
 
     Attributes:
         cell: The handle that the cell had.
-        order: Larger for whatever started later in the same kernel.
+        order: Larger for what started later in the same kernel.
         status: `ok`, or why not: `error timed_out cancelled died running`. A `pending` run has
             not happened yet.
         kernel: Which life of which kernel it ran in; another one knows nothing of it.
@@ -55,7 +55,7 @@ class DataflowRun:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a cell is stale, or what to beware of: a kind for programs, a sentence for everybody.
+    """Why a cell is stale, or what to beware of: a kind for programs, a sentence for people.
 
     `names` are the names that it is about, `cell` is the other cell that it is about, if any.
 
@@ -69,12 +69,12 @@ class Reason:
     | `upstream_rerun` | uses a name that another cell defined or changed again after it ran |
     | `upstream_stale` | uses a name of a cell that is itself stale |
     | `upstream_deleted` | used a name of a cell that is not in the notebook any more |
-    | `out_of_order` | used a name as a cell left it that stands below |
+    | `out_of_order` | used a name as a cell below it left it |
     | `own_run` | used a name as its own earlier run left it |
     | `other_source` | used a name from another cell than it would from top to bottom |
     | `unknown_name` | used a name that no cell defines |
     | `history` | uses an earlier output by number |
-    | `opaque` | depends on a cell of which nobody can tell what it does |
+    | `opaque` | depends on a cell whose effects are unknown |
 
     Only in warnings: `defined_below`, `undefined`, `rerun_differs`, `cannot_tell`.
     """

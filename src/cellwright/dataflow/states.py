@@ -1,4 +1,4 @@
-"""`staleness`: which results still stand, which do not, and why."""
+"""`staleness`: which results are fresh, which are stale, and why."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def staleness(
     count_from: int = 0,
     should_stop: Callable[[], bool] | None = None,
 ) -> list[CellState]:
-    """Say of every cell whether what it shows still stands.
+    """Say of every cell whether its result is fresh or stale.
 
     **Fresh** means: its last run ended well, its text is the one that ran, and everything that it
     used came from the same runs of the same cells as it would if the notebook ran from top to
@@ -150,7 +150,7 @@ def _list_warnings(
 
 
 def _warn_of_rerun(judged: JudgedCell, history: History, writer: ReasonWriter) -> list[Reason]:
-    """A result that stands, although running the cell alone now would give another."""
+    """Warn of a fresh result that a run of the cell alone would change."""
     found = []
     for name, binding in sorted(judged.step.inputs.items()):
         now = history.now.get(name)
@@ -258,7 +258,7 @@ class ReasonWriter:
             clause = f"which {self.name_cell(seen.cell)} set with a text that it has no more"
             kind = "upstream_edited" if seen.cell in self.causes else "other_source"
             return kind, seen.cell, clause
-        clause = "of which nobody can tell whether they would be the same from top to bottom"
+        clause = "which may not be the same in a run from top to bottom"
         return "opaque", None, clause
 
     def _find_first_difference(
