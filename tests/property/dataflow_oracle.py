@@ -249,7 +249,9 @@ class Story:
                 seen = self.kernel.run(cell.source)
                 self.seen[cell.id] = seen
                 status = "ok" if seen.ended == "ok" else "error"
-                self.runs.append(DataflowRun(cell.id, len(self.runs) + 1, status, source=cell.source))
+                self.runs.append(
+                    DataflowRun(cell.id, len(self.runs) + 1, status, source=cell.source)
+                )
             case "edit":
                 self.cells[k] = DataflowCell(cell.id, source)
             case "insert":
