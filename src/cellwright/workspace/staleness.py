@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cellwright.dataflow.plans import stale_closure
-from cellwright.dataflow.records import Cell, Run
+from cellwright.dataflow.records import DataflowCell, DataflowRun
 from cellwright.dataflow.states import staleness
 from cellwright.workspace.answers import CellStaleness, StaleReason
 
@@ -58,19 +58,19 @@ def find_stale_cells(
     return sorted(places[cell.id] for cell in found)
 
 
-def list_dataflow_cells(notebook: Notebook) -> list[Cell]:
+def list_dataflow_cells(notebook: Notebook) -> list[DataflowCell]:
     """Return the cells as the analysis takes them."""
-    return [Cell(cell.handle, cell.source, cell.type) for cell in notebook.cells]
+    return [DataflowCell(cell.handle, cell.source, cell.type) for cell in notebook.cells]
 
 
-def list_dataflow_runs(executions: Sequence[ExecutionRecord]) -> list[Run]:
+def list_dataflow_runs(executions: Sequence[ExecutionRecord]) -> list[DataflowRun]:
     """Return the runs on record as the analysis takes them.
 
     A cell that runs for long is on record as `running` until it ends; then it is there twice.
     """
     ended = {(run.cell, run.kernel, run.began) for run in executions if run.status != "running"}
     return [
-        Run(run.cell, run.order, run.status, run.kernel, run.source, run.hash)
+        DataflowRun(run.cell, run.order, run.status, run.kernel, run.source, run.hash)
         for run in executions
         if run.status != "running" or (run.cell, run.kernel, run.began) not in ended
     ]

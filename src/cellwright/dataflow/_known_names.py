@@ -15,7 +15,7 @@ PROVIDED = _words("display get_ipython exit quit open __session__ __spec__ __loa
 # Earlier inputs and outputs by number: which ones depends on what ran before.
 HISTORY = _words("_ __ ___ _i _ii _iii In Out _oh _ih _dh")
 
-# Whoever calls these means to change the object, whatever is done with the result.
+# Methods that change their object, even where the result is used.
 MUTATORS = _words("""
     add append appendleft clear discard extend extendleft insert pop popitem popleft remove reverse
     rotate setdefault sort update difference_update intersection_update subtract
