@@ -7,6 +7,8 @@ table.
 
 from __future__ import annotations
 
+from typing import Literal
+
 from cellwright.errors import InvalidCall
 from cellwright.workspace.values import KW_ONLY, Value, to_plain
 
@@ -14,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
     from collections.abc import Awaitable, Callable, Mapping, Sequence
-    from typing import Any, ClassVar, Generic, Literal, TypeVar
+    from typing import Any, ClassVar, Generic, TypeVar
 
     from cellwright.document.edits import Edit
     from cellwright.document.notebook import Notebook
@@ -25,8 +27,6 @@ if TYPE_CHECKING:
     from cellwright.workspace import answers  # noqa: F401
     from cellwright.workspace.runs.execution import Executions  # noqa: F401
 
-    Mode = Literal["ask", "edit", "agent"]
-    Effect = Literal["read", "edit", "run"]
     Progress = Callable[[dict[str, Any]], object]
     Ask = Callable[[InputRequested], Awaitable[str | None]]
     PathLike = str | os.PathLike[str]
@@ -45,6 +45,11 @@ else:
             """Take the type of the answer, for type checkers."""
             return cls
 
+
+Mode = Literal["ask", "edit", "agent"]
+"""What a caller may do: read; read and propose; or everything."""
+Effect = Literal["read", "edit", "run"]
+"""What a verb does to a notebook or its kernel."""
 
 VERBS: dict[str, type[Request[Any]]] = {}
 """All verbs by name."""
