@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.raw_client import RawClient
 from benchmarks.tables import compare
 from cellwright.config.settings import Settings
+from cellwright.kernel.factory import SpareKernel
 from cellwright.kernel.local import LocalKernel
 from cellwright.kernel.runner import Runner
 from cellwright.kernel.session import Key, Session
-from cellwright.kernel.spare import Spare
 from cellwright.kernel.transport import Code, Launch
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ async def _cells(folder: str, rounds: int, starts: int) -> list[str]:
     for _ in range(rounds):
         for name, work in methods.items():
             rows.setdefault(name, []).append(await _timed(work))
-    spare = Spare(LocalKernel)
+    spare = SpareKernel(LocalKernel)
     for _ in range(starts):
         rows.setdefault("first cell, cold", []).append(await _timed(lambda: _first(folder, None)))
         spare.prepare(_launch(folder))
@@ -101,7 +101,7 @@ async def _cells(folder: str, rounds: int, starts: int) -> list[str]:
 _kernels: list[Transport] = []
 
 
-async def _first(folder: str, spare: Spare | None) -> None:
+async def _first(folder: str, spare: SpareKernel | None) -> None:
     kernel = await spare.take(_launch(folder)) if spare is not None else None
     if kernel is None:
         kernel = LocalKernel(_launch(folder))

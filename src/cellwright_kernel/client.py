@@ -1,23 +1,30 @@
-"""The one conversation of this kernel with its frontend."""
+"""The one conversation of this kernel with its frontend: requests, and who waits for which answer."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import contextvars
+import queue
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+import uuid
+from concurrent.futures import Future, InvalidStateError
+from typing import TYPE_CHECKING, Any, Callable
 
-from cellwright_kernel.calls import Call, Calls
-from cellwright_kernel.errors import CannotWait, NoFrontend, NotebookError, NotebookTimeout
+from cellwright_kernel.errors import (
+    CannotWait,
+    NoFrontend,
+    NotebookError,
+    NotebookTimeout,
+    make_error,
+)
 from cellwright_kernel.nesting import Nesting
-from cellwright_kernel.tap import Tap, missing_for_tap
+from cellwright_kernel.tap import Tap, find_missing_for_tap
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from concurrent.futures import Future
 
 TARGET = "jupyter.notebook.manipulator.v1"
 _SLICE = 0.05
@@ -27,16 +34,125 @@ _imported_in = contextvars.copy_context()  # most likely that of a cell
 _clients: list[Client] = []
 
 
-def client() -> Client:
-    """The client of this process; made when it is first needed."""
+class PendingCall:
+    """One request that was sent.
+
+    `nests` says that the waiting caller runs cells which the frontend sends for it. Such cells
+    come as jobs, in order; `on_change` is called for each, and for the answer.
+    """
+
+    def __init__(self, method: str, *, nests: bool = False) -> None:
+        self.id = uuid.uuid4().hex
+        self.method = method
+        self.nests = nests
+        self.future: Future[dict[str, Any]] = Future()
+        self.on_change: Callable[[], object] | None = None
+        self._jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._is_left = False
+
+    def add_job(self, frames: Any) -> bool:
+        """Add a cell to run; false if the caller does not wait any longer."""
+        with self._lock:
+            if self._is_left:
+                return False
+            self._jobs.put(frames)
+        self._notify()
+        return True
+
+    def leave(self) -> list[Any]:
+        """Stop waiting; returns the cells that were not run."""
+        with self._lock:
+            self._is_left = True
+        self.on_change = None
+        left = []
+        while not self._jobs.empty():
+            left.append(self._jobs.get_nowait())
+        return [job for job in left if job is not None]
+
+    def next_job(self, within: float = 0) -> Any:
+        """Wait for the next cell to run; None if the answer is there, or nothing came in time."""
+        try:
+            return self._jobs.get(timeout=within) if within > 0 else self._jobs.get_nowait()
+        except queue.Empty:
+            return None
+
+    def answer(self, data: dict[str, Any]) -> None:
+        """Take the answer; only the first counts."""
+        error: NotebookError | None = None
+        result = data.get("result")
+        if data.get("status") != "ok":
+            error = make_error(data.get("error"))
+        elif not isinstance(result, dict):
+            error = NotebookError("The frontend answered without a result", "INVALID_RESPONSE")
+        self.end(error, result)
+
+    def end(self, error: NotebookError | None, result: Any = None) -> None:
+        """End with an error or a result, unless it has ended already."""
+        try:
+            if error is not None:
+                self.future.set_exception(error)
+            else:
+                self.future.set_result(result)
+        except InvalidStateError:
+            return
+        self._jobs.put(None)
+        self._notify()
+
+    def _notify(self) -> None:
+        on_change = self.on_change
+        if on_change is not None:
+            on_change()
+
+
+class PendingCalls:
+    """The requests that wait for an answer, by their id."""
+
+    def __init__(self) -> None:
+        self._calls: dict[str, PendingCall] = {}
+        self._lock = threading.Lock()
+
+    def add(self, call: PendingCall) -> None:
+        """Expect an answer."""
+        with self._lock:
+            self._calls[call.id] = call
+        call.future.add_done_callback(lambda _: self.drop(call))
+
+    def drop(self, call: PendingCall) -> None:
+        """Expect it no longer."""
+        with self._lock:
+            self._calls.pop(call.id, None)
+
+    def get(self, request_id: object) -> PendingCall | None:
+        """The request with that id, if it waits."""
+        return self._calls.get(request_id) if isinstance(request_id, str) else None
+
+    def deliver(self, data: object) -> bool:
+        """Give an answer to the call that waits for it; false if there is none."""
+        call = self.get(data.get("request_id")) if isinstance(data, dict) else None
+        if call is None or not isinstance(data, dict):
+            return False
+        call.answer(data)
+        return True
+
+    def fail_all(self, error: NotebookError) -> None:
+        """End all calls with an error."""
+        with self._lock:
+            calls = list(self._calls.values())
+        for call in calls:
+            call.end(error)
+
+
+def get_client() -> Client:
+    """Get the client of this process; it is made when first needed."""
     with _lock:
         if not _clients:
-            _clients.append(Client(_kernel()))
+            _clients.append(Client(_find_kernel()))
         return _clients[0]
 
 
-def _kernel() -> Any:
-    """The kernel that runs this code, as far as it shows itself; None if it does not."""
+def _find_kernel() -> Any:
+    """Find the kernel that runs this code; None if it cannot be found."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return getattr(shell, "kernel", None)
@@ -50,14 +166,14 @@ class Client:
         self.tap: Tap | None = None
         self.nesting: Nesting | None = None
         self.missing: str | None = None
-        self._calls = Calls()
+        self._calls = PendingCalls()
         self._comm: Any = None
         self._before: Any = None
         self._context = _imported_in
-        # Whether it is made as ipykernel is, and so handles one message at a time.
+        # Whether it is built like ipykernel, and so handles one message at a time.
         self._is_queued = hasattr(kernel, "shell_handlers")
         if self._is_queued:
-            self.missing = missing_for_tap(kernel)
+            self.missing = find_missing_for_tap(kernel)
         if self._is_queued and self.missing is None:
             tap = Tap(kernel, self._calls, self._on_close)
             if tap.install():
@@ -67,9 +183,9 @@ class Client:
 
     # -- sending ----------------------------------------------------------------------------
 
-    def submit(self, method: str, params: Mapping[str, Any], *, nests: bool = False) -> Call:
+    def submit(self, method: str, params: Mapping[str, Any], *, nests: bool = False) -> PendingCall:
         """Send a request."""
-        call = Call(method, nests=nests)
+        call = PendingCall(method, nests=nests)
         message: dict[str, Any] = {"method": method, "request_id": call.id}
         if params:
             message["params"] = dict(params)
@@ -90,7 +206,7 @@ class Client:
         try:
             self._open().send(message)
         except LookupError:
-            # In ipykernel 7.0 a thread of one's own does not know what it is part of.
+            # In ipykernel 7.0 a user's thread does not know which request it is part of.
             self._context.copy().run(lambda: self._open().send(message))
 
     def _open(self) -> Any:
@@ -107,7 +223,7 @@ class Client:
             comm = comms.create_comm(target_name=TARGET, data={"features": features})
             if type(comm).__name__ == "DummyComm":  # what the package makes on its own
                 raise NoFrontend(
-                    "There is no Jupyter kernel here, so that nobody can be asked", "NO_FRONTEND"
+                    "There is no Jupyter kernel here, and so no frontend to ask", "NO_FRONTEND"
                 )
             comm.on_msg(self._on_message)
             comm.on_close(lambda _: self._on_close(comm.comm_id))
@@ -153,7 +269,7 @@ class Client:
                 "CANNOT_WAIT",
             )
 
-    def wait(self, call: Call, timeout: float | None) -> dict[str, Any]:
+    def wait(self, call: PendingCall, timeout: float | None) -> dict[str, Any]:
         """Wait in this thread; cells that the frontend wants run for this are run here.
 
         The time that such cells take does not count.
@@ -164,7 +280,7 @@ class Client:
             while not call.future.done():
                 left = _left(deadline)
                 if left <= 0:
-                    raise self._timed_out(call, timeout)
+                    raise self._make_timeout(call, timeout)
                 if tap is not None and tap.reads_here:
                     tap.turn(min(left, _SLICE))
                     job = call.next_job()
@@ -179,7 +295,7 @@ class Client:
             self._leave(call)
 
     def pump(self, future: Future[Any], timeout: float | None) -> None:
-        """Read the channel until a future is done, if that is this thread's task."""
+        """Read the channel until a future is done, if this thread has to."""
         deadline = _after(timeout)
         while self.tap is not None and self.tap.reads_here and not future.done():
             left = _left(deadline)
@@ -187,15 +303,15 @@ class Client:
                 break
             self.tap.turn(min(left, _SLICE))
 
-    async def wait_async(self, call: Call, timeout: float | None) -> dict[str, Any]:
+    async def wait_async(self, call: PendingCall, timeout: float | None) -> dict[str, Any]:
         """Wait as a coroutine; cells that the frontend wants run are run in its task."""
         loop = asyncio.get_running_loop()
-        news = asyncio.Event()
-        call.news = lambda: loop.call_soon_threadsafe(news.set)
+        changed = asyncio.Event()
+        call.on_change = lambda: loop.call_soon_threadsafe(changed.set)
         deadline = _after(timeout)
         try:
             while True:
-                news.clear()
+                changed.clear()
                 job = call.next_job()
                 if job is not None and self.nesting is not None:
                     await self.nesting.run_async(job)
@@ -204,30 +320,30 @@ class Client:
                     return call.future.result()
                 else:
                     if _left(deadline) <= 0:
-                        raise self._timed_out(call, timeout)
-                    await self._hear(news, _left(deadline))
+                        raise self._make_timeout(call, timeout)
+                    await self._wait_for_change(changed, _left(deadline))
         finally:
             self._leave(call)
 
-    async def _hear(self, news: asyncio.Event, within: float) -> None:
-        """Wait for news, and fetch them if nobody else does."""
+    async def _wait_for_change(self, changed: asyncio.Event, within: float) -> None:
+        """Wait for a change, and read the channel if no other thread does."""
         tap = self.tap
         pause = 3600.0
-        if tap is not None and tap.reads_here and tap.is_held_up():
+        if tap is not None and tap.reads_here and tap.is_blocked():
             tap.turn(0)
             pause = _TURN
         with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(news.wait(), min(within, pause))
+            await asyncio.wait_for(changed.wait(), min(within, pause))
 
-    def _leave(self, call: Call) -> None:
+    def _leave(self, call: PendingCall) -> None:
         self._calls.drop(call)
         for job in call.leave():
             if self.tap is not None:
                 self.tap.pass_on(job)
 
-    def _timed_out(self, call: Call, timeout: float | None) -> NotebookError:
-        # Whoever listened when the comm was opened may be gone. The next request opens another;
-        # answers on this one are still taken.
+    def _make_timeout(self, call: PendingCall, timeout: float | None) -> NotebookError:
+        # The frontend that had this comm may be gone. The next request opens another; answers on
+        # this one are still taken.
         self._before, self._comm = self._comm, None
         reason = "the frontend may not offer its notebook to its kernel"
         if call.method == "execute_cell_range" and call.nests:

@@ -3,8 +3,8 @@
 NotebookError          any answer with an error; `code` is the protocol's
 ├── OutOfRange         INVALID_RANGE, OUT_OF_BOUNDS, INVALID_SPLICE_PARAMS; also IndexError
 ├── CellFailed         EXECUTION_FAILED
-├── NotebookTimeout    TIMEOUT: nobody answered in time; also TimeoutError
-├── NoFrontend         NO_FRONTEND: there is nobody to ask; also ConnectionError
+├── NotebookTimeout    TIMEOUT: no answer in time; also TimeoutError
+├── NoFrontend         NO_FRONTEND: there is no frontend to ask; also ConnectionError
 └── CannotWait         CANNOT_WAIT: the answer could not arrive while this cell runs; also RuntimeError
 """
 
@@ -32,11 +32,11 @@ class CellFailed(NotebookError):
 
 
 class NotebookTimeout(NotebookError, TimeoutError):
-    """Nobody answered in time."""
+    """There was no answer in time."""
 
 
 class NoFrontend(NotebookError, ConnectionError):
-    """There is nobody to ask."""
+    """There is no frontend to ask."""
 
 
 class CannotWait(NotebookError, RuntimeError):
@@ -51,8 +51,8 @@ _KINDS = {
 }
 
 
-def error_of(error: object) -> NotebookError:
-    """What an answer with an error raises."""
+def make_error(error: object) -> NotebookError:
+    """Make the exception for an answer with an error."""
     shape = error if isinstance(error, dict) else {}
     code = str(shape.get("code", "INTERNAL_ERROR"))
     return _KINDS.get(code, NotebookError)(str(shape.get("message", "no reason was given")), code)

@@ -1,12 +1,14 @@
 """Cells that run inside another: in the thread of the cell that waits for them.
 
 The kernel's own handler runs them, so that outputs, replies and history are as always. What it
-assumes of an ordinary cell is put right here: whose output it is, which number it has, where it
-awaits, and who is interrupted.
+assumes of an ordinary cell is corrected here: whose output it is, which number it has, where it
+awaits, and what an interrupt stops.
 """
 
 from __future__ import annotations
 
+import asyncio
+import atexit
 import inspect
 import signal
 import sys
@@ -14,11 +16,10 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from cellwright_kernel.loops import run_apart, run_through
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Coroutine, Iterator
 
+_own_loops: list[asyncio.AbstractEventLoop] = []
 _POLLOUT = 2
 _KEPT = ("_allow_stdin", "_sys_raw_input", "_save_getpass")
 
@@ -46,15 +47,15 @@ class Nesting:
             if not inspect.iscoroutine(work):
                 pass
             elif self._awaits(message["content"].get("code", "")):
-                with self._cancelled_by_interrupts(interrupts):
-                    run_apart(work)
+                with self._cancel_on_interrupts(interrupts):
+                    run_in_own_loop(work)
             else:
-                run_through(work)
+                run_without_waiting(work)
         last = getattr(self._kernel.shell, "last_execution_result", None)
         if isinstance(getattr(last, "error_in_exec", None), KeyboardInterrupt):
             return True
-        # A second interrupt may hit the kernel while it tells of the first: then there is no
-        # result. A cell that took an interrupt and ended well was not ended by it.
+        # A second interrupt may hit the kernel while it reports the first: then there is no
+        # result. A cell that caught an interrupt and ended well was not ended by it.
         ended_well = last is not before and bool(getattr(last, "success", False))
         return bool(interrupts) and not ended_well
 
@@ -90,7 +91,7 @@ class Nesting:
         session = self._kernel.session
         idents, parts = session.feed_identities(frames, copy=False)
         message = session.deserialize(parts, content=True, copy=False)
-        # Who asked for these cells stops at a failure; what waits in the kernel is none of them.
+        # The frontend stops at a failure; cells that wait in the kernel are not part of this.
         message["content"]["stop_on_error"] = False
         return idents, message
 
@@ -103,7 +104,7 @@ class Nesting:
         return bool(shell.should_run_async(source, transformed_cell=transformed))
 
     def _replies(self) -> Any:
-        """Where replies go: a kernel with a thread for the channel has a way to that thread."""
+        """Where replies are sent: a kernel with a thread for the channel has a socket to it."""
         thread = getattr(self._kernel, "shell_channel_thread", None)
         if thread is None:
             return self._kernel.shell_stream
@@ -113,7 +114,7 @@ class Nesting:
     def _inside(
         self, idents: Any, message: Any, interrupts: list[int] | None = None
     ) -> Iterator[None]:
-        """Be the kernel of another request for a while; interrupts meanwhile are put down."""
+        """Make the kernel handle another request for a while; interrupts meanwhile are noted."""
         kernel, shell = self._kernel, self._kernel.shell
         parent, ident = kernel.get_parent("shell"), kernel._parent_ident["shell"]  # noqa: SLF001
         kept = {name: getattr(kernel, name) for name in _KEPT if hasattr(kernel, name)}
@@ -138,7 +139,7 @@ class Nesting:
         except Exception as error:  # noqa: BLE001  # of the kernel's handler, not of the cell
             self._reply_error(idents, message, error)
         finally:
-            # An interrupt must not leave this half done; the cell around it gets it afterwards.
+            # An interrupt must not leave this half done; the outer cell gets it afterwards.
             signal.signal(signal.SIGINT, lambda number, _: late.append(number))
             self._highest = max(self._highest, shell.execution_count - 1)
             shell.execution_count = count
@@ -155,7 +156,7 @@ class Nesting:
                 signal.raise_signal(signal.SIGINT)
 
     def _reply_error(self, idents: Any, message: Any, error: BaseException) -> None:
-        """Let nobody wait for a reply that the kernel's handler did not send."""
+        """Send the reply that the kernel's handler did not send."""
         content: dict[str, Any] = {"status": "error", "ename": type(error).__name__}
         content.update(evalue=str(error), traceback=[], execution_count=self._highest)
         self._kernel.session.send(
@@ -163,8 +164,8 @@ class Nesting:
         )
 
     @contextmanager
-    def _cancelled_by_interrupts(self, interrupts: list[int]) -> Iterator[None]:
-        """Have an interrupt cancel what a cell awaits in the loop of its own."""
+    def _cancel_on_interrupts(self, interrupts: list[int]) -> Iterator[None]:
+        """Let an interrupt cancel what a cell awaits in its own loop."""
 
         @contextmanager
         def cancel(future: Any) -> Iterator[None]:
@@ -178,7 +179,7 @@ class Nesting:
             finally:
                 signal.signal(signal.SIGINT, before)
 
-        own = vars(self._kernel)  # what is put here stands before what the class has
+        own = vars(self._kernel)  # it hides what the class has
         outer = own.get("_cancel_on_sigint")
         own["_cancel_on_sigint"] = cancel
         try:
@@ -193,3 +194,43 @@ def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.flush()
+
+
+def run_without_waiting(work: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine that waits for nothing; the loop that runs stays the current one."""
+    try:
+        work.send(None)
+    except StopIteration:
+        return
+    work.close()
+    raise RuntimeError("a cell that was to run at once waits for something")
+
+
+def _get_free_loop() -> asyncio.AbstractEventLoop:
+    """Get a loop for cells that await something while the kernel's own loop is blocked.
+
+    All of them share it, so that what one cell makes with it works in the next; there is another
+    one only if it is blocked itself.
+    """
+    for loop in _own_loops:
+        if not loop.is_running():
+            return loop
+    _own_loops.append(asyncio.new_event_loop())
+    atexit.register(_own_loops[-1].close)
+    return _own_loops[-1]
+
+
+def run_in_own_loop(work: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine in a loop of its own, in this thread, inside a task of another loop."""
+    loop = _get_free_loop()
+    outer = asyncio._get_running_loop()  # noqa: SLF001  # public would refuse to nest
+    task = asyncio.current_task(outer) if outer is not None else None
+    if task is not None and outer is not None:
+        asyncio.tasks._leave_task(outer, task)  # noqa: SLF001
+    asyncio._set_running_loop(None)  # noqa: SLF001
+    try:
+        loop.run_until_complete(work)
+    finally:
+        asyncio._set_running_loop(outer)  # noqa: SLF001
+        if task is not None and outer is not None:
+            asyncio.tasks._enter_task(outer, task)  # noqa: SLF001

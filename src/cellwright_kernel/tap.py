@@ -1,9 +1,9 @@
 """The tap: answers taken off the kernel's shell channel while a cell runs.
 
 ipykernel handles one message at a time, so that an answer to a running cell waits behind that
-cell. Whoever reads the channel, a thread of its own in ipykernel 7 and the main thread before,
-hands us what is ours, and everything else to the kernel as ever. Every message is checked against
-the kernel's key first. These are private names: each is looked for before anything is changed.
+cell. The thread that reads the channel, its own one in ipykernel 7 and the main thread before,
+hands us what is ours, and everything else to the kernel as usual. Every message is checked
+against the kernel's key first. The tap uses private names: all are checked before any change.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import threading
 from typing import TYPE_CHECKING, Any, Callable
 
 if TYPE_CHECKING:
-    from cellwright_kernel.calls import Calls
+    from cellwright_kernel.client import PendingCalls
 
 MARK = "nbmp_request"
 """In the metadata of an execute request: the request that it is run for."""
@@ -23,8 +23,8 @@ _POLLIN = 1
 _MESSAGES = ("session", "shell_stream", "shell_handlers", "set_parent", "get_parent", "io_loop")
 
 
-def missing_for_tap(kernel: Any) -> str | None:
-    """What a kernel lacks that the tap needs; None if it has all."""
+def find_missing_for_tap(kernel: Any) -> str | None:
+    """Find what a kernel lacks that the tap needs; None if it has everything."""
     for name in (*_MESSAGES, "_parent_ident", "_publish_status", "shell"):
         if getattr(kernel, name, None) is None:
             return name
@@ -49,17 +49,19 @@ def missing_for_tap(kernel: Any) -> str | None:
 class Tap:
     """Stands before the kernel's own handler of the shell channel.
 
-    `on_close` is told the id of every comm that the frontend closes.
+    `on_close` is called with the id of every comm that the frontend closes.
     """
 
-    def __init__(self, kernel: Any, calls: Calls, on_close: Callable[[object], None]) -> None:
+    def __init__(
+        self, kernel: Any, calls: PendingCalls, on_close: Callable[[object], None]
+    ) -> None:
         self._kernel = kernel
         self._calls = calls
         self._on_close = on_close
         self._stream = kernel.shell_stream
         self._handle: Callable[[Any], Any] = self._stream._recv_callback  # noqa: SLF001
         self._thread = getattr(kernel, "shell_channel_thread", None)
-        self._is_in = threading.Event()
+        self._is_installed = threading.Event()
 
     @property
     def reads_here(self) -> bool:
@@ -67,36 +69,36 @@ class Tap:
         return self._thread is None and threading.current_thread() is threading.main_thread()
 
     def install(self) -> bool:
-        """Put the tap in; false if the thread that reads the channel did not do so in time."""
+        """Install the tap; false if the thread that reads the channel did not do so in time."""
         if self.reads_here:
-            self._put_in()
+            self._install_here()
         elif self._thread is None:
             # As soon as the main thread is free, or waits for something itself.
-            self._kernel.io_loop.add_callback(self._put_in)
+            self._kernel.io_loop.add_callback(self._install_here)
             return True
         else:
-            self._thread.io_loop.add_callback(self._put_in)
-        return self._is_in.wait(_INSTALL_WITHIN)
+            self._thread.io_loop.add_callback(self._install_here)
+        return self._is_installed.wait(_INSTALL_WITHIN)
 
-    def _put_in(self) -> None:
-        if not self._is_in.is_set():
+    def _install_here(self) -> None:
+        if not self._is_installed.is_set():
             self._stream.on_recv(self._receive, copy=False)
-            self._is_in.set()
+            self._is_installed.set()
 
-    def is_held_up(self) -> bool:
-        """Whether the loop that reads the channel stands still: another one runs in its thread."""
+    def is_blocked(self) -> bool:
+        """Whether the loop that reads the channel is blocked: another one runs in its thread."""
         return asyncio.get_running_loop() is not self._kernel.io_loop.asyncio_loop
 
     def turn(self, within: float) -> None:
         """Read one message, if one comes in so many seconds; for the thread that has to."""
-        self._put_in()
+        self._install_here()
         poller = self._stream.poller
         poller.register(self._stream.socket, _POLLIN)
         if poller.poll(within * 1000):
             self._stream.flush(_POLLIN, 1)
 
     def pass_on(self, frames: Any) -> None:
-        """Let the kernel have a message after all."""
+        """Give a message to the kernel after all."""
         loop = self._kernel.io_loop if self._thread is None else self._thread.io_loop
         loop.add_callback(self._handle, frames)
 
@@ -106,7 +108,7 @@ class Tap:
         return self._handle(frames)
 
     def _take(self, frames: Any) -> bool:
-        """Take a message if it is for somebody who waits; true if the kernel is not to see it."""
+        """Take a message if a call waits for it; true if the kernel must not see it."""
         session = self._kernel.session
         try:
             _, parts = session.feed_identities(frames, copy=False)
@@ -123,6 +125,6 @@ class Tap:
                 message = session.deserialize(parts, content=False, copy=False)
                 call = self._calls.get(message["metadata"].get(MARK))
                 return call is not None and call.nests and call.add_job(frames)
-        except Exception:  # noqa: BLE001  # whatever is wrong with it, the kernel knows how to say so
+        except Exception:  # noqa: BLE001  # the kernel reports what is wrong with it
             return False
         return False

@@ -1,4 +1,4 @@
-"""Cells as values, and the cells and metadata of the notebook as Python has such things."""
+"""Cells as values, and the notebook's cells and metadata as Python collections."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def code(source: str, **metadata: Any) -> Cell:
 
 
 def markdown(source: str, **metadata: Any) -> Cell:
-    """A cell of text to insert."""
+    """A Markdown cell to insert."""
     return Cell("markdown", source, metadata=metadata)
 
 
@@ -67,15 +67,15 @@ def raw(source: str, **metadata: Any) -> Cell:
     return Cell("raw", source, metadata=metadata)
 
 
-def shape_of(cell: CellLike) -> dict[str, Any]:
-    """What is sent for a cell; a plain string is code."""
+def to_shape(cell: CellLike) -> dict[str, Any]:
+    """Convert a cell to the protocol's shape; a plain string is code."""
     if isinstance(cell, str):
         return code(cell).to_dict()
     return cell.to_dict() if isinstance(cell, Cell) else dict(cell)
 
 
 class Cells(Sequence[Cell]):
-    """The cells of the notebook; every look asks for them anew."""
+    """The cells of the notebook; every access asks the frontend."""
 
     def __init__(self, notebook: Notebook) -> None:
         self._notebook = notebook
@@ -111,7 +111,9 @@ class Metadata(MutableMapping[str, Any]):
         return self._notebook.get_metadata()[key]
 
     def __setitem__(self, key: str, value: Any) -> None:
-        self._notebook.set_metadata({key: _patch(self._notebook.get_metadata().get(key), value)})
+        self._notebook.set_metadata(
+            {key: _make_patch(self._notebook.get_metadata().get(key), value)}
+        )
 
     def __delitem__(self, key: str) -> None:
         if key not in self._notebook.get_metadata():
@@ -129,16 +131,16 @@ class Metadata(MutableMapping[str, Any]):
         self._notebook.set_metadata(patch)
 
     def replace(self, metadata: dict[str, Any]) -> None:
-        """Have these instead of all there were."""
+        """Replace all metadata."""
         self._notebook.set_metadata(metadata, merge=False)
 
     def __repr__(self) -> str:
         return repr(self._notebook.get_metadata())
 
 
-def _patch(old: Any, new: Any) -> Any:
-    """What, merged into `old`, gives `new`."""
+def _make_patch(old: Any, new: Any) -> Any:
+    """Make the patch that turns `old` into `new` when merged."""
     if not isinstance(old, dict) or not isinstance(new, dict):
         return new
     gone = {key: None for key in old if key not in new}
-    return {**gone, **{key: _patch(old.get(key), value) for key, value in new.items()}}
+    return {**gone, **{key: _make_patch(old.get(key), value) for key, value in new.items()}}

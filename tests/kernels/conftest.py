@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.integration.kernel.remote.servers import running
 from tests.kernels import fleet
-from tests.unit.kernel.remote.servers import running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.unit.kernel.remote.servers import RealServer
+    from tests.integration.kernel.remote.servers import RealServer
 
 # It looks for dead kernels every three seconds unless told otherwise.
 QUICK = "--AsyncIOLoopKernelRestarter.time_to_dead=0.3"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cellwright.kernel.running import Outcome, Run
+from cellwright.kernel.session import CellExecution, Outcome
 from cellwright.kernel.transport import Code, Launch
 from cellwright.outputs.events import Shown, StreamText
 from tests.conftest import ROOT
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from cellwright.kernel.events import KernelEvent
     from cellwright.kernel.transport import Transport
-    from tests.unit.kernel.remote.servers import RealServer
+    from tests.integration.kernel.remote.servers import RealServer
 
 
 @dataclass(frozen=True)
@@ -66,11 +66,11 @@ server: list[RealServer] = []
 """The Jupyter server of this test, if it has one."""
 
 
-def _remote(launch: Launch) -> Transport:
+def _remote(_: Launch) -> Transport:
     from cellwright.kernel.remote import RemoteKernel, RemoteServer
 
     there = RemoteServer(server[-1].url, server[-1].token)
-    return RemoteKernel(there, cwd=launch.cwd, env=launch.env)
+    return RemoteKernel(there)
 
 
 def _environment(name: str) -> str:
@@ -120,12 +120,23 @@ def launch(kind: Kind, cwd: Path, **variables: str) -> Launch:
 @asynccontextmanager
 async def running(kind: Kind, cwd: Path, **variables: str) -> AsyncIterator[Transport]:
     """A kernel that is ready."""
-    kernel = kind.make(launch(kind, cwd, **variables))
+    launched = launch(kind, cwd, **variables)
+    kernel = kind.make(launched)
     await kernel.start()
+    if kind.is_remote:  # it starts where its server does
+        move = Code("", cwd=launched.cwd, env=launched.env, silent=True, store_history=False)
+        async for _ in kernel.execute(move):
+            pass
     try:
         yield kernel
     finally:
         await kernel.shutdown()
+
+
+async def start_again(kernel: Transport) -> None:
+    """End a kernel and start another in its place, as sessions do to restart one."""
+    await kernel.shutdown(now=True)
+    await kernel.start()
 
 
 @dataclass
@@ -167,5 +178,5 @@ async def run(kernel: Transport, source: str, **options: Any) -> Seen:
     }
     options = {"timeout": 60, "grace": 5, **options}
     code = Code(source, **{"allow_stdin": True, **of_code})
-    outcome = await Run(kernel, code, on_event=events.append, **options).wait()
+    outcome = await CellExecution(kernel, code, on_event=events.append, **options).wait()
     return Seen(outcome, events)

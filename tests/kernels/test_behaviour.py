@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cellwright.kernel.events import Finished, Started
-from cellwright.kernel.running import NO_STDIN, Run
+from cellwright.kernel.session import NO_STDIN, CellExecution
 from cellwright.kernel.transport import Code
 from cellwright.outputs.events import Cleared
-from tests.kernels.fleet import Kind, every_kind, run, running
+from tests.kernels.fleet import Kind, every_kind, run, running, start_again
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,7 +61,7 @@ async def test_state_is_kept_until_a_restart(kind: Kind, tmp_path: Path) -> None
     async with running(kind, tmp_path) as kernel:
         await run(kernel, says.keep("x", "kept"))
         assert (await run(kernel, says.recall("x"))).value == "'kept'"
-        await kernel.restart()
+        await start_again(kernel)
         seen = await run(kernel, says.recall("x"))
         assert seen.status == "error"
         assert seen.outcome.error is not None
@@ -119,7 +119,9 @@ async def test_an_interrupted_cell_is_cancelled_and_the_state_is_kept(
             events.append(event)
             started.set()
 
-        going = Run(kernel, Code(f"{says.out('on')}\n{says.sleep(60)}"), grace=5, on_event=watch)
+        going = CellExecution(
+            kernel, Code(f"{says.out('on')}\n{says.sleep(60)}"), grace=5, on_event=watch
+        )
         task = asyncio.create_task(going.wait())
         await started.wait()
         await asyncio.sleep(0.3)
@@ -157,7 +159,7 @@ async def test_a_kernel_deaf_to_interrupts_is_ended(kind: Kind, tmp_path: Path) 
         seen = await run(kernel, says.deaf(60), timeout=0.5, grace=0.5)
         assert (seen.status, seen.outcome.state_kept) == ("timed_out", False)
         assert not kernel.is_alive
-        await kernel.restart()
+        await start_again(kernel)
         assert (await run(kernel, says.value("x"))).status == "ok"
 
 
@@ -177,7 +179,7 @@ async def test_a_death_is_noticed_and_said(kind: Kind, tmp_path: Path, way: str)
             expected = (None, None)
         assert (seen.outcome.exit.code, seen.outcome.exit.signal) == expected
         assert not kernel.is_alive
-        await kernel.restart()
+        await start_again(kernel)
         assert (await run(kernel, says.value("x"))).status == "ok"
 
 

@@ -18,7 +18,7 @@ from cellwright.kernel.transport import Code
 from tests.kernels.fleet import KINDS, Kind, launch
 
 if TYPE_CHECKING:
-    from cellwright.kernel.session import Ran
+    from cellwright.kernel.session import CellOutcome
     from cellwright.kernel.transport import Transport
 
 ANSWERED_WITHIN, WORKS_WITHIN = 2.0, 3.0
@@ -52,7 +52,7 @@ class Killed:
         key = Key(str(folder / "nb.ipynb"), str(folder))
         self.session = Session(key, start, Settings(), kind="notebook", retries=False)
 
-    async def run(self, source: str) -> Ran:
+    async def run(self, source: str) -> CellOutcome:
         """Run a cell that first notes that it was run."""
         self.number += 1
         noted = f"import os; open({str(self.ledger)!r}, 'a').write('{self.number}\\n')\n{source}"
@@ -84,7 +84,7 @@ class Killed:
         assert loop.time() - killed[0] <= ANSWERED_WITHIN
         self.died(ran, (None, number))
 
-    def died(self, ran: Ran, how: tuple[int | None, int | None]) -> None:
+    def died(self, ran: CellOutcome, how: tuple[int | None, int | None]) -> None:
         assert (ran.outcome.status, ran.retried) == ("died", False)
         assert not ran.outcome.state_kept
         assert ran.outcome.exit is not None

@@ -14,10 +14,10 @@ import pytest
 
 from cellwright.errors import KernelCannot
 from cellwright.kernel.local import LocalKernel
-from cellwright.kernel.running import Run
+from cellwright.kernel.session import CellExecution
 from cellwright.kernel.transport import Code, Launch
 from tests.conftest import ROOT, require_tool
-from tests.kernels.fleet import Seen, run
+from tests.kernels.fleet import Seen, run, start_again
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -155,7 +155,7 @@ async def test_it_is_interrupted_and_restarted(language: Language, tmp_path: Pat
         def watch(_: KernelEvent) -> None:
             begun.set()
 
-        going = Run(kernel, Code(language.sleep), grace=5, on_event=watch)
+        going = CellExecution(kernel, Code(language.sleep), grace=5, on_event=watch)
         task = asyncio.create_task(going.wait())
         await begun.wait()
         await asyncio.sleep(1)
@@ -166,7 +166,7 @@ async def test_it_is_interrupted_and_restarted(language: Language, tmp_path: Pat
         assert outcome.state_kept is language.obeys
         if language.obeys:
             assert "=kept=" in said(await run(kernel, language.recall))
-        await kernel.restart()
+        await start_again(kernel)
         seen = await run(kernel, language.recall, timeout=120)
         assert "=kept=" not in said(seen)
         assert (await run(kernel, language.value, timeout=120)).status == "ok"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cellwright.assistant.context import NotebookContext
     from cellwright.assistant.models import ToolCall
     from cellwright.assistant.permissions import Confirm, Kind, Permissions
-    from cellwright.kernel.running import Ask
+    from cellwright.kernel.session import Ask
     from cellwright.tools.tool import Tool
     from cellwright.workspace.workspace import AsyncWorkspace
 

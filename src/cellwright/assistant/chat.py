@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from cellwright.assistant.proposals import Proposal
     from cellwright.assistant.requests import ChatRequest
     from cellwright.assistant.workspaces import Workspaces
-    from cellwright.kernel.running import Ask
+    from cellwright.kernel.session import Ask
     from cellwright.tools.tool import Tool
 
 _log = logging.getLogger("cellwright.assistant")

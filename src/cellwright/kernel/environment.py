@@ -1,4 +1,4 @@
-"""The variables a kernel gets: the caller's own, without secrets, and what names its session."""
+"""The variables a kernel gets: the caller's own without secrets, and those of its session."""
 
 from __future__ import annotations
 
@@ -10,43 +10,43 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-MARK = "CELLWRIGHT_KERNEL_MARK"
-"""Set in every kernel to a name of its own, which all that it starts inherits."""
+MARK_VARIABLE = "CELLWRIGHT_KERNEL_MARK"
+"""Set in every kernel to its own mark, which every process it starts inherits."""
 
-# Keys of model providers and of agents' own services. Code that an agent writes has no business
-# with what pays for the agent; keys for data are left alone, since notebooks need them.
+# Keys of model providers and of agents' own services: code that an agent writes must not use what
+# pays for the agent. Keys for data are passed on, since notebooks need them.
 _SECRETS = frozenset(
     {"ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "GOOGLE_GENERATIVE_AI_API_KEY"}
     | {"JUPYTER_TOKEN", "JUPYTERHUB_API_TOKEN", "REPLICATE_API_TOKEN", "COPILOT_GITHUB_TOKEN"}
     | {
         f"{name}_API_KEY"
-        for name in (
-            *(
-                "AI_GATEWAY",
-                "ANTHROPIC",
-                "AZURE_OPENAI",
-                "CEREBRAS",
-                "COHERE",
-                "CURSOR",
-                "DEEPSEEK",
-            ),
-            *(
-                "FIREWORKS",
-                "GEMINI",
-                "GOOGLE",
-                "GROQ",
-                "MISTRAL",
-                "MOONSHOT",
-                "OPENAI",
-                "OPENROUTER",
-            ),
-            *("PERPLEXITY", "TOGETHER", "VOYAGE", "XAI", "ZAI"),
-        )
+        for name in [
+            "AI_GATEWAY",
+            "ANTHROPIC",
+            "AZURE_OPENAI",
+            "CEREBRAS",
+            "COHERE",
+            "CURSOR",
+            "DEEPSEEK",
+            "FIREWORKS",
+            "GEMINI",
+            "GOOGLE",
+            "GROQ",
+            "MISTRAL",
+            "MOONSHOT",
+            "OPENAI",
+            "OPENROUTER",
+            "PERPLEXITY",
+            "TOGETHER",
+            "VOYAGE",
+            "XAI",
+            "ZAI",
+        ]  # shorter
     }
 )
 _our_secret = re.compile(r"CELLWRIGHT_(\w+_)?TOKEN").fullmatch
 
-# Each of our variables, and the names under which code written for other tools looks for it.
+# Each of our variables, and the names that code written for other tools uses for it.
 _NAMES = {
     "session_file": ("CELLWRIGHT_SESSION_FILE", "PI_SESSION_FILE"),
     "artifacts_dir": ("CELLWRIGHT_ARTIFACTS_DIR", "PI_ARTIFACTS_DIR", "ARTIFACTS"),
@@ -55,23 +55,23 @@ _NAMES = {
     "bridge_session": ("CELLWRIGHT_TOOL_BRIDGE_SESSION", "PI_TOOL_BRIDGE_SESSION"),
 }
 MANAGED = frozenset(name for names in _NAMES.values() for name in names)
-"""Variables that belong to a session, and are set or removed before each of its cells."""
+"""Variables of a session, which are set or removed before each of its cells."""
 
 
-def for_kernel(
+def build_kernel_environment(
     environ: Mapping[str, str], passed: Collection[str] = ()
 ) -> tuple[dict[str, str], tuple[str, ...]]:
-    """The environment of a new kernel, and the names of what was withheld from it."""
+    """Build the environment of a new kernel; also gives the names that were withheld from it."""
     withheld = tuple(
         name
         for name in sorted(environ)
         if (name in _SECRETS or _our_secret(name)) and name not in passed
     )
-    dropped = {*withheld, *MANAGED, MARK}
+    dropped = {*withheld, *MANAGED, MARK_VARIABLE}
     return {name: value for name, value in environ.items() if name not in dropped}, withheld
 
 
-def for_session(
+def build_session_variables(
     *,
     session_file: str | None = None,
     artifacts_dir: str | None = None,
@@ -79,19 +79,14 @@ def for_session(
     bridge_token: str | None = None,
     bridge_session: str | None = None,
 ) -> dict[str, str | None]:
-    """The managed variables under all their names; None removes one."""
-    values = {
-        "session_file": session_file,
-        "artifacts_dir": artifacts_dir,
-        "bridge_url": bridge_url,
-        "bridge_token": bridge_token,
-        "bridge_session": bridge_session,
-    }
-    return {name: value for key, value in values.items() for name in _NAMES[key]}
+    """Build the managed variables under all their names; None removes one."""
+    values = (session_file, artifacts_dir, bridge_url, bridge_token, bridge_session)
+    pairs = zip(_NAMES.values(), values, strict=True)
+    return {name: value for names, value in pairs for name in names}
 
 
-def about_withheld(withheld: Collection[str], text: str) -> str | None:
-    """A sentence for a cell that failed with `text`, if it asked for what it was not given."""
+def explain_withheld(withheld: Collection[str], text: str) -> str | None:
+    """Explain a cell's failure if its text names a variable that was withheld from it."""
     missing = [name for name in withheld if name in text]
     if not missing:
         return None
@@ -103,11 +98,11 @@ def about_withheld(withheld: Collection[str], text: str) -> str | None:
 
 
 def write_session_file(path: str, facts: Mapping[str, str | None]) -> None:
-    """Write the small JSON that tells code in a kernel where it is: session, notebook, root, mode."""
+    """Write the small JSON from which code in a kernel learns its session, notebook, root and mode."""
     temp = f"{path}.{os.getpid()}.tmp"
     descriptor = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
         os.write(descriptor, json.dumps(dict(facts), indent=1).encode() + b"\n")
     finally:
         os.close(descriptor)
-    os.replace(temp, path)  # noqa: PTH105  # readers see all of it or none
+    os.replace(temp, path)  # noqa: PTH105  # readers see the whole file or none

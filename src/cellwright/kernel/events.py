@@ -1,10 +1,12 @@
-"""Everything a kernel may say while it runs a cell, and how a run ends.
+"""Everything a kernel may say while it runs a cell or between cells, and how a cell ends.
 
-What belongs to a cell's output is defined in `cellwright.outputs.events`; here is the rest.
+The events of a cell's output are defined in `cellwright.outputs.events`; here are the others.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections import deque
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -12,8 +14,11 @@ from cellwright.outputs.events import OutputEvent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import AsyncIterator, Mapping
     from typing import Any, Literal
+
+EVENTS_KEPT = 1000
+BYTES_KEPT = 4 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +40,8 @@ class InputRequested:
 class CommMessage:
     """A message on a comm, of kind `open`, `msg` or `close`.
 
-    `channel` is the one it is sent on: some kernels listen to `control` alone while a cell runs.
-    `is_ours` is false for what a kernel says in answer to another client, who will see to it.
+    `channel` is the one it is sent on: some kernels read only `control` while a cell runs.
+    `is_ours` is false for an answer to another client, which will take care of it.
     """
 
     kind: Literal["open", "msg", "close"]
@@ -51,7 +56,7 @@ class CommMessage:
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """A part of the run was not seen, and why; the run itself went on."""
+    """A part of the output was not seen, and why; the cell itself kept running."""
 
     reason: str
 
@@ -80,10 +85,10 @@ class KernelExit:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The last event of every run, exactly once.
+    """The last event of every cell, exactly once.
 
-    `ok` and `error` are the kernel's own verdict. `cancelled` means that it was interrupted, and
-    lives. `died` means that it ended before the cell did; `exit` says how.
+    `ok` and `error` are the kernel's own verdict. `cancelled` means that the cell was interrupted
+    and the kernel lives. `died` means that the kernel ended before the cell did; `exit` says how.
     """
 
     status: Literal["ok", "error", "cancelled", "died"]
@@ -92,3 +97,44 @@ class Finished:
 
 
 KernelEvent: TypeAlias = OutputEvent | Started | InputRequested | CommMessage | Missed | Finished
+
+
+@dataclass(frozen=True, slots=True)
+class IdleEvent:
+    """An event outside the running cell; `cell_id` is the earlier cell it is from, if known."""
+
+    event: KernelEvent
+    cell_id: str | None = None
+
+
+class IdleEventQueue:
+    """Keeps the newest idle events until they are read, and counts the dropped ones."""
+
+    def __init__(self) -> None:
+        self._kept: deque[tuple[IdleEvent, int]] = deque()
+        self._bytes = 0
+        self._dropped = 0
+        self._filled = asyncio.Event()
+
+    def put(self, event: IdleEvent, size: int) -> None:
+        """Add an event of about `size` bytes; if there is no room, the oldest ones are dropped."""
+        self._kept.append((event, size))
+        self._bytes += size
+        while len(self._kept) > EVENTS_KEPT or (self._bytes > BYTES_KEPT and len(self._kept) > 1):
+            self._bytes -= self._kept.popleft()[1]
+            self._dropped += 1
+        self._filled.set()
+
+    async def events(self) -> AsyncIterator[IdleEvent]:
+        """Yield the events kept so far and all later ones; never ends by itself."""
+        while True:
+            await self._filled.wait()
+            if self._dropped:
+                reason = f"{self._dropped} events between cells were not read in time"
+                self._dropped = 0
+                yield IdleEvent(Missed(reason))
+            while self._kept:
+                event, size = self._kept.popleft()
+                self._bytes -= size
+                yield event
+            self._filled.clear()

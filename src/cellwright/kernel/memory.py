@@ -1,4 +1,4 @@
-"""A kernel in this process that does as its script says; for tests, ours and our users'.
+"""A kernel in this process that follows a script; for tests, ours and our users'.
 
 A cell is a list of commands, one a line:
 
@@ -19,10 +19,10 @@ from __future__ import annotations
 import asyncio
 
 from cellwright.errors import KernelCannot
-from cellwright.kernel.aside import AsideQueue
 from cellwright.kernel.events import (
     CommMessage,
     Finished,
+    IdleEventQueue,
     InputRequested,
     KernelEvent,
     KernelExit,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from typing import Any
 
-    from cellwright.kernel.aside import Aside
+    from cellwright.kernel.events import IdleEvent
 
 
 class _Failure(Exception):
@@ -74,7 +74,7 @@ class MemoryKernel:
         self._interrupted = asyncio.Event()
         self._ended = asyncio.Event()
         self._answers: asyncio.Queue[str] = asyncio.Queue()
-        self.asides = AsideQueue()
+        self.idle = IdleEventQueue()
         self._running = False
 
     @property
@@ -214,24 +214,23 @@ class MemoryKernel:
         self._answers.put_nowait(text)
 
     async def send_comm(self, message: CommMessage) -> None:
-        """Keep the message in `sent`; there is nobody to answer."""
+        """Keep the message in `sent`; it is not answered."""
         if not self.is_alive:
             raise KernelCannot("memory", "take a message: it is not running")
         self.sent.append(message)
 
-    def idle_events(self) -> AsyncIterator[Aside]:
-        """What a test has put there."""
-        return self.asides.events()
+    def idle_events(self) -> AsyncIterator[IdleEvent]:
+        """Yield what a test has put into `idle`."""
+        return self.idle.events()
 
     async def interrupt(self) -> None:
         """Stop the command that waits; does nothing when none runs."""
         if self._running:
             self._interrupted.set()
 
-    async def restart(self) -> None:
-        """Forget everything."""
-        await self.shutdown(now=True)
-        await self.start()
+    async def restart(self) -> bool:
+        """Leave it to the session to start another kernel."""
+        return False
 
     async def shutdown(self, *, now: bool = False) -> None:
         """End, as if killed when `now`."""
@@ -240,6 +239,6 @@ class MemoryKernel:
         self._ended.set()
 
     def kill(self, signal: int = 9) -> None:
-        """Die now, of a signal from nowhere."""
+        """Die now, as if killed by a signal."""
         self._exit = self._exit or KernelExit(signal=signal)
         self._ended.set()

@@ -1,4 +1,4 @@
-"""All sessions of one owner process: found by key, bounded in number, looked after.
+"""All sessions of one process: found by key, limited in number, and checked regularly.
 
 Eval sessions are kept up to a number; the least recently used idle one makes room. A notebook's
 session stays as long as anything is attached to it, and a while longer.
@@ -31,8 +31,8 @@ _TOO_MANY_FILES = (errno.EMFILE, errno.ENFILE)
 class SessionPool:
     """Sessions, made when asked for.
 
-    `release_spare` frees what is kept ahead of need; it is called when descriptors run out.
-    `on_new` and `on_end` are told of every session that begins, and that is over.
+    `release_spare` ends the spare kernel; it is called when file descriptors run out.
+    `on_new` is called for every session that begins, `on_end` for every one that has ended.
     """
 
     def __init__(
@@ -52,8 +52,8 @@ class SessionPool:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
-        self._tasks.add(asyncio.create_task(self._every(self._sweep, "session_sweep_interval")))
-        self._tasks.add(asyncio.create_task(self._every(self._beat, "heartbeat_interval")))
+        self._tasks.add(asyncio.create_task(self._repeat(self._sweep, "session_sweep_interval")))
+        self._tasks.add(asyncio.create_task(self._repeat(self._check_idle, "heartbeat_interval")))
         return self
 
     async def __aexit__(
@@ -79,10 +79,10 @@ class SessionPool:
         return len(self._sessions)
 
     def find(self, name: str, cwd: str | None = None) -> Session:
-        """A session that there is, by name, and by folder where several share one.
+        """Find a session by name, and by folder if several have the same name.
 
         Raises:
-            SessionNotFound: there is none.
+            SessionNotFound: there is no such session.
         """
         for key, session in self._sessions.items():
             if key.session == name and cwd in (None, key.cwd):
@@ -92,10 +92,10 @@ class SessionPool:
     async def get(
         self, key: Key, start: Start, *, kind: str = "eval", owner: str | None = None
     ) -> Session:
-        """The session of that key; a new one makes room by ending the oldest idle one.
+        """Get the session of that key, or make it; the least recently used idle one makes room.
 
         Raises:
-            SessionsBusy: all that may be kept were busy for as long as one may wait.
+            SessionsBusy: no session fell idle in `session_wait_timeout` seconds.
         """
         deadline = time.monotonic() + self.settings.session_wait_timeout
         async with self._changed:
@@ -106,7 +106,7 @@ class SessionPool:
                 if kind != "eval" or await self._has_room():
                     session = Session(
                         key,
-                        lambda: self._started(start),
+                        lambda: self._start_kernel(start),
                         self.settings,
                         kind=kind,
                         retries=kind == "eval",
@@ -120,7 +120,7 @@ class SessionPool:
                     raise SessionsBusy(
                         self.settings.eval_sessions_kept, self.settings.session_wait_timeout
                     )
-                # Also by the clock: a session that falls idle tells nobody.
+                # With a timeout, since a session that falls idle does not notify us.
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(min(left, 0.05)):
                         await self._changed.wait()
@@ -128,18 +128,8 @@ class SessionPool:
                 session.owners.add(owner)
             return session
 
-    async def release(self, owner: str) -> None:
-        """An owner is gone: eval sessions that were its alone end, notebooks' grow idle."""
-        orphans = []
-        for session in self:
-            had = owner in session.owners
-            session.owners.discard(owner)
-            if had and not session.owners and session.kind == "eval":
-                orphans.append(session)
-        await self._end(*orphans)
-
     def detach(self, owner: str) -> None:
-        """An owner looks away: its sessions stay, and grow idle if nobody else uses them."""
+        """Remove an owner from all sessions; they stay until their idle timeout."""
         for session in self:
             session.owners.discard(owner)
 
@@ -151,8 +141,8 @@ class SessionPool:
 
     @contextlib.asynccontextmanager
     async def per_call(self, key: Key, start: Start) -> AsyncIterator[Session]:
-        """A session for one call, which ends with it."""
-        session = Session(key, lambda: self._started(start), self.settings, kind="per-call")
+        """Give a session for one call; it ends with the call."""
+        session = Session(key, lambda: self._start_kernel(start), self.settings, kind="per-call")
         try:
             yield session
         finally:
@@ -168,8 +158,8 @@ class SessionPool:
         await self._end(min(idle, key=lambda session: session.used))
         return True
 
-    async def _started(self, start: Start) -> Transport:
-        """A kernel that is ready; when descriptors run out, others make room for it, once."""
+    async def _start_kernel(self, start: Start) -> Transport:
+        """Start a kernel; if descriptors run out, end the idle ones and try once more."""
         try:
             return await start()
         except Exception as error:
@@ -184,7 +174,7 @@ class SessionPool:
         for session in sessions:
             if self._sessions.get(session.key) is session:
                 del self._sessions[session.key]
-        # All of them, also if one fails: whoever asked for the end must not leave others running.
+        # All of them, even if one fails: the others must not be left running.
         ended = await asyncio.gather(
             *(session.close() for session in sessions), return_exceptions=True
         )
@@ -198,14 +188,14 @@ class SessionPool:
             if isinstance(failure, BaseException):
                 raise failure
 
-    async def _every(self, look: Callable[[], Any], interval: str) -> None:
+    async def _repeat(self, work: Callable[[], Any], interval: str) -> None:
         while True:
             await asyncio.sleep(getattr(self.settings, interval))
-            with contextlib.suppress(Exception):  # one bad look must not be the last
-                await look()
+            with contextlib.suppress(Exception):  # a failure must not end the loop
+                await work()
 
     async def _sweep(self) -> None:
-        """End sessions that nobody has used for long, and forget those that are dead."""
+        """End sessions that have not been used for their idle timeout."""
         now = time.monotonic()
         old = []
         for session in self:
@@ -218,13 +208,13 @@ class SessionPool:
                 old.append(session)
         await self._end(*old)
 
-    async def _beat(self) -> None:
-        """Ask idle kernels whether they live; the dead are replaced before their next cell."""
+    async def _check_idle(self) -> None:
+        """Ask idle kernels whether they live; dead ones are replaced before their next cell."""
         await asyncio.gather(*(session.check(_PING_WITHIN) for session in self))
 
 
 def is_out_of_files(error: BaseException | None) -> bool:
-    """Whether an error comes from running out of descriptors, here or in the system."""
+    """Whether an error means that file descriptors ran out, in this process or the system."""
     while error is not None:
         if isinstance(error, OSError) and error.errno in _TOO_MANY_FILES:
             return True

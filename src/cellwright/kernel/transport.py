@@ -1,4 +1,4 @@
-"""The seam between sessions and whatever runs the code."""
+"""The seam between sessions and the kernels that run the code."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
     from typing import Any
 
-    from cellwright.kernel.aside import Aside
-    from cellwright.kernel.events import CommMessage, KernelEvent, KernelExit
+    from cellwright.kernel.events import CommMessage, IdleEvent, KernelEvent, KernelExit
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What a kernel is started with; a spare may only stand in for an equal one.
+    """What a kernel is started with.
 
     `env` is the whole environment of the new process, not an addition to ours.
     """
@@ -29,7 +28,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class KernelInfo:
-    """What a kernel says of itself once it is ready."""
+    """What a kernel reports about itself once it is ready."""
 
     name: str
     transport: str
@@ -46,8 +45,8 @@ class KernelInfo:
 class Code:
     """One cell to execute.
 
-    `env` is patched in before the cell runs: a string sets a variable, None removes it.
-    `allow_stdin` says that somebody can answer `InputRequested`. `metadata` goes along with the
+    `env` is applied before the cell runs: a string sets a variable, None removes it.
+    `allow_stdin` says that the caller can answer `InputRequested`. `metadata` is sent with the
     request, for kernels that look at it.
     """
 
@@ -62,7 +61,7 @@ class Code:
 
 
 class Transport(Protocol):
-    """One kernel, wherever it runs. One cell at a time; sessions see to that.
+    """One kernel, wherever it runs. Sessions give it one cell at a time.
 
     After `start`, `execute` yields the events of one cell and always ends with one `Finished`,
     also when the kernel dies. An interrupted cell ends through that same stream: `interrupt`
@@ -97,8 +96,8 @@ class Transport(Protocol):
         """Run one cell. Leaving the iterator early does not stop the cell; interrupt does."""
         ...
 
-    def idle_events(self) -> AsyncIterator[Aside]:
-        """What the kernel says between cells, or for an earlier one; for one reader."""
+    def idle_events(self) -> AsyncIterator[IdleEvent]:
+        """Yield what the kernel says between cells, or for an earlier cell; for one reader."""
         ...
 
     async def ping(self, within: float) -> bool:
@@ -117,8 +116,14 @@ class Transport(Protocol):
         """Ask the kernel to stop the running cell; does nothing when none runs."""
         ...
 
-    async def restart(self) -> None:
-        """End the kernel and start it anew, with the same launch; its state is lost."""
+    async def restart(self) -> bool:
+        """Restart a kernel that was attached to, and return true; its variables are lost.
+
+        Returns false for a kernel that we started: it is shut down and another one is started.
+
+        Raises:
+            KernelError: it could not be restarted.
+        """
         ...
 
     async def shutdown(self, *, now: bool = False) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
 
     from cellwright.kernel.events import InputRequested
-    from cellwright.kernel.running import Ask
+    from cellwright.kernel.session import Ask
     from cellwright.tools.tool import Answer
 
     Context = ServerRequestContext[Any, Any]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from mcp.server.context import ServerRequestContext
 
-    from cellwright.kernel.running import Ask
+    from cellwright.kernel.session import Ask
     from cellwright.tools.tool import Tool
     from cellwright.workspace.requests import Mode
     from cellwright.workspace.workspace import AsyncWorkspace

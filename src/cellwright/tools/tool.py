@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from cellwright.errors import CellwrightError
-    from cellwright.kernel.running import Ask
+    from cellwright.kernel.session import Ask
     from cellwright.outputs.images import Picture
     from cellwright.workspace.requests import Effect, Mode
     from cellwright.workspace.workspace import AsyncWorkspace

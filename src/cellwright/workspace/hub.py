@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cellwright.workspace.notebook import OpenNotebook
     from cellwright.workspace.portal import Portal
     from cellwright.workspace.runs.run import RunRegistry
-    from cellwright.workspace.runs.sessions import KernelFactory, SessionManager
+    from cellwright.workspace.runs.sessions import KernelStarter, SessionManager
 
     T = TypeVar("T")
 
@@ -55,7 +55,7 @@ class Hub:
         holder: str = "a workspace",
         file_threads: Executor | None = None,
         extend: Callable[[Hub], Awaitable[object]] | None = None,
-        kernels: KernelFactory | None = None,
+        kernels: KernelStarter | None = None,
     ) -> None:
         self.settings = settings
         self.leases = Leases(holder)

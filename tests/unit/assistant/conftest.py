@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cellwright import AsyncWorkspace
+from cellwright.kernel.factory import KernelFactory
 from cellwright.kernel.memory import MemoryKernel
-from cellwright.kernel.supply import Supply
 from cellwright.kernel.transport import Launch
 from tests.unit.assistant import notebooks
 from tests.unit.assistant.chatting import Conversation
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
-    from cellwright.kernel.supply import Order
+    from cellwright.kernel.factory import KernelOrder
 
 
 @pytest.fixture
@@ -34,13 +34,13 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> list[MemoryKernel]:
     """Every kernel that is started is one in memory, and is put down here."""
     started: list[MemoryKernel] = []
 
-    async def start(_: Supply, order: Order) -> MemoryKernel:
+    async def start(_: KernelFactory, order: KernelOrder) -> MemoryKernel:
         kernel = MemoryKernel(Launch(order.cwd, order.env))
         started.append(kernel)
         await kernel.start()
         return kernel
 
-    monkeypatch.setattr(Supply, "start", start)
+    monkeypatch.setattr(KernelFactory, "start", start)
     return started
 
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cellwright_kernel import asking, client, errors, verbs, views
-from cellwright_kernel.calls import Call, Calls
-from cellwright_kernel.loops import run_apart, run_through
-from cellwright_kernel.tap import missing_for_tap
+from cellwright_kernel import client, errors, verbs, views
+from cellwright_kernel.client import PendingCall, PendingCalls
+from cellwright_kernel.nesting import run_in_own_loop, run_without_waiting
+from cellwright_kernel.tap import find_missing_for_tap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -216,7 +216,10 @@ def test_no_answer_raises_after_the_timeout_and_a_late_one_is_dropped(
 
 def test_the_usual_timeout_is_thirty_seconds_and_that_of_a_run_its_own() -> None:
     usual = verbs.notebook.timeout
-    run, count = asking.Ask("execute_cell_range"), asking.Ask("get_cell_count")
+    run, count = (
+        verbs.NotebookRequest("execute_cell_range"),
+        verbs.NotebookRequest("get_cell_count"),
+    )
     assert usual == 30
     assert verbs._limit(count, None, usual, nests=False) == 30
     assert verbs._limit(run, None, usual, nests=False) is None
@@ -285,9 +288,9 @@ def test_a_future_holds_the_error(talk: Callable[..., FakeComm]) -> None:
 def test_closing_the_comm_ends_every_wait(talk: Callable[..., FakeComm]) -> None:
     talk(lambda _: None)
     future = verbs.notebook.futures.cell_count()
-    client.client()._on_close("another")
+    client.get_client()._on_close("another")
     assert not future.done()
-    client.client()._on_close("fake")
+    client.get_client()._on_close("fake")
     assert isinstance(future.exception(1), errors.NoFrontend)
 
 
@@ -295,7 +298,7 @@ def test_closing_the_comm_ends_every_wait(talk: Callable[..., FakeComm]) -> None
 
 
 def test_only_the_first_answer_counts() -> None:
-    calls, call = Calls(), Call("get_cell_count")
+    calls, call = PendingCalls(), PendingCall("get_cell_count")
     calls.add(call)
     assert calls.deliver({"request_id": call.id, **ok({"count": 1})})
     assert not calls.deliver({"request_id": call.id, **ok({"count": 2})})
@@ -304,7 +307,7 @@ def test_only_the_first_answer_counts() -> None:
 
 
 def test_a_cell_that_comes_after_its_caller_left_is_not_taken() -> None:
-    call = Call("execute_cell_range", nests=True)
+    call = PendingCall("execute_cell_range", nests=True)
     assert call.add_job("one")
     assert call.add_job("two")
     assert call.next_job() == "one"
@@ -319,7 +322,7 @@ def test_errors_survive_pickling(kind: type[errors.NotebookError]) -> None:
 
 
 def test_a_kernel_that_lacks_something_is_found_out_before_anything_is_changed() -> None:
-    assert missing_for_tap(QueuedKernel()) == "session"
+    assert find_missing_for_tap(QueuedKernel()) == "session"
 
 
 async def test_a_coroutine_runs_in_a_loop_of_its_own_inside_another() -> None:
@@ -331,8 +334,8 @@ async def test_a_coroutine_runs_in_a_loop_of_its_own_inside_another() -> None:
         await asyncio.sleep(0.01)
         loops.append(asyncio.get_running_loop())
 
-    run_apart(work())
-    run_apart(work())
+    run_in_own_loop(work())
+    run_in_own_loop(work())
     assert loops[0] is loops[1] is not here
     assert asyncio.get_running_loop() is here
     assert asyncio.current_task() is task
@@ -345,7 +348,7 @@ async def test_a_coroutine_that_waits_for_nothing_runs_where_it_is() -> None:
     async def work() -> None:
         seen.append(asyncio.get_running_loop())
 
-    run_through(work())
+    run_without_waiting(work())
     assert seen == [asyncio.get_running_loop()]
     with pytest.raises(RuntimeError):
-        run_through(asyncio.sleep(1))
+        run_without_waiting(asyncio.sleep(1))

@@ -12,8 +12,8 @@ from cellwright import read
 from cellwright.assistant.models import ToolCall
 from cellwright.assistant.scripted import ScriptedModel
 from cellwright.cli.chat import opening
+from cellwright.kernel.factory import KernelFactory
 from cellwright.kernel.memory import MemoryKernel
-from cellwright.kernel.supply import Supply
 from cellwright.kernel.transport import Launch
 from tests.unit.assistant import notebooks
 from tests.unit.cli.calling import call
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from cellwright.kernel.supply import Order
+    from cellwright.kernel.factory import KernelOrder
 
     Use = Callable[..., ScriptedModel]
 
@@ -66,12 +66,12 @@ def source(ref: str) -> str:
 def chat_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder we are in, with `sales.ipynb` and `other.ipynb`, and kernels in memory."""
 
-    async def start(_: Supply, order: Order) -> MemoryKernel:
+    async def start(_: KernelFactory, order: KernelOrder) -> MemoryKernel:
         kernel = MemoryKernel(Launch(order.cwd, order.env))
         await kernel.start()
         return kernel
 
-    monkeypatch.setattr(Supply, "start", start)
+    monkeypatch.setattr(KernelFactory, "start", start)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LOGNAME", "ada")
     (tmp_path / "sales.ipynb").write_bytes(notebooks.SALES)

@@ -12,7 +12,7 @@ from cellwright.config.settings import Settings
 from cellwright.errors import ResetInProgress, RestartLimit, SessionNotFound, SessionsBusy
 from cellwright.kernel.memory import MemoryKernel
 from cellwright.kernel.pool import SessionPool
-from cellwright.kernel.session import Key, Ran, Session
+from cellwright.kernel.session import CellOutcome, Key, Session
 from cellwright.kernel.transport import Code, Launch
 from cellwright.outputs.events import Shown
 
@@ -57,7 +57,7 @@ async def pool() -> AsyncIterator[SessionPool]:
         yield pool
 
 
-async def run(session: Session, source: str, **options: Any) -> tuple[Ran, list[Any]]:
+async def run(session: Session, source: str, **options: Any) -> tuple[CellOutcome, list[Any]]:
     """What became of a cell, and the values it showed."""
     events: list[KernelEvent] = []
     ran = await session.run(Code(source), on_event=events.append, **options)
@@ -235,18 +235,16 @@ async def test_a_call_of_its_own_leaves_nothing_behind(pool: SessionPool, kernel
     assert (kernels.alive, len(pool)) == (0, 0)
 
 
-async def test_a_session_ends_with_its_last_owner(pool: SessionPool, kernels: Kernels) -> None:
-    for owner in ("one", "two"):
-        session = await pool.get(key("a"), kernels.start, owner=owner)
-    await pool.get(key("b"), kernels.start, owner="two")
-    notebook = await pool.get(key("/nb.ipynb"), kernels.start, kind="notebook", owner="two")
-    for each in (session, notebook):
-        await run(each, "set x 1")
-    await pool.release("one")
-    assert (session.owners, len(pool), kernels.alive) == ({"two"}, 3, 2)
-    await pool.release("two")
-    assert list(pool) == [notebook]
-    assert kernels.alive == 1
+async def test_owners_share_a_session_and_leave_it_one_by_one(
+    pool: SessionPool, kernels: Kernels
+) -> None:
+    session = await pool.get(key("a"), kernels.start, owner="one")
+    assert await pool.get(key("a"), kernels.start, owner="two") is session
+    await run(session, "set x 1")
+
+    pool.detach("one")
+
+    assert (session.owners, len(pool), kernels.alive) == ({"two"}, 1, 1)
 
 
 async def test_idle_sessions_are_swept_and_used_ones_stay(kernels: Kernels) -> None:
@@ -326,3 +324,58 @@ async def test_one_session_that_does_not_end_well_keeps_no_other_alive(kernels: 
     with pytest.raises(OSError, match="False"):
         await pool.close()
     assert not kernels.made[1].is_alive
+
+
+class AttachedKernel(MemoryKernel):
+    """Was running before the session, and stays when the session leaves."""
+
+    async def start(self) -> None:
+        if self.starts == 0:
+            await super().start()
+
+    async def restart(self) -> bool:
+        await super().start()
+        return True
+
+    async def shutdown(self, *, now: bool = False) -> None:
+        del now
+
+
+@pytest.mark.parametrize("used_before", [True, False])
+@pytest.mark.parametrize("by", ["restart", "reset"])
+async def test_an_attached_kernel_is_restarted_in_its_place(by: str, *, used_before: bool) -> None:
+    kernel = AttachedKernel(Launch("/", {}))
+    await kernel.start()
+    async for _ in kernel.execute(Code("set x 1")):  # another client's cell
+        pass
+
+    async def attach() -> AttachedKernel:
+        await kernel.start()
+        return kernel
+
+    session = Session(key("a"), attach, settings())
+    if used_before:
+        assert (await run(session, "get x"))[1] == ["1"]
+    life = session.life
+
+    if by == "restart":
+        await session.restart()
+    ran, _ = await run(session, "get x", reset=by == "reset")
+
+    assert ran.outcome.error is not None
+    assert ran.outcome.error.ename == "NameError"
+    assert ran.kernel not in {"", life}
+    assert kernel.starts == 2
+    await session.close()
+    assert kernel.is_alive
+
+
+async def test_restarting_a_session_replaces_a_kernel_of_its_own(
+    pool: SessionPool, kernels: Kernels
+) -> None:
+    session = await pool.get(key("a"), kernels.start)
+    await run(session, "set x 1")
+
+    await session.restart()
+
+    assert (len(kernels.made), kernels.alive) == (2, 1)

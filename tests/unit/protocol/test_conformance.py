@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from cellwright.cli.main import main
-from cellwright.protocol.conformance import asking
+from cellwright.protocol.conformance import frontend_client
 from cellwright.protocol.conformance.frontend import FRONTEND
-from cellwright.protocol.conformance.kernel import KERNEL, Called, Scripted
-from cellwright.protocol.conformance.reference import Message, ReferenceFrontend
-from cellwright.protocol.conformance.rows import Broken, Skipped, Table, render
+from cellwright.protocol.conformance.kernel import KERNEL, CallResult, ScriptedFrontend
+from cellwright.protocol.conformance.reference import ReferenceFrontend, ReferenceMessage
+from cellwright.protocol.conformance.rows import Broken, ConformanceTable, Skipped, render
 from cellwright.protocol.messages import MANIPULATOR
 from tests.unit.protocol.broken_frontends import BROKEN
 
@@ -39,11 +39,11 @@ async def test_our_frontend_passes_every_row() -> None:
 async def test_a_broken_frontend_fails_exactly_the_rows_about_it(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "ANSWER_WITHIN", 0.5)
-    monkeypatch.setattr(asking, "QUIET", 0.05)
+    monkeypatch.setattr(frontend_client, "ANSWER_WITHIN", 0.5)
+    monkeypatch.setattr(frontend_client, "QUIET", 0.05)
     kind, expected = BROKEN[name]
     if len(expected) > 10:  # most of them by waiting for what never comes
-        monkeypatch.setattr(asking, "ANSWER_WITHIN", 0.1)
+        monkeypatch.setattr(frontend_client, "ANSWER_WITHIN", 0.1)
         monkeypatch.setattr(kind, "slow_source", "sleep 0.01")
     peer = kind()
     results = await FRONTEND.run(peer)
@@ -87,49 +87,55 @@ class Client:
         self.has_failed = False
 
     async def call(
-        self, frontend: Scripted, method: str, params: Any, *, patience: float = 30
-    ) -> Called:
+        self, frontend: ScriptedFrontend, method: str, params: Any, *, patience: float = 30
+    ) -> CallResult:
         del patience
         if self.gives_up_for_good and self.has_failed:
-            return Called(error="closed")
+            return CallResult(error="closed")
         again = self.reopens or (self.reopens_after_errors and self.has_failed)
         if self.comm is None or again:
             self.comm = f"comm-{next(self.numbers)}"
         if self.opens:
-            frontend.hear(Message("open", self.comm, MANIPULATOR))
+            frontend.hear(ReferenceMessage("open", self.comm, MANIPULATOR))
         request_id = "same" if self.one_id else f"req-{next(self.numbers)}"
         data = {"method": "get" if self.no_method else method, "request_id": request_id}
         if params and not self.drops_params:
             data["params"] = dict(params)
         try:
-            answers = [answer for _, answer in frontend.hear(Message("msg", self.comm, data=data))]
+            answers = [
+                answer for _, answer in frontend.hear(ReferenceMessage("msg", self.comm, data=data))
+            ]
         except KeyError:  # the kit knows no such method
             answers = []
         mine = [a for a in answers if self.takes_any_answer or a["request_id"] == request_id]
         if not mine:
             self.has_failed = True
-            return Called() if self.never_gives_up else Called(error="no answer", timed_out=True)
+            return (
+                CallResult()
+                if self.never_gives_up
+                else CallResult(error="no answer", timed_out=True)
+            )
         return self._read(mine[-1] if self.takes_last_answer else mine[0])
 
-    def _read(self, answer: Any) -> Called:
+    def _read(self, answer: Any) -> CallResult:
         if answer["status"] == "error":
             self.has_failed = True
             known = answer["error"]["code"] in {"OUT_OF_BOUNDS", "INVALID_RANGE"}
             if self.swallows_errors or (self.knows_nine_codes and not known):
-                return Called()
-            return Called(error=answer["error"]["message"], code=answer["error"]["code"])
+                return CallResult()
+            return CallResult(error=answer["error"]["message"], code=answer["error"]["code"])
         if self.strict_fields and answer.keys() != {"request_id", "status", "result"}:
-            return Called(error="unknown field")
-        return Called(None if self.drops_results else answer["result"])
+            return CallResult(error="unknown field")
+        return CallResult(None if self.drops_results else answer["result"])
 
-    async def interrupted(self, frontend: Scripted) -> bool:
+    async def interrupt_call(self, frontend: ScriptedFrontend) -> bool:
         del frontend
         return not self.deaf
 
     async def run_cell(self) -> bool:
         return not self.hangs_afterwards
 
-    async def nested(self, frontend: Scripted) -> str | None:
+    async def run_nested(self, frontend: ScriptedFrontend) -> str | None:
         del frontend
         return "it ran afterwards" if self.nests_badly else None
 
@@ -173,7 +179,7 @@ def test_every_row_is_failed_by_some_broken_client() -> None:
 
 
 async def test_a_table_says_what_was_seen_and_goes_on() -> None:
-    table: Table[None] = Table()
+    table: ConformanceTable[None] = ConformanceTable()
 
     @table.row("1", "holds")
     async def _(_: None) -> None: ...
@@ -204,7 +210,7 @@ async def test_a_table_says_what_was_seen_and_goes_on() -> None:
         "4  FAILED   crashes\n"
         "            ZeroDivisionError: 1/0\n"
         "5  FAILED   hangs\n"
-        "            nothing came of it within 0.05 s\n"
+        "            it did not end within 0.05 s\n"
         "1 of 4 statements hold, 1 skipped\n"
     )
     assert [r.id for r in await table.run(None, only=["1"])] == ["1"]

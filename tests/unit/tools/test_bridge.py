@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cellwright import AsyncWorkspace
-from cellwright.kernel.environment import for_session
+from cellwright.kernel.environment import build_session_variables
 from cellwright.tools.bridge import Bridge, start_bridge
 from cellwright.tools.http import MOST_BODY
 from cellwright.workspace.workspace import Workspace
@@ -279,7 +279,7 @@ print(os.environ[PREFIX + "_TOOL_BRIDGE_SESSION"])
 async def test_another_process_finds_the_bridge_in_its_environment(
     prefix: str, bridge: Bridge, workspace: AsyncWorkspace, kernels: list[MemoryKernel]
 ) -> None:
-    given = for_session(**bridge.variables("my session"))
+    given = build_session_variables(**bridge.variables("my session"))
     env = {**os.environ, **{name: value for name, value in given.items() if value is not None}}
     code = f"PREFIX = {prefix!r}\n{CODE}"
     ran = await asyncio.to_thread(

@@ -218,7 +218,7 @@ async def _workspaces(root: str, cwd: str, wishes: Wishes) -> Workspaces:
 
 def _secrets() -> list[str]:
     """The values of variables that hold keys."""
-    from cellwright.kernel.environment import for_kernel
+    from cellwright.kernel.environment import build_kernel_environment
 
-    _, withheld = for_kernel(os.environ)
+    _, withheld = build_kernel_environment(os.environ)
     return [os.environ[name] for name in withheld]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cellwright.kernel.local import LocalKernel
-    from cellwright.protocol.conformance.rows import Result
+    from cellwright.protocol.conformance.rows import RowResult
     from cellwright.protocol.messages import CommLike
 
 
@@ -51,7 +51,7 @@ def command(call: Call, side: str, kernel: str | None, python: str | None) -> in
     return 1 if failed else 0
 
 
-async def _frontend() -> Sequence[Result]:
+async def _frontend() -> Sequence[RowResult]:
     from cellwright.protocol.conformance.frontend import FRONTEND
     from cellwright.protocol.conformance.reference import ReferenceFrontend
 
@@ -62,11 +62,11 @@ async def _frontend() -> Sequence[Result]:
         await peer.close()
 
 
-async def _kernel(name: str | None, python: str | None) -> Sequence[Result]:
+async def _kernel(name: str | None, python: str | None) -> Sequence[RowResult]:
     from cellwright.kernel.local import LocalKernel
     from cellwright.kernel.transport import Launch
     from cellwright.protocol.conformance.kernel import KERNEL
-    from cellwright.protocol.conformance.python import PythonClient
+    from cellwright.protocol.conformance.python_client import PythonClient
     from cellwright.protocol.kernel_path import add_kernel_path
 
     env = add_kernel_path(os.environ)

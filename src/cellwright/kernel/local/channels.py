@@ -1,15 +1,17 @@
-"""The sockets to a kernel, read by callbacks on the event loop.
+"""The sockets to a kernel, read by callbacks on the event loop, and how far it may run ahead.
 
-ZeroMQ's descriptor only tells that something changed, so that every wake-up, and every send, is
+ZeroMQ's descriptor only signals that something changed, so that every wake-up, and every send, is
 followed by reading until nothing is left. At first nothing is limited on our side: a publisher
-whose subscriber is full drops messages, so we take all of them at once and whoever queues them
-keeps the kernel from running ahead.
+whose subscriber is full drops messages, so we take all of them at once, and `Backpressure` keeps
+the kernel from running ahead.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import signal
+import sys
 
 from cellwright.kernel.local.wire import BadMessage
 
@@ -20,11 +22,21 @@ if TYPE_CHECKING:
 
     import zmq
 
-    from cellwright.kernel.local.wire import Message, Signer
+    from cellwright.kernel.local.wire import LocalMessage, MessageSigner
+    from cellwright.kernel.processes import KeptProcess
 
 CHANNELS = ("shell", "iopub", "stdin", "control", "hb")
+BACKLOG_HIGH = 2**20
+"""Bytes that may wait for a reader before no more are read from the kernel."""
+BACKLOG_LOW = 2**20 // 3
+"""Bytes at which reading starts again."""
+LEAD_SECONDS = 0.25
+"""How long a kernel may print what is not read; time in which we wait for it is subtracted."""
 _BATCH_SECONDS = 0.005
 _RECONNECT_MILLISECONDS = 10
+_MESSAGES_WAITING = 1  # they are long
+_M_MMAP_THRESHOLD = -3
+_LARGE_BLOCK = 256 * 2**10
 
 _log = logging.getLogger("cellwright.kernel")
 
@@ -33,15 +45,15 @@ class Channels:
     """Connects to the sockets of one kernel, at one address for each of `CHANNELS`.
 
     `on_message` gets the name of the channel and the message, `on_beat` is called for every
-    answered `beat`, and `on_disconnect` when the kernel's end of `iopub` has closed and all that
-    it had sent is read.
+    answered `beat`, and `on_disconnect` when the kernel has closed `iopub` and all that it had
+    sent is read.
     """
 
     def __init__(
         self,
         addresses: Sequence[str],
-        signer: Signer,
-        on_message: Callable[[str, Message], None],
+        signer: MessageSigner,
+        on_message: Callable[[str, LocalMessage], None],
         on_beat: Callable[[], None],
         on_disconnect: Callable[[], None],
     ) -> None:
@@ -78,38 +90,38 @@ class Channels:
         metadata: Mapping[str, Any] | None = None,
         buffers: Sequence[bytes] = (),
     ) -> str:
-        """Send a message, and return its id; once closed it goes nowhere."""
+        """Send a message, and return its id; after `close` it is dropped."""
         identity, frames = self._signer.pack(
             kind, content, parent=parent, metadata=metadata, buffers=buffers
         )
         if not self._is_closed:
             self._sockets[channel].send_multipart(frames, copy=False)
-            # Sending may swallow the wake-up of what came in meanwhile.
+            # Sending may swallow the wake-up for what came in meanwhile.
             self._loop.call_soon(self._read, channel)
         return identity
 
     def beat(self) -> None:
-        """Send something that a kernel whose heart beats sends back."""
+        """Send a heartbeat, which a living kernel sends back."""
         if not self._is_closed:
             self._sockets["hb"].send_multipart([b"", b"beat"])
             self._loop.call_soon(self._read_beats)
 
     def limit_waiting(self, messages: int) -> None:
-        """Let only about so many messages wait at our end; for a kernel that then keeps its own.
+        """Let only about so many messages wait here; for a kernel that keeps its own messages.
 
-        As long as there was no limit, ZeroMQ's other half was never told what we have read. It is
-        told with every half of the limit, and takes all before for unread: it waits for us, and
-        we for it, unless the limit is even and above that.
+        ZeroMQ's sending half learns only after each half of the limit what we have read. As there
+        was no limit so far, it takes everything before for unread: both sides would wait for each
+        other, unless the limit is even and above that.
         """
         if not self._is_closed:
             limit = self._heard + messages
             self._sockets["iopub"].rcvhwm = limit + limit % 2
 
     def hold(self) -> None:
-        """Leave on `iopub` what comes there, until `release`."""
+        """Stop reading `iopub`, until `release`."""
         if not self._is_held and not self._is_closed:
             self._is_held = True
-            # Its descriptor stays ready as long as nobody reads.
+            # Its descriptor stays ready until it is read.
             self._loop.remove_reader(_descriptor(self._sockets["iopub"]))
 
     def release(self) -> None:
@@ -119,7 +131,7 @@ class Channels:
             self._watch(self._sockets["iopub"], self._read, "iopub")
 
     def read_all(self) -> None:
-        """Take what has arrived and was not read yet, also if reading is held."""
+        """Read what has arrived, even if reading is held."""
         for channel in CHANNELS[:4]:
             while self._read(channel, is_last=True):
                 pass
@@ -153,7 +165,7 @@ class Channels:
             self._sockets["monitor"] = monitor
             self._watch(monitor, self._read_monitor)
         elif name != "hb":
-            # The kernel asks for input on the socket that has the identity of the asking shell.
+            # The kernel asks for input on the socket with the identity of the shell that asked.
             socket.identity = self._signer.session.encode()
         socket.connect(address)
         if name == "hb":
@@ -169,7 +181,7 @@ class Channels:
         self._loop.call_soon(call, *args)
 
     def _read(self, channel: str, *, is_last: bool = False) -> bool:
-        """Read what is there, up to a batch; true if there may be more."""
+        """Read what is there, up to one batch; true if there may be more."""
         if self._is_closed:
             return False
         socket = self._sockets[channel]
@@ -194,29 +206,29 @@ class Channels:
             except BadMessage as error:
                 _log.warning("bad message on %s: %s", channel, error)
             del frames
-        # Others on the loop have their turn; the descriptor would not wake us again.
+        # Give others on the loop a turn; the descriptor would not wake us again.
         self._loop.call_soon(self._read, channel)
         return True
 
     def _read_beats(self) -> None:
-        if self._has_news("hb"):
+        if self._drain("hb"):
             self._on_beat()
 
     def _read_monitor(self) -> None:
-        if self._has_news("monitor"):
+        if self._drain("monitor"):
             self.read_all()
             self._on_disconnect()
 
-    def _has_news(self, name: str) -> bool:
-        """Tell whether anything has come there, and forget it."""
-        has_news = False
+    def _drain(self, name: str) -> bool:
+        """Read and forget what has come there; true if there was anything."""
+        was_filled = False
         while not self._is_closed:
             try:
                 self._sockets[name].recv_multipart(1)
             except self._nothing_left:
                 break
-            has_news = True
-        return has_news
+            was_filled = True
+        return was_filled
 
 
 def _descriptor(socket: zmq.Socket[bytes]) -> int:
@@ -225,3 +237,99 @@ def _descriptor(socket: zmq.Socket[bytes]) -> int:
     descriptor = socket.getsockopt(zmq.FD)
     assert isinstance(descriptor, int)  # noqa: S101 - for the type checker
     return descriptor
+
+
+class Backpressure:
+    """Holds the reading of `iopub`, or stops the process, while too much waits to be read.
+
+    A kernel that prints in bursts is ahead again and again, even of a reader that is faster. So
+    its output is first left where it is: in a kernel that keeps it, which continues meanwhile. A
+    kernel that does not keep it, or is ahead for long, is stopped, as by a full pipe.
+    """
+
+    def __init__(self, channels: Channels, process: KeptProcess) -> None:
+        self._channels = channels
+        self._process = process
+        self._loop = asyncio.get_running_loop()
+        self._kernel_keeps = False
+        self._is_stopped = False
+        self._held_at: float | None = None
+        self._lead = 0.0  # at most so many seconds of printing is the kernel ahead
+        self._waited = 0.0  # as `Channels` counts them, when the lead was last known
+        self._stopping: asyncio.TimerHandle | None = None
+        self._is_over = False
+        process.on_exit(self._end)
+
+    def note_kernel_keeps_messages(self) -> None:
+        """Note that the kernel drops nothing that we do not read, so that little has to wait here."""
+        self._kernel_keeps = True
+        self._channels.limit_waiting(_MESSAGES_WAITING)
+
+    def note_arrival(self, backlog: int) -> None:
+        """Hold or stop the kernel if the backlog, which has grown, is too large."""
+        if backlog <= BACKLOG_HIGH or self._is_over or self._is_stopped:
+            return
+        if self._kernel_keeps and self._held_at is None:
+            self._hold()
+        elif not self._kernel_keeps:
+            self._stop()
+
+    def note_removal(self, backlog: int) -> None:
+        """Resume if the backlog, which has shrunk, is small enough."""
+        if backlog < BACKLOG_LOW:
+            self.resume()
+
+    def resume(self) -> None:
+        """Read again, and let a stopped kernel continue."""
+        if self._held_at is not None:
+            self._count_lead()
+            self._held_at = None
+            self._channels.release()
+        if self._is_stopped:
+            self._is_stopped = False
+            self._process.send_signal(signal.SIGCONT)
+
+    def _hold(self) -> None:
+        waited = self._channels.waited
+        self._lead = max(0.0, self._lead - (waited - self._waited))
+        self._waited = waited
+        self._held_at = self._loop.time()
+        self._channels.hold()
+        if self._lead >= LEAD_SECONDS:
+            self._stop()
+        else:
+            self._stopping = self._loop.call_later(LEAD_SECONDS - self._lead, self._stop)
+
+    def _stop(self) -> None:
+        self._count_lead()
+        self._is_stopped = True
+        self._process.send_signal(signal.SIGSTOP)
+
+    def _count_lead(self) -> None:
+        if self._stopping is not None:
+            self._stopping.cancel()
+            self._stopping = None
+        if self._held_at is not None and not self._is_stopped:
+            self._lead += self._loop.time() - self._held_at
+
+    def _end(self) -> None:
+        """The process has ended: read what it had said at once, before its sockets close."""
+        self._is_over = True
+        self.resume()
+
+
+def return_large_blocks() -> bool:
+    """Have freed blocks of 256 KiB and more returned to the system.
+
+    Otherwise the C library of Linux keeps them, and the messages of a flood leave several times
+    their size behind. This affects the whole process, so that only an engine should call it.
+    Returns whether it is possible here.
+    """
+    if not sys.platform.startswith("linux"):
+        return False
+    import ctypes
+
+    try:
+        return bool(ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _LARGE_BLOCK))
+    except AttributeError:  # another C library
+        return False

@@ -5,39 +5,83 @@ from __future__ import annotations
 import weakref
 
 from cellwright.errors import CellwrightError, KernelCannot, KernelStartFailed
-from cellwright.kernel import messages
-from cellwright.kernel.aside import AsideQueue
-from cellwright.kernel.events import Finished, Missed, Started
-from cellwright.kernel.local import translate
-from cellwright.kernel.local.connection import Connection
-from cellwright.kernel.local.preparation import PREPARATION
-from cellwright.kernel.local.starting import carriers, require_descriptors, resolve
-from cellwright.kernel.local.surroundings import Surroundings, apart
-from cellwright.kernel.transport import KernelInfo
+from cellwright.kernel import jupyter
+from cellwright.kernel.events import Finished, IdleEventQueue, Missed, Started
+from cellwright.kernel.local.conversation import translate_message
+from cellwright.kernel.local.process import (
+    KernelProcess,
+    choose_carriers,
+    require_descriptors,
+    resolve_spec,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
-    from typing import Any
+    from collections.abc import AsyncIterator
 
-    from cellwright.kernel.aside import Aside
     from cellwright.kernel.discovery import KernelSpec
-    from cellwright.kernel.events import CommMessage, KernelEvent, KernelExit
-    from cellwright.kernel.local.conversation import Conversation
-    from cellwright.kernel.local.starting import Carrier
-    from cellwright.kernel.transport import Code, Launch
+    from cellwright.kernel.events import CommMessage, IdleEvent, KernelEvent, KernelExit
+    from cellwright.kernel.local.conversation import LocalConversation
+    from cellwright.kernel.local.process import Carrier
+    from cellwright.kernel.transport import Code, KernelInfo, Launch
 
 START_TIMEOUT = 60.0
 """How long a kernel may take until it is ready for a cell."""
+LONGEST_TEXT = 3 << 17
+"""Characters that a kernel sends in one message of printed text, unless there are very many."""
+TURN_SECONDS = 0.0005
+"""How long a thread that prints may make the one that sends wait."""
+
+# What an ipykernel runs once, before its first cell, so that floods of output do no harm. By itself
+# it drops output when 1,000 messages wait for a slow reader: it is told not to, since we stop it
+# when it runs ahead. And it gathers all that a cell prints in a fifth of a second into one message,
+# which has to be held whole at our end: it is made to send that in pieces, of which only a few wait
+# here. While it does, the thread that sends gets its turns from the one that prints sooner than
+# usual: it loses some with every piece, and with the usual 5 ms each most of a flood would only
+# leave when the cell has ended. A version of ipykernel without these parts stays as it is.
+_PREPARATION = f"""
+def prepare(longest, turn):
+    from IPython import get_ipython
+    thread = get_ipython().kernel.iopub_thread
+    thread.schedule(lambda: thread.socket.set_hwm(0))
+
+    from sys import getswitchinterval, setswitchinterval
+    from ipykernel.iostream import OutStream
+    take = OutStream._flush_buffers
+
+    def take_in_pieces(self):
+        for parent, text in take(self):
+            # It waits for itself for ever if it is to send a thousand messages at once.
+            size = max(longest, len(text) // 400 + 1)
+            if len(text) <= size:
+                yield parent, text
+                continue
+            before = getswitchinterval()
+            setswitchinterval(min(before, turn))
+            ours = getswitchinterval()
+            try:
+                for start in range(0, len(text), size):
+                    yield parent, text[start : start + size]
+            finally:
+                if getswitchinterval() == ours:
+                    setswitchinterval(before)
+
+    OutStream._flush_buffers = take_in_pieces
+
+try:
+    prepare({LONGEST_TEXT}, {TURN_SECONDS})
+except Exception:
+    pass
+"""
 
 
 class LocalKernel:
-    """A kernel that runs here, under a keeper: it and all that it starts end with this process.
+    """A kernel that runs here, under a keeper: it and everything it starts end with this process.
 
-    Any installed kernelspec will do; one that ends at once over private sockets is tried again
-    over ports of this machine, as Jupyter would.
-    What the kernel says outside the cell that runs, between cells or for an earlier one, is not
-    part of a cell's events; `idle_events` has it.
+    Any installed kernelspec works; one that ends at once over private sockets is tried again over
+    ports of this machine, as Jupyter would.
+    What the kernel says between cells, or for an earlier cell, is not part of a cell's events;
+    `idle_events` has it.
     `Code.env` and `Code.cwd` work in Python kernels: what differs from what was set last is
     changed by a silent request before the cell, and stays. Other kernels refuse them.
     """
@@ -45,11 +89,11 @@ class LocalKernel:
     def __init__(self, launch: Launch, *, start_timeout: float = START_TIMEOUT) -> None:
         self.launch = launch
         self._start_timeout = start_timeout
-        self._asides = AsideQueue()
-        self._connection: Connection | None = None
-        self._release: weakref.finalize[[Connection], LocalKernel] | None = None
+        self._idle_events = IdleEventQueue()
+        self._process: KernelProcess | None = None
+        self._release: weakref.finalize[[KernelProcess], LocalKernel] | None = None
         self._info: KernelInfo | None = None
-        self._surroundings = Surroundings(launch)
+        self._context = jupyter.KernelContext(launch.cwd, launch.env)
 
     @property
     def info(self) -> KernelInfo:
@@ -61,25 +105,20 @@ class LocalKernel:
     @property
     def is_alive(self) -> bool:
         """Whether the kernel can still answer, as far as is known without asking it."""
-        connection = self._connection
-        return connection is not None and connection.exit is None and not connection.has_ended
+        process = self._process
+        return process is not None and process.exit is None and not process.has_ended
 
     @property
     def exit(self) -> KernelExit | None:
         """How the kernel ended; None while it lives."""
-        return None if self._connection is None else self._connection.exit
+        return None if self._process is None else self._process.exit
 
-    @property
-    def last_words(self) -> str:
-        """The end of what the process itself wrote to its stdout and stderr, on one line."""
-        return "" if self._connection is None else self._connection.last_words
+    def idle_events(self) -> AsyncIterator[IdleEvent]:
+        """Yield what the kernel says outside the running cell; for one reader.
 
-    def idle_events(self) -> AsyncIterator[Aside]:
-        """What the kernel says beside the cell that runs, across restarts; for one reader.
-
-        At most 1,000 events, or 4 MiB, wait to be read; a `Missed` tells of those that did not.
+        At most 1,000 events, or 4 MiB, wait to be read; a `Missed` replaces those that were dropped.
         """
-        return self._asides.events()
+        return self._idle_events.events()
 
     async def start(self) -> None:
         """Start the kernel, and return when it is ready for a cell.
@@ -87,41 +126,41 @@ class LocalKernel:
         Raises:
             KernelMissing: there is no such kernel.
             KernelStartFailed: it ended, or was not ready in time; nothing of it is left.
-            UnsafeDirectory: there is no trustworthy place for its sockets.
+            UnsafeDirectory: there is no trustworthy folder for its sockets.
         """
         if self.is_alive:
             return
         await self._stop(now=True)
         spec = self._resolve()
-        connection = await self._connect(spec)
-        self._surroundings = Surroundings(self.launch)
-        self._info = _describe(connection)
-        if self._info.implementation == "ipython" and connection.conversation is not None:
-            request = _request(apart(PREPARATION), silent=True)
-            connection.conversation.prepare(request)
+        process = await self._start_process(spec)
+        self._context = jupyter.KernelContext(self.launch.cwd, self.launch.env)
+        self._info = _describe(process)
+        if self._info.implementation == "ipython" and process.conversation is not None:
+            preparation = jupyter.isolate_code(_PREPARATION)
+            process.conversation.prepare(jupyter.build_execute_request(preparation))
 
-    async def _connect(self, spec: KernelSpec) -> Connection:
+    async def _start_process(self, spec: KernelSpec) -> KernelProcess:
         failure: KernelStartFailed | None = None
-        for transport in carriers(spec):
-            connection = self._connection = Connection(spec, self.launch, self._asides)
-            self._release = weakref.finalize(self, Connection.close, connection)
+        for transport in choose_carriers(spec):
+            process = self._process = KernelProcess(spec, self.launch, self._idle_events)
+            self._release = weakref.finalize(self, KernelProcess.close, process)
             try:
-                await self._open(connection, transport)
+                await self._open(process, transport)
             except BaseException as error:
-                has_ended_itself = connection.exit is not None and not connection.was_stopped
+                has_ended_itself = process.exit is not None and not process.was_stopped
                 await self._stop(now=True)
                 if not isinstance(error, KernelStartFailed) or not has_ended_itself:
                     raise
                 failure = failure or error
             else:
-                return connection
-        raise failure or KernelStartFailed(spec.name, "there is no way to talk to it")
+                return process
+        raise failure or KernelStartFailed(spec.name, "there is no way to connect to it")
 
     def _resolve(self) -> KernelSpec:
         name = self.launch.kernel_name or self.launch.python or "python3"
         try:
             require_descriptors()
-            spec = resolve(self.launch)
+            spec = resolve_spec(self.launch)
         except CellwrightError:
             raise
         except OSError as error:
@@ -129,19 +168,19 @@ class LocalKernel:
         _require_local(spec)
         return spec
 
-    async def _open(self, connection: Connection, transport: Carrier) -> None:
+    async def _open(self, process: KernelProcess, transport: Carrier) -> None:
         import zmq
 
-        name = connection.spec.name
+        name = process.spec.name
         try:
-            await connection.open(transport, self._start_timeout)
+            await process.open(transport, self._start_timeout)
         except zmq.ZMQError as error:
             cause = OSError(error.errno, error.strerror)
             raise KernelStartFailed(name, str(error.strerror)) from cause
         except CellwrightError:  # some are an OSError too, and say more
             raise
         except OSError as error:
-            missing = connection.spec.command[0] if isinstance(error, FileNotFoundError) else None
+            missing = process.spec.command[0] if isinstance(error, FileNotFoundError) else None
             reason = f"{error.strerror or error}" + (f" ({missing})" if missing else "")
             raise KernelStartFailed(name, reason) from error
 
@@ -149,64 +188,65 @@ class LocalKernel:
         """Run one cell. Leaving the iterator early does not stop the cell; interrupt does.
 
         Raises:
-            KernelCannot: `code` has variables or a folder to set, and this is no Python kernel.
+            KernelCannot: `code` has variables or a folder to set, and this is not a Python kernel.
         """
-        connection, conversation = self._connection, self._conversation
-        if connection is None or conversation is None:
+        process, conversation = self._process, self._conversation
+        if process is None or conversation is None:
             yield Finished("died", exit=self.exit)
             return
-        if connection.process is not None:
-            connection.process.memory.note()
+        if process.kept is not None:
+            process.kept.memory.note()
         is_python = self.info.language == "python"
-        change = self._surroundings.change_for(code)
-        if change is not None:
+        cwd, env = self._context.find_changes(code.cwd, code.env)
+        if cwd is not None or env:
             if not is_python:
                 raise KernelCannot(
                     self.info.name,
                     "change its folder or variables for one cell",
                     hint="Set them when the kernel is started",
                 )
-            run = await conversation.run_silently(_request(change, silent=True))
-            if run.reply is None or run.reply.get("status") != "ok":
-                if run.reply is not None:
-                    yield messages.raised(run.reply)
-                yield run.finished(connection.exit, is_python=True)
+            change = jupyter.write_context_code(cwd, env)
+            cell = await conversation.run_silently(jupyter.build_execute_request(change))
+            if cell.reply is None or cell.reply.get("status") != "ok":
+                if cell.reply is not None:
+                    yield jupyter.make_raised(cell.reply)
+                yield cell.make_finished(process.exit, is_python=True)
                 return
-            self._surroundings.remember(code)
-        request = _request(
+            self._context.remember(cwd, env)
+        request = jupyter.build_execute_request(
             code.source,
             silent=code.silent,
             store_history=code.store_history,
             allow_stdin=code.allow_stdin,
         )
-        run = conversation.begin(
+        cell = conversation.begin(
             request, cell_id=code.cell_id, silent=code.silent, metadata=code.metadata
         )
         try:
             if code.silent:
                 yield Started()
-            while (message := await conversation.next(run)) is not None:
-                for event in translate.events(message):
+            while (message := await conversation.next(cell)) is not None:
+                for event in translate_message(message):
                     yield event
-            for page in messages.pages(run.reply or {}):
+            for page in jupyter.make_pages(cell.reply or {}):
                 yield page
-            if run.has_missed_idle:
+            if cell.has_missed_idle:
                 yield Missed("the kernel's word that the cell is done, and maybe output before it")
-            yield run.finished(connection.exit, is_python=is_python)
+            yield cell.make_finished(process.exit, is_python=is_python)
         finally:
-            conversation.leave(run)
+            conversation.leave(cell)
 
     @property
-    def _conversation(self) -> Conversation | None:
-        """Whom to talk to; None if nobody would answer."""
-        return self._connection.conversation if self._connection and self.is_alive else None
+    def _conversation(self) -> LocalConversation | None:
+        """The conversation with the kernel; None if it is not alive."""
+        return self._process.conversation if self._process and self.is_alive else None
 
     async def ping(self, within: float) -> bool:
         """Ask an idle kernel whether it answers in so many seconds; a busy one is not asked."""
         conversation = self._conversation
         if conversation is None:
             return False
-        return True if conversation.runs_a_cell else await conversation.probe(within)
+        return True if conversation.is_running_cell else await conversation.probe(within)
 
     async def answer_input(self, text: str) -> None:
         """Answer the `InputRequested` that was yielded last."""
@@ -216,7 +256,7 @@ class LocalKernel:
     async def send_comm(self, message: CommMessage) -> None:
         """Send a message on a comm to the kernel."""
         if self._conversation is not None:
-            kind, content = messages.comm_content(message)
+            kind, content = jupyter.build_comm_content(message)
             self._conversation.send(
                 message.channel, kind, content, metadata=message.metadata, buffers=message.buffers
             )
@@ -229,50 +269,31 @@ class LocalKernel:
         if self._conversation is not None:
             self._conversation.interrupt()
 
-    async def restart(self) -> None:
-        """End the kernel and start it anew, with the same launch; its state is lost."""
-        await self._stop(now=True)
-        self._connection = None
-        await self.start()
+    async def restart(self) -> bool:
+        """Leave it to the session to start another kernel."""
+        return False
 
     async def shutdown(self, *, now: bool = False) -> None:
         """End the kernel and everything it started; `now` without asking it first."""
         await self._stop(now=now)
 
     async def _stop(self, *, now: bool) -> None:
-        if self._connection is not None:
-            await self._connection.stop(now=now)
+        if self._process is not None:
+            await self._process.stop(now=now)
         if self._release is not None:
             self._release.detach()
             self._release = None
 
 
-def _request(
-    source: str, *, silent: bool, store_history: bool = False, allow_stdin: bool = False
-) -> dict[str, Any]:
-    return {
-        "code": source,
-        "silent": silent,
-        "store_history": store_history and not silent,
-        "user_expressions": {},
-        "allow_stdin": allow_stdin,
-        # Cells are sent one by one; with this on, one sent right after a failure may be dropped.
-        "stop_on_error": False,
-    }
-
-
-def _describe(connection: Connection) -> KernelInfo:
-    conversation = connection.conversation
-    content: Mapping[str, Any] = (conversation and conversation.kernel_info) or {}
-    language: Mapping[str, Any] = content.get("language_info") or {}
-    return KernelInfo(
-        name=connection.spec.name,
+def _describe(process: KernelProcess) -> KernelInfo:
+    conversation = process.conversation
+    content = (conversation and conversation.kernel_info) or {}
+    return jupyter.read_info(
+        content,
+        name=process.spec.name,
         transport="local",
-        language=str(language.get("name") or connection.spec.language).lower(),
-        language_version=str(language.get("version", "")),
-        implementation=str(content.get("implementation", "")),
-        protocol_version=str(content.get("protocol_version", "")),
-        pid=None if connection.process is None else connection.process.pid,
+        language=process.spec.language,
+        pid=None if process.kept is None else process.kept.pid,
         details=content,
     )
 

@@ -1,17 +1,17 @@
 """Jupyter's wire format: frames to messages and back, signed and checked.
 
-Only what is needed is decoded, and only when it is: a header at once, a content on demand. A long
-text is decoded in pieces, so that a flood of output is never held twice.
+A header is decoded at once, a content only when it is needed. A long text is decoded in pieces,
+so that a flood of output is never held twice.
 """
 
 from __future__ import annotations
 
 import hmac
-import json
 import os
 import re
 import secrets
-from datetime import UTC, datetime
+
+from cellwright.kernel.jupyter import build_header, decode_json, encode_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     import zmq
 
-PROTOCOL = "5.4"
 DELIMITER = b"<IDS|MSG>"
 PIECE = 256 * 2**10
 _STREAM_OPENING = re.compile(rb'\{"name": ?"(\w+)", ?"text": ?"')
@@ -28,10 +27,10 @@ _HIGH_SURROGATE = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}")
 
 
 class BadMessage(ValueError):
-    """Frames that are no message, or whose signature is not ours."""
+    """Frames that are not a message, or have a wrong signature."""
 
 
-class Message:
+class LocalMessage:
     """One message from a kernel; `content` and the like are decoded when asked for."""
 
     __slots__ = ("_content", "_metadata", "_parent", "buffers", "header", "parent_id", "size")
@@ -46,12 +45,12 @@ class Message:
 
     @property
     def type(self) -> str:
-        """What kind of message it is, such as `stream`."""
+        """The message's type, such as `stream`."""
         return str(self.header.get("msg_type", ""))
 
     @property
     def parent_type(self) -> str:
-        """What kind of message this one is about; empty if about none."""
+        """The type of the message that this one answers; empty if it answers none."""
         return str(self._parent.get("msg_type", ""))
 
     @property
@@ -61,11 +60,11 @@ class Message:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What came along with the body."""
+        """The metadata of the body."""
         return _decode(self._metadata.buffer)
 
     def stream_pieces(self) -> Iterator[tuple[str, str]]:
-        """The name and text of a `stream` message, a long text in several pieces."""
+        """Yield the name and text of a `stream` message, a long text in several pieces."""
         raw = self._content.buffer
         opening = _STREAM_OPENING.match(raw) if len(raw) > 2 * PIECE else None
         if opening is None or bytes(raw[-2:]) != b'"}':
@@ -76,14 +75,14 @@ class Message:
         start, end = opening.end(), len(raw) - 2
         while start < end:
             piece = bytes(raw[start : start + PIECE + 1])
-            cut = len(piece) if start + len(piece) >= end else safe_cut(piece, PIECE)
-            text: str = _decode_value(b'"%b"' % piece[: min(cut, end - start)])
+            cut = len(piece) if start + len(piece) >= end else find_safe_cut(piece, PIECE)
+            text: str = decode_json(b'"%b"' % piece[: min(cut, end - start)])
             yield name, text
             start += cut
 
 
-def safe_cut(piece: bytes, cut: int) -> int:
-    """The last place up to `cut` where the inside of a JSON string can be divided.
+def find_safe_cut(piece: bytes, cut: int) -> int:
+    """Find the last place up to `cut` where the inside of a JSON string can be divided.
 
     That is neither inside a UTF-8 sequence, nor inside an escape, nor between two surrogates.
     """
@@ -105,8 +104,8 @@ def safe_cut(piece: bytes, cut: int) -> int:
     return cut
 
 
-class Signer:
-    """Makes the frames of our messages, and checks those of the kernel's."""
+class MessageSigner:
+    """Makes the frames of our messages, and checks those of the kernel."""
 
     def __init__(self, key: bytes) -> None:
         self.session = secrets.token_hex(16)
@@ -123,25 +122,20 @@ class Signer:
         metadata: Mapping[str, Any] | None = None,
         buffers: Sequence[bytes] = (),
     ) -> tuple[str, list[bytes]]:
-        """The id and the frames of a new message."""
+        """Make a new message; returns its id and its frames."""
         self._count += 1
         identity = f"{self.session}_{self._count}"
-        header = {
-            "msg_id": identity,
-            "msg_type": kind,
-            "username": self._user,
-            "session": self.session,
-            "date": datetime.now(UTC).isoformat(),
-            "version": PROTOCOL,
-        }
-        parts = [_encode(part) for part in (header, parent or {}, metadata or {}, content)]
+        header = build_header(kind, identity, self.session, self._user)
+        parts = [
+            encode_json(part).encode() for part in (header, parent or {}, metadata or {}, content)
+        ]
         return identity, [DELIMITER, self._sign(parts), *parts, *buffers]
 
-    def unpack(self, frames: Sequence[zmq.Frame]) -> Message:
-        """The message in `frames`.
+    def unpack(self, frames: Sequence[zmq.Frame]) -> LocalMessage:
+        """Read the message in `frames`.
 
         Raises:
-            BadMessage: they hold none, or one that nobody with our key has signed.
+            BadMessage: they hold none, or one that was not signed with our key.
         """
         rest = iter(frames)
         if not any(len(frame) == len(DELIMITER) and frame.bytes == DELIMITER for frame in rest):
@@ -153,7 +147,7 @@ class Signer:
         ours = self._sign([part.buffer for part in parts[:4]])
         if not hmac.compare_digest(signature.bytes, ours):
             raise BadMessage("wrong signature")
-        return Message(parts)
+        return LocalMessage(parts)
 
     def _sign(self, parts: Sequence[bytes | memoryview]) -> bytes:
         digest = self._hmac.copy()
@@ -162,26 +156,11 @@ class Signer:
         return digest.hexdigest().encode()
 
 
-def _encode(value: Mapping[str, Any]) -> bytes:
-    # A lone surrogate in a source has no UTF-8; as an escape it is valid JSON.
-    return json.dumps(value, separators=(",", ":")).encode()
-
-
 def _decode(raw: memoryview) -> dict[str, Any]:
     try:
-        value = _decode_value(raw)
+        value = decode_json(raw)
     except ValueError as error:
-        raise BadMessage(f"a part is no JSON: {error}") from error
+        raise BadMessage(f"a part is not JSON: {error}") from error
     if not isinstance(value, dict):
-        raise BadMessage("a part is no object")
+        raise BadMessage("a part is not an object")
     return value
-
-
-def _decode_value(raw: memoryview | bytes) -> Any:
-    import msgspec
-
-    try:
-        return msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        # Python's own reader also takes NaN and lone surrogates, which kernels may send.
-        return json.loads(bytes(raw).decode("utf-8", "replace"))

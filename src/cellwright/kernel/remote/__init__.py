@@ -1,24 +1,11 @@
 """Kernels on a Jupyter Server or a Kernel Gateway, over REST and one WebSocket each.
 
-Knows how such servers speak and fail; nothing of sessions, notebooks or the people behind them.
+Knows how such servers speak and fail, and nothing of sessions or notebooks.
 """
 
 from __future__ import annotations
 
 from cellwright.kernel.remote.kernel import RemoteKernel
-from cellwright.kernel.remote.rest import Timeouts
-from cellwright.kernel.remote.server import (
-    KernelSpecs,
-    RemoteServer,
-    RunningKernel,
-    RunningSession,
-)
+from cellwright.kernel.remote.server import RemoteServer, RunningKernel, Timeouts
 
-__all__ = [
-    "KernelSpecs",
-    "RemoteKernel",
-    "RemoteServer",
-    "RunningKernel",
-    "RunningSession",
-    "Timeouts",
-]
+__all__ = ["RemoteKernel", "RemoteServer", "RunningKernel", "Timeouts"]

@@ -1,4 +1,4 @@
-"""A connection to a kernel that mends itself, and the requests that go over it."""
+"""A connection to a kernel that reconnects by itself, and the requests that use it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ import contextlib
 import logging
 import random
 import time
-from datetime import UTC, datetime
 from uuid import uuid4
 
 from cellwright.errors import KernelError, KernelMissing, KernelStartFailed
-from cellwright.kernel.remote.framing import Message
-from cellwright.kernel.remote.wire import LostWire, open_wire
+from cellwright.kernel.jupyter import build_execute_request, build_header
+from cellwright.kernel.remote.websocket import ConnectionLost, RemoteMessage, open_websocket
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,21 +19,21 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cellwright.kernel.remote.server import RemoteServer
-    from cellwright.kernel.remote.wire import Wire
+    from cellwright.kernel.remote.websocket import KernelWebSocket
 
-PROTOCOL = "5.4"
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
 _FUTILE, _MOST_FUTILE = 2.0, 6
 _log = logging.getLogger("cellwright.kernel")
 
 
-class Link:
-    """One kernel's channels, for as long as they can be had.
+class KernelLink:
+    """One kernel's channels, for as long as they can be reached.
 
     Args:
-        on_message: gets each message that answers no `ask`; while it waits, nothing more is read.
-        on_gap: is told of each time that the connection was lost and is back, and why.
-        on_end: is told once, when the kernel is gone or cannot be reached any more.
+        on_message: gets each message that does not answer an `ask`; until it returns, nothing
+            more is read.
+        on_gap: called each time that the connection was lost and is back, with the reason.
+        on_end: called once, when the kernel is gone or cannot be reached any more.
     """
 
     def __init__(
@@ -42,7 +41,7 @@ class Link:
         server: RemoteServer,
         kernel_id: str,
         *,
-        on_message: Callable[[Message], Awaitable[None]],
+        on_message: Callable[[RemoteMessage], Awaitable[None]],
         on_gap: Callable[[str], None],
         on_end: Callable[[str], None],
     ) -> None:
@@ -52,11 +51,11 @@ class Link:
         self._on_message = on_message
         self._on_gap = on_gap
         self._on_end = on_end
-        self._wire: Wire | None = None
+        self._socket: KernelWebSocket | None = None
         self._changed = asyncio.Condition()
         self._is_ended = False
-        self._keeping: asyncio.Task[None] | None = None
-        self._asked: dict[str, _Asked] = {}
+        self._reader: asyncio.Task[None] | None = None
+        self._pending: dict[str, _PendingRequest] = {}
 
     async def open(self) -> None:
         """Connect.
@@ -66,35 +65,35 @@ class Link:
         """
         rest = self._server.rest
         try:
-            self._wire = await open_wire(rest, self._kernel_id, self.session)
-        except LostWire as lost:
+            self._socket = await open_websocket(rest, self._kernel_id, self.session)
+        except ConnectionLost as lost:
             if lost.status in {401, 403}:
-                raise rest.refused(lost.status) from None
+                raise rest.refusal(lost.status) from None
             if lost.status is not None and 300 <= lost.status < 400:
-                raise rest.led_elsewhere("") from None
+                raise rest.redirect("") from None
             if lost.status == 404:
                 raise KernelMissing(
                     f"{self._server.address} has no kernel with the id {self._kernel_id}",
-                    hint="It ended, or was never there; start a new one",
+                    hint="It ended, or never existed; start a new one",
                 ) from None
             if lost.status is not None:
                 raise KernelStartFailed(
                     self._kernel_id, f"the server did not connect us: {lost.reason}"
                 ) from None
             raise rest.unreachable(lost.reason) from None
-        self._keeping = asyncio.create_task(self._keep(self._wire), name="remote kernel")
+        self._reader = asyncio.create_task(self._read_messages(self._socket), name="remote kernel")
 
     async def close(self) -> None:
-        """Disconnect; what was asked and not answered yet never will be."""
+        """Disconnect; pending requests fail."""
         self._is_ended = True
-        if self._keeping is not None:
-            self._keeping.cancel()
+        if self._reader is not None:
+            self._reader.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await self._keeping
-        await self._forget_wire()
-        self._drop_asked()
+                await self._reader
+        await self._close_socket()
+        self._fail_pending()
 
-    def message(
+    def make_message(
         self,
         channel: str,
         kind: str,
@@ -103,101 +102,91 @@ class Link:
         parent: Mapping[str, Any] | None = None,
         metadata: Mapping[str, Any] | None = None,
         buffers: tuple[bytes, ...] = (),
-    ) -> Message:
+    ) -> RemoteMessage:
         """Make a message with an id of its own."""
-        header = {
-            "msg_id": uuid4().hex,
-            "msg_type": kind,
-            "username": "cellwright",
-            "session": self.session,
-            "date": datetime.now(UTC).isoformat(),
-            "version": PROTOCOL,
-        }
-        return Message(channel, header, parent or {}, metadata or {}, content, buffers)
+        header = build_header(kind, uuid4().hex, self.session, "cellwright")
+        return RemoteMessage(channel, header, parent or {}, metadata or {}, content, buffers)
 
     @property
     def protocol(self) -> str | None:
         """The framing that the server chose; None for the default one, or while not connected."""
-        return self._wire.protocol if self._wire is not None else None
+        return self._socket.protocol if self._socket is not None else None
 
-    async def ready(self) -> None:
-        """Wait until there is a connection, or until there will be none any more."""
+    async def wait_connected(self) -> None:
+        """Wait until there is a connection, or until it is clear that there will be none."""
         async with self._changed:
-            await self._changed.wait_for(lambda: self._wire is not None or self._is_ended)
+            await self._changed.wait_for(lambda: self._socket is not None or self._is_ended)
 
     async def freshen(self) -> None:
-        """See to it that the connection is there: what is sent on a dead one is lost."""
-        await self.ready()
-        wire = self._wire
-        if wire is not None and not await wire.is_there():
+        """Make sure that the connection works: what is sent on a dead one is lost."""
+        await self.wait_connected()
+        socket = self._socket
+        if socket is not None and not await socket.is_connected():
             async with self._changed:
-                if self._wire is wire:
-                    self._wire = None
-                    wire.abort()
-        await self.ready()
+                if self._socket is socket:
+                    self._socket = None
+                    socket.abort()
+        await self.wait_connected()
 
-    async def send(self, message: Message) -> None:
-        """Send a message, when the connection is there.
+    async def send(self, message: RemoteMessage) -> None:
+        """Send a message, once there is a connection.
 
         Raises:
-            LostWire: it broke on the way, or there will be no connection any more.
+            ConnectionLost: it broke on the way, or there will be no connection any more.
         """
-        await self.ready()
-        if self._wire is None:
-            raise LostWire("the kernel is gone")
-        await self._wire.send(message)
+        await self.wait_connected()
+        if self._socket is None:
+            raise ConnectionLost("the kernel is gone")
+        await self._socket.send(message)
 
-    async def ask(self, message: Message, within: float) -> tuple[Message, list[Message]]:
-        """Send a request; gives its reply, and what the kernel published on the way to `idle`.
+    async def ask(
+        self, message: RemoteMessage, within: float
+    ) -> tuple[RemoteMessage, list[RemoteMessage]]:
+        """Send a request; returns its reply, and what the kernel published until `idle`.
 
         Raises:
-            LostWire: the connection broke before the answer was complete.
+            ConnectionLost: the connection broke before the answer was complete.
             TimeoutError: it did not come in time.
         """
         identity = str(message.header["msg_id"])
-        asked = self._asked[identity] = _Asked()
+        pending = self._pending[identity] = _PendingRequest()
         try:
             async with asyncio.timeout(within):
                 await self.send(message)
-                return await asked.answer
+                return await pending.answer
         finally:
-            self._asked.pop(identity, None)
+            self._pending.pop(identity, None)
 
-    async def run_silently(self, source: str, within: float) -> tuple[Message, list[Message]]:
+    async def run_silently(
+        self, source: str, within: float
+    ) -> tuple[RemoteMessage, list[RemoteMessage]]:
         """Run code of ours, without a trace in the kernel's history; raises as `ask` does."""
-        content = {
-            "code": source,
-            "silent": True,
-            "store_history": False,
-            "user_expressions": {},
-            "allow_stdin": False,
-            "stop_on_error": False,
-        }
-        return await self.ask(self.message("shell", "execute_request", content), within)
+        request = build_execute_request(source)
+        return await self.ask(self.make_message("shell", "execute_request", request), within)
 
-    async def _keep(self, wire: Wire) -> None:
+    async def _read_messages(self, socket: KernelWebSocket) -> None:
         futile = 0
         while True:
             opened = time.monotonic()
             try:
-                async for message in wire.messages():
+                async for message in socket.messages():
                     futile = 0
-                    asked = self._asked.get(message.parent_id)
-                    if asked is None:
+                    pending = self._pending.get(message.parent_id)
+                    if pending is None:
                         await self._on_message(message)
                     else:
-                        asked.take(message)
-            except LostWire as lost:
+                        pending.take(message)
+            except ConnectionLost as lost:
                 reason = lost.reason
-            self._wire = None
-            await wire.close()
-            self._drop_asked()
+            self._socket = None
+            await socket.close()
+            self._fail_pending()
             _log.info("connection lost", extra={"kernel": self._kernel_id, "reason": reason})
             began = time.monotonic()
-            # A door that opens only to be shut again is not a way in.
+            # A server that accepts us only to hang up again cannot be used.
             futile = futile + 1 if began - opened < _FUTILE else 0
             if futile > _MOST_FUTILE:
-                back: Wire | str = "the server accepts us, and hangs up at once"
+                back: KernelWebSocket | str = "the server accepts us, and hangs up at once"
             else:
                 back = await self._reconnect(_FIRST_PAUSE * 2**futile if futile > 1 else 0)
             if isinstance(back, str):
@@ -206,24 +195,26 @@ class Link:
                     self._changed.notify_all()
                 self._on_end(back)
                 return
-            wire = back
+            socket = back
             async with self._changed:
-                self._wire = wire
+                self._socket = socket
                 self._changed.notify_all()
             self._on_gap(f"{reason}, and was back after {time.monotonic() - began:.1f} s")
 
-    async def _reconnect(self, wait: float) -> Wire | str:
-        """Connect once more, or say why that is not to be."""
+    async def _reconnect(self, wait: float) -> KernelWebSocket | str:
+        """Connect again, or return why that is impossible."""
         await asyncio.sleep(wait)
         until = time.monotonic() + self._server.timeouts.reconnect
         pause = _FIRST_PAUSE
         while True:
             try:
-                async with asyncio.timeout_at(asyncio.get_running_loop().time() + _left(until)):
-                    return await open_wire(self._server.rest, self._kernel_id, self.session)
+                async with asyncio.timeout_at(
+                    asyncio.get_running_loop().time() + _seconds_left(until)
+                ):
+                    return await open_websocket(self._server.rest, self._kernel_id, self.session)
             except TimeoutError:
                 reason = "it took too long"
-            except LostWire as lost:
+            except ConnectionLost as lost:
                 if lost.status in {401, 403}:
                     return "the server no longer lets us in"
                 if lost.status == 404 and await self._is_gone():
@@ -231,7 +222,7 @@ class Link:
                 reason = lost.reason
             if time.monotonic() + pause >= until:
                 return f"the server could not be reached again ({reason})"
-            await asyncio.sleep(pause * random.uniform(0.5, 1))  # noqa: S311  # so as not to all come at once
+            await asyncio.sleep(pause * random.uniform(0.5, 1))  # noqa: S311  # so that not all clients come at once
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     async def _is_gone(self) -> bool:
@@ -240,29 +231,29 @@ class Link:
         except KernelError:
             return False
 
-    async def _forget_wire(self) -> None:
-        wire, self._wire = self._wire, None
-        if wire is not None:
-            await wire.close()
+    async def _close_socket(self) -> None:
+        socket, self._socket = self._socket, None
+        if socket is not None:
+            await socket.close()
 
-    def _drop_asked(self) -> None:
-        for asked in self._asked.values():
-            if not asked.answer.done():
-                asked.answer.set_exception(LostWire("the connection was lost"))
+    def _fail_pending(self) -> None:
+        for pending in self._pending.values():
+            if not pending.answer.done():
+                pending.answer.set_exception(ConnectionLost("the connection was lost"))
 
 
-class _Asked:
-    """A request of our own that waits for its reply and its `idle`."""
+class _PendingRequest:
+    """A request that waits for its reply and its `idle`."""
 
     def __init__(self) -> None:
-        self.answer: asyncio.Future[tuple[Message, list[Message]]] = (
+        self.answer: asyncio.Future[tuple[RemoteMessage, list[RemoteMessage]]] = (
             asyncio.get_running_loop().create_future()
         )
-        self._reply: Message | None = None
-        self._published: list[Message] = []
+        self._reply: RemoteMessage | None = None
+        self._published: list[RemoteMessage] = []
         self._is_idle = False
 
-    def take(self, message: Message) -> None:
+    def take(self, message: RemoteMessage) -> None:
         if message.channel != "iopub":
             self._reply = message
         elif message.kind != "status":
@@ -273,5 +264,5 @@ class _Asked:
             self.answer.set_result((self._reply, self._published))
 
 
-def _left(until: float) -> float:
+def _seconds_left(until: float) -> float:
     return max(0.1, until - time.monotonic())

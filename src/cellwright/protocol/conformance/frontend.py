@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from cellwright.protocol.conformance.asking import (
-    Asking,
+from cellwright.protocol.conformance.frontend_client import (
+    FrontendClient,
     FrontendUnderTest,
-    become,
     code,
-    joined,
+    join_source,
+    open_in_state,
+    open_with_cells,
     text,
-    with_cells,
 )
-from cellwright.protocol.conformance.rows import Table, require, require_equal
+from cellwright.protocol.conformance.rows import ConformanceTable, require, require_equal
 from cellwright.protocol.messages import NOTEKIT
 
 TYPE_CHECKING = False
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-FRONTEND: Table[FrontendUnderTest] = Table()
+FRONTEND: ConformanceTable[FrontendUnderTest] = ConformanceTable()
 row = FRONTEND.row
 _SPEC = {"name": "kotlin", "display_name": "Kotlin"}
 
 
-async def _three(peer: FrontendUnderTest, **metadata: Any) -> Asking:
-    return await with_cells(peer, text("a"), code("b"), text("c"), **metadata)
+async def _open_three_cells(peer: FrontendUnderTest, **metadata: Any) -> FrontendClient:
+    return await open_with_cells(peer, text("a"), code("b"), text("c"), **metadata)
 
 
-async def _refused(
-    asking: Asking, method: str, params: Mapping[str, Any], expected: str, message: str = ""
+async def _expect_refusal(
+    client: FrontendClient, method: str, params: Mapping[str, Any], expected: str, message: str = ""
 ) -> None:
-    """A refusal with that code, and that message if one is given; and nothing has changed."""
-    before = await asking.sources()
-    seen = await asking.refused(method, params)
+    """Expect a refusal with that code and, if given, that message; the notebook must not change."""
+    before = await client.sources()
+    seen = await client.expect_error(method, params)
     require_equal(seen[0], expected, "the code")
     if message:
         require_equal(seen[1], message, "the message")
-    require_equal(await asking.sources(), before, "the notebook after it")
+    require_equal(await client.sources(), before, "the notebook after it")
 
 
 # --- Messages ------------------------------------------------------------------------------------
@@ -45,21 +45,21 @@ async def _refused(
 
 @row("F-01", "A comm with the target jupyter.notebook.manipulator.v1 is accepted and served")
 async def _(peer: FrontendUnderTest) -> None:
-    asking = await _three(peer)
-    await asking.done("get_cell_count")
-    require(peer.is_open(asking.comm_id), "the comm was closed")
+    client = await _open_three_cells(peer)
+    await client.expect_result("get_cell_count")
+    require(peer.is_open(client.comm_id), "the comm was closed")
 
 
 @row("F-02", "An opening message without data is accepted", "ours")
 async def _(peer: FrontendUnderTest) -> None:
     await peer.reset([text("a")], {})
-    asking = Asking(peer, await peer.open("jupyter.notebook.manipulator.v1", None), "")
-    require_equal(await asking.done("get_cell_count"), {"count": 1}, "the result")
+    client = FrontendClient(peer, await peer.open("jupyter.notebook.manipulator.v1", None), "")
+    require_equal(await client.expect_result("get_cell_count"), {"count": 1}, "the result")
 
 
 @row("F-03", "An ok answer has request_id, status and result, and nothing of an error")
 async def _(peer: FrontendUnderTest) -> None:
-    found = await (await _three(peer)).ask("get_cell_count")
+    found = await (await _open_three_cells(peer)).ask("get_cell_count")
     require("result" in found, "there is no result")
     require("error" not in found, "there is an error in it")
     require_equal(found.get("status"), "ok", "the status")
@@ -67,88 +67,88 @@ async def _(peer: FrontendUnderTest) -> None:
 
 @row("F-04", "An error answer has request_id, status and error, and no result")
 async def _(peer: FrontendUnderTest) -> None:
-    found = await (await _three(peer)).ask("get_cell_range", {"start": 2, "end": 1})
+    found = await (await _open_three_cells(peer)).ask("get_cell_range", {"start": 2, "end": 1})
     require("result" not in found, "there is a result in it")
     require_equal(found.get("status"), "error", "the status")
 
 
 @row("F-05", "An error has a message and a code, both strings")
 async def _(peer: FrontendUnderTest) -> None:
-    asking = await _three(peer)
+    client = await _open_three_cells(peer)
     for method, params in (
         ("get_cell_range", {"start": 2, "end": 1}),
         ("splice_cell_range", {"start": 99, "delete_count": 0, "cells": []}),
         ("set_notebook_metadata", {"metadata": 3}),
         ("no_such_method", {}),
     ):
-        await asking.refused(method, params)
+        await client.expect_error(method, params)
 
 
 @row("F-06", "A result is there even if it is empty")
 async def _(peer: FrontendUnderTest) -> None:
-    asking = await _three(peer)
+    client = await _open_three_cells(peer)
     params = {"metadata": {"k": 1}, "merge": True}
-    require_equal(await asking.done("set_notebook_metadata", params), {}, "the result")
+    require_equal(await client.expect_result("set_notebook_metadata", params), {}, "the result")
 
 
 @row("F-07", "Every answer carries the id of its request, and comes once")
 async def _(peer: FrontendUnderTest) -> None:
-    asking = await _three(peer)
-    sent = [await asking.request("get_cell_count") for _ in range(20)]
-    seen = [(await asking.answer()).get("request_id") for _ in sent]
+    client = await _open_three_cells(peer)
+    sent = [await client.request("get_cell_count") for _ in range(20)]
+    seen = [(await client.answer()).get("request_id") for _ in sent]
     require_equal(sorted(map(str, seen)), sorted(sent), "the list of answered ids")
-    await asking.silence()
+    await client.expect_silence()
 
 
 @row("F-08", "The comm stays open after errors")
 async def _(peer: FrontendUnderTest) -> None:
-    asking = await _three(peer)
-    await asking.refused("no_such_method")
-    await asking.refused("get_cell_range", {"start": 5, "end": 1})
-    require(peer.is_open(asking.comm_id), "the comm was closed")
-    require_equal(await asking.done("get_cell_count"), {"count": 3}, "the next result")
+    client = await _open_three_cells(peer)
+    await client.expect_error("no_such_method")
+    await client.expect_error("get_cell_range", {"start": 5, "end": 1})
+    require(peer.is_open(client.comm_id), "the comm was closed")
+    require_equal(await client.expect_result("get_cell_count"), {"count": 3}, "the next result")
 
 
 @row("F-09", "An unknown method is UNKNOWN_METHOD")
 async def _(peer: FrontendUnderTest) -> None:
-    seen = await (await _three(peer)).refused("no_such_method")
+    seen = await (await _open_three_cells(peer)).expect_error("no_such_method")
     require_equal(seen[0], "UNKNOWN_METHOD", "the code")
 
 
 @row("F-10", "A request without its parameters is refused, not left without an answer")
 async def _(peer: FrontendUnderTest) -> None:
-    asking = await _three(peer)
+    client = await _open_three_cells(peer)
     for method in ("get_cell_range", "splice_cell_range", "execute_cell_range"):
-        await asking.refused(method)
-    await asking.refused("set_notebook_metadata")
+        await client.expect_error(method)
+    await client.expect_error("set_notebook_metadata")
 
 
 @row("F-11", "A message that is no request disturbs nothing", "ours")
 async def _(peer: FrontendUnderTest) -> None:
-    asking = await _three(peer)
-    await peer.send(asking.comm_id, {"hello": 1})
-    require_equal(await asking.done("get_cell_count"), {"count": 3}, "the next result")
+    client = await _open_three_cells(peer)
+    await peer.send(client.comm_id, {"hello": 1})
+    require_equal(await client.expect_result("get_cell_count"), {"count": 3}, "the next result")
 
 
 @row("F-12", "A request that comes again gets the first answer, and is not done twice", "ours")
 async def _(peer: FrontendUnderTest) -> None:
-    asking = await _three(peer)
+    client = await _open_three_cells(peer)
     params = {"start": 0, "delete_count": 0, "cells": [text("n")]}
-    first = await asking.ask("splice_cell_range", params, request_id="twice")
-    again = await asking.ask("splice_cell_range", params, request_id="twice")
+    first = await client.ask("splice_cell_range", params, request_id="twice")
+    again = await client.ask("splice_cell_range", params, request_id="twice")
     require_equal(again, first, "the second answer")
-    require_equal(await asking.sources(), ["n", "a", "b", "c"], "the notebook")
+    require_equal(await client.sources(), ["n", "a", "b", "c"], "the notebook")
 
 
 @row("F-13", "Requests that come at once are carried out one by one, in their order")
 async def _(peer: FrontendUnderTest) -> None:
-    asking = await with_cells(peer)
+    client = await open_with_cells(peer)
     for number in range(20):
         params = {"start": number, "delete_count": 0, "cells": [text(str(number))]}
-        await asking.request("splice_cell_range", params)
+        await client.request("splice_cell_range", params)
     for _ in range(20):
-        require_equal((await asking.answer()).get("status"), "ok", "a status")
-    require_equal(await asking.sources(), [str(number) for number in range(20)], "the notebook")
+        require_equal((await client.answer()).get("status"), "ok", "a status")
+    require_equal(await client.sources(), [str(number) for number in range(20)], "the notebook")
 
 
 # --- Reading -------------------------------------------------------------------------------------
@@ -156,28 +156,34 @@ async def _(peer: FrontendUnderTest) -> None:
 
 @row("F-20", "get_cell_count tells the number of all cells")
 async def _(peer: FrontendUnderTest) -> None:
-    require_equal(await (await _three(peer)).done("get_cell_count"), {"count": 3}, "the result")
+    require_equal(
+        await (await _open_three_cells(peer)).expect_result("get_cell_count"),
+        {"count": 3},
+        "the result",
+    )
 
 
 @row("F-21", "get_notebook_metadata tells the metadata, custom fields included")
 async def _(peer: FrontendUnderTest) -> None:
-    asking = await _three(peer, kernelspec=_SPEC, custom={"a": [1, None]})
-    seen = await asking.metadata()
+    client = await _open_three_cells(peer, kernelspec=_SPEC, custom={"a": [1, None]})
+    seen = await client.metadata()
     require(isinstance(seen, dict), f"the metadata are {seen!r}")
     require_equal(seen.get("custom"), {"a": [1, None]}, "the custom field")
 
 
 @row("F-22", "get_cell_range has its start and not its end")
 async def _(peer: FrontendUnderTest) -> None:
-    found = await (await _three(peer)).done("get_cell_range", {"start": 1, "end": 3})
-    sources = [joined(cell.get("source")) for cell in found.get("cells", ())]
+    found = await (await _open_three_cells(peer)).expect_result(
+        "get_cell_range", {"start": 1, "end": 3}
+    )
+    sources = [join_source(cell.get("source")) for cell in found.get("cells", ())]
     require_equal(sources, ["b", "c"], "the sources")
 
 
 @row("F-23", "A cell has a type, a source and metadata; only code has outputs and a count")
 async def _(peer: FrontendUnderTest) -> None:
-    asking = await with_cells(peer, code("a", metadata={"k": 1}), text("b"))
-    first, second = (await asking.done("get_cell_range", {"start": 0, "end": 2}))["cells"]
+    client = await open_with_cells(peer, code("a", metadata={"k": 1}), text("b"))
+    first, second = (await client.expect_result("get_cell_range", {"start": 0, "end": 2}))["cells"]
     require_equal(first.get("cell_type"), "code", "the type")
     require_equal(first.get("metadata", {}).get("k"), 1, "the cell's metadata")
     require("execution_count" in first, "a code cell has no execution_count")
@@ -188,8 +194,8 @@ async def _(peer: FrontendUnderTest) -> None:
 
 @row("F-24", "A start after the end is INVALID_RANGE, in the words of the protocol")
 async def _(peer: FrontendUnderTest) -> None:
-    await _refused(
-        await _three(peer),
+    await _expect_refusal(
+        await _open_three_cells(peer),
         "get_cell_range",
         {"start": 10, "end": 5},
         "INVALID_RANGE",
@@ -199,8 +205,8 @@ async def _(peer: FrontendUnderTest) -> None:
 
 @row("F-25", "An end past the cells is OUT_OF_BOUNDS, in the words of the protocol")
 async def _(peer: FrontendUnderTest) -> None:
-    await _refused(
-        await _three(peer),
+    await _expect_refusal(
+        await _open_three_cells(peer),
         "get_cell_range",
         {"start": 0, "end": 100},
         "OUT_OF_BOUNDS",
@@ -210,22 +216,24 @@ async def _(peer: FrontendUnderTest) -> None:
 
 @row("F-26", "An empty range is no cells, also at the end of the notebook", "ours")
 async def _(peer: FrontendUnderTest) -> None:
-    asking = await _three(peer)
+    client = await _open_three_cells(peer)
     for place in (0, 3):
-        found = await asking.done("get_cell_range", {"start": place, "end": place})
+        found = await client.expect_result("get_cell_range", {"start": place, "end": place})
         require_equal(found, {"cells": []}, "the result")
 
 
 @row("F-27", "Negative numbers, and what is no number, are INVALID_RANGE", "ours")
 async def _(peer: FrontendUnderTest) -> None:
-    asking = await _three(peer)
+    client = await _open_three_cells(peer)
     for start in (-1, "x", None, 0.5, True):
-        await _refused(asking, "get_cell_range", {"start": start, "end": 2}, "INVALID_RANGE")
+        await _expect_refusal(client, "get_cell_range", {"start": start, "end": 2}, "INVALID_RANGE")
 
 
 @row("F-28", "Numbers may be written as strings", "ours")
 async def _(peer: FrontendUnderTest) -> None:
-    found = await (await _three(peer)).done("get_cell_range", {"start": "1", "end": "2"})
+    found = await (await _open_three_cells(peer)).expect_result(
+        "get_cell_range", {"start": "1", "end": "2"}
+    )
     require_equal(len(found.get("cells", ())), 1, "the number of cells")
 
 
@@ -233,9 +241,9 @@ async def _(peer: FrontendUnderTest) -> None:
 
 
 async def _splice(peer: FrontendUnderTest, params: dict[str, Any], expected: list[str]) -> None:
-    asking = await _three(peer)
-    found = await asking.done("splice_cell_range", params)
-    require_equal(await asking.sources(), expected, "the notebook")
+    client = await _open_three_cells(peer)
+    found = await client.expect_result("splice_cell_range", params)
+    require_equal(await client.sources(), expected, "the notebook")
     end = params["start"] + len(params["cells"])
     affected = {"start": params["start"], "end": end}
     require_equal(found.get("affected_range"), affected, "affected_range")
@@ -265,23 +273,23 @@ async def _(peer: FrontendUnderTest) -> None:
 
 @row("F-34", "A source may be a string or a list of strings, and outputs and a count come along")
 async def _(peer: FrontendUnderTest) -> None:
-    asking = await with_cells(peer)
+    client = await open_with_cells(peer)
     output = {"output_type": "stream", "name": "stdout", "text": "1\n"}
     cells = [
         {"cell_type": "code", "source": ["x = 1\n", "x"], "metadata": {}},
         code("y", execution_count=4, outputs=[output]),
     ]
-    await asking.done("splice_cell_range", {"start": 0, "delete_count": 0, "cells": cells})
-    require_equal(await asking.sources(), ["x = 1\nx", "y"], "the sources")
-    found = await asking.done("get_cell_range", {"start": 1, "end": 2})
+    await client.expect_result("splice_cell_range", {"start": 0, "delete_count": 0, "cells": cells})
+    require_equal(await client.sources(), ["x = 1\nx", "y"], "the sources")
+    found = await client.expect_result("get_cell_range", {"start": 1, "end": 2})
     require_equal(found["cells"][0].get("execution_count"), 4, "the count")
     require_equal(len(found["cells"][0].get("outputs", ())), 1, "the number of outputs")
 
 
 @row("F-35", "A start past the cells is INVALID_SPLICE_PARAMS, in the words of the protocol")
 async def _(peer: FrontendUnderTest) -> None:
-    await _refused(
-        await _three(peer),
+    await _expect_refusal(
+        await _open_three_cells(peer),
         "splice_cell_range",
         {"start": 10, "delete_count": 0, "cells": [text("n")]},
         "INVALID_SPLICE_PARAMS",
@@ -291,15 +299,15 @@ async def _(peer: FrontendUnderTest) -> None:
 
 @row("F-36", "A delete_count past the cells, or a negative one, is refused whole", "ours")
 async def _(peer: FrontendUnderTest) -> None:
-    asking = await _three(peer)
+    client = await _open_three_cells(peer)
     for count in (3, -1):
         params = {"start": 1, "delete_count": count, "cells": [text("n")]}
-        await _refused(asking, "splice_cell_range", params, "INVALID_SPLICE_PARAMS")
+        await _expect_refusal(client, "splice_cell_range", params, "INVALID_SPLICE_PARAMS")
 
 
 @row("F-37", "Malformed cells are INVALID_CELL_DATA, and none of the others is inserted")
 async def _(peer: FrontendUnderTest) -> None:
-    asking = await _three(peer)
+    client = await _open_three_cells(peer)
     for bad in (
         3,
         {},
@@ -307,16 +315,16 @@ async def _(peer: FrontendUnderTest) -> None:
         text("x") | {"source": 3},
     ):
         params = {"start": 1, "delete_count": 1, "cells": [text("n"), bad]}
-        await _refused(asking, "splice_cell_range", params, "INVALID_CELL_DATA")
+        await _expect_refusal(client, "splice_cell_range", params, "INVALID_CELL_DATA")
 
 
 @row("F-38", "Explicit nulls in cells stand for what is not there", "ours")
 async def _(peer: FrontendUnderTest) -> None:
-    asking = await with_cells(peer)
+    client = await open_with_cells(peer)
     nulls = {"name": None, "tags": None, "collapsed": None, "jupyter": None}
     cells = [code("x", metadata=nulls), text("y", attachments=None, metadata={"tags": None})]
-    await asking.done("splice_cell_range", {"start": 0, "delete_count": 0, "cells": cells})
-    found = await asking.done("get_cell_range", {"start": 0, "end": 2})
+    await client.expect_result("splice_cell_range", {"start": 0, "delete_count": 0, "cells": cells})
+    found = await client.expect_result("get_cell_range", {"start": 0, "end": 2})
     for cell in found["cells"]:
         require(None not in cell.get("metadata", {}).values(), "a null is in the metadata")
         require(cell.get("attachments", {}) is not None, "a null is in the attachments")
@@ -324,10 +332,10 @@ async def _(peer: FrontendUnderTest) -> None:
 
 @row("F-39", "An id is kept, unless another cell has it", "ours")
 async def _(peer: FrontendUnderTest) -> None:
-    asking = await with_cells(peer)
+    client = await open_with_cells(peer)
     cells = [text("a", id="kept-1"), text("b", id="kept-2"), text("c", id="kept-1")]
-    await asking.done("splice_cell_range", {"start": 0, "delete_count": 0, "cells": cells})
-    found = await asking.done("get_cell_range", {"start": 0, "end": 3})
+    await client.expect_result("splice_cell_range", {"start": 0, "delete_count": 0, "cells": cells})
+    found = await client.expect_result("get_cell_range", {"start": 0, "end": 3})
     ids = [cell.get("id") for cell in found["cells"]]
     require_equal(ids[:2], ["kept-1", "kept-2"], "the ids")
     require(ids[2] not in ids[:2], "two cells have one id")
@@ -337,9 +345,9 @@ async def _(peer: FrontendUnderTest) -> None:
 
 
 async def _set(peer: FrontendUnderTest, params: dict[str, Any], expected: dict[str, Any]) -> None:
-    asking = await _three(peer, a=1, b={"c": 1, "d": 2})
-    require_equal(await asking.done("set_notebook_metadata", params), {}, "the result")
-    seen = await asking.metadata()
+    client = await _open_three_cells(peer, a=1, b={"c": 1, "d": 2})
+    require_equal(await client.expect_result("set_notebook_metadata", params), {}, "the result")
+    seen = await client.metadata()
     keys = {"a", "b", "n"}
     require_equal({key: seen[key] for key in keys & seen.keys()}, expected, "the metadata")
 
@@ -368,14 +376,14 @@ async def _(peer: FrontendUnderTest) -> None:
 
 @row("F-44", "Bad metadata are INVALID_METADATA, in the words of the protocol")
 async def _(peer: FrontendUnderTest) -> None:
-    asking = await _three(peer, kernelspec=_SPEC)
+    client = await _open_three_cells(peer, kernelspec=_SPEC)
     for bad in (3, "x", [1], {"kernelspec": "kotlin"}):
         params = {"metadata": bad, "merge": True}
-        seen = await asking.refused("set_notebook_metadata", params)
+        seen = await client.expect_error("set_notebook_metadata", params)
         require_equal(seen[0], "INVALID_METADATA", "the code")
         start = "Failed to update notebook metadata: "
         require(seen[1].startswith(start), f"the message is {seen[1]!r}")
-    require_equal((await asking.metadata()).get("kernelspec"), _SPEC, "the kernelspec")
+    require_equal((await client.metadata()).get("kernelspec"), _SPEC, "the kernelspec")
 
 
 # --- Running -------------------------------------------------------------------------------------
@@ -383,9 +391,11 @@ async def _(peer: FrontendUnderTest) -> None:
 
 @row("F-50", "execute_cell_range answers, with an empty result, when the cells have been run")
 async def _(peer: FrontendUnderTest) -> None:
-    asking = await with_cells(peer, code(peer.ok_source), text("t"), code(peer.ok_source))
-    require_equal(await asking.done("execute_cell_range", {"start": 0, "end": 3}), {}, "the result")
-    found = (await asking.done("get_cell_range", {"start": 0, "end": 3}))["cells"]
+    client = await open_with_cells(peer, code(peer.ok_source), text("t"), code(peer.ok_source))
+    require_equal(
+        await client.expect_result("execute_cell_range", {"start": 0, "end": 3}), {}, "the result"
+    )
+    found = (await client.expect_result("get_cell_range", {"start": 0, "end": 3}))["cells"]
     for cell in (found[0], found[2]):
         count = cell.get("execution_count")
         require(isinstance(count, int), f"the count of a cell that was run is {count!r}")
@@ -393,37 +403,39 @@ async def _(peer: FrontendUnderTest) -> None:
 
 @row("F-51", "It refuses ranges as get_cell_range does, in the same words")
 async def _(peer: FrontendUnderTest) -> None:
-    asking = await with_cells(peer, code(peer.ok_source))
+    client = await open_with_cells(peer, code(peer.ok_source))
     for start, end in ((10, 5), (0, 100)):
         params = {"start": start, "end": end}
-        seen = await asking.refused("execute_cell_range", params)
-        require_equal(seen, await asking.refused("get_cell_range", params), "the refusal")
+        seen = await client.expect_error("execute_cell_range", params)
+        require_equal(seen, await client.expect_error("get_cell_range", params), "the refusal")
 
 
 @row("F-52", "A failing cell ends the run: EXECUTION_FAILED with its index and its error")
 async def _(peer: FrontendUnderTest) -> None:
-    asking = await with_cells(
+    client = await open_with_cells(
         peer, text("t"), code(peer.ok_source), code(peer.bad_source), code(peer.ok_source)
     )
-    seen = await asking.refused("execute_cell_range", {"start": 0, "end": 4})
+    seen = await client.expect_error("execute_cell_range", {"start": 0, "end": 4})
     message = f"Cell execution failed at index 2: {peer.bad_name}"
     require_equal(seen, ("EXECUTION_FAILED", message), "the refusal")
-    found = (await asking.done("get_cell_range", {"start": 3, "end": 4}))["cells"]
+    found = (await client.expect_result("get_cell_range", {"start": 3, "end": 4}))["cells"]
     require_equal(found[0].get("execution_count"), None, "the count of the cell after it")
 
 
 @row("F-53", "An empty range runs nothing, and ends well", "ours")
 async def _(peer: FrontendUnderTest) -> None:
-    asking = await with_cells(peer, code(peer.bad_source))
-    require_equal(await asking.done("execute_cell_range", {"start": 1, "end": 1}), {}, "the result")
+    client = await open_with_cells(peer, code(peer.bad_source))
+    require_equal(
+        await client.expect_result("execute_cell_range", {"start": 1, "end": 1}), {}, "the result"
+    )
 
 
 @row("F-54", "Other requests are answered while cells run", "ours")
 async def _(peer: FrontendUnderTest) -> None:
-    asking = await with_cells(peer, code(peer.slow_source))
-    run = await asking.request("execute_cell_range", {"start": 0, "end": 1})
-    count = await asking.request("get_cell_count")
-    seen = [(await asking.answer()).get("request_id") for _ in range(2)]
+    client = await open_with_cells(peer, code(peer.slow_source))
+    run = await client.request("execute_cell_range", {"start": 0, "end": 1})
+    count = await client.request("get_cell_count")
+    seen = [(await client.answer()).get("request_id") for _ in range(2)]
     require_equal(seen, [count, run], "the order of the answers")
 
 
@@ -432,30 +444,34 @@ async def _(peer: FrontendUnderTest) -> None:
 
 @row("F-60", "Without a notebook every method is NO_ACTIVE_NOTEBOOK")
 async def _(peer: FrontendUnderTest) -> None:
-    asking = await become(peer, "absent")
+    client = await open_in_state(peer, "absent")
     try:
         for method in ("get_cell_count", "get_notebook_metadata"):
-            require_equal((await asking.refused(method))[0], "NO_ACTIVE_NOTEBOOK", "the code")
+            require_equal((await client.expect_error(method))[0], "NO_ACTIVE_NOTEBOOK", "the code")
     finally:
         await peer.become("usual")
 
 
 @row("F-61", "Trouble of the frontend's own is INTERNAL_ERROR")
 async def _(peer: FrontendUnderTest) -> None:
-    asking = await become(peer, "broken")
+    client = await open_in_state(peer, "broken")
     try:
-        require_equal((await asking.refused("get_cell_count"))[0], "INTERNAL_ERROR", "the code")
+        require_equal(
+            (await client.expect_error("get_cell_count"))[0], "INTERNAL_ERROR", "the code"
+        )
     finally:
         await peer.become("usual")
 
 
 @row("F-62", "A mode that forbids an edit or a run answers MODE_FORBIDS", "ours")
 async def _(peer: FrontendUnderTest) -> None:
-    asking = await become(peer, "forbidden")
+    client = await open_in_state(peer, "forbidden")
     try:
         params = {"start": 0, "delete_count": 1, "cells": []}
-        require_equal((await asking.refused("splice_cell_range", params))[0], "MODE_FORBIDS", "it")
-        require_equal(await asking.done("get_cell_count"), {"count": 1}, "the count")
+        require_equal(
+            (await client.expect_error("splice_cell_range", params))[0], "MODE_FORBIDS", "it"
+        )
+        require_equal(await client.expect_result("get_cell_count"), {"count": 1}, "the count")
     finally:
         await peer.become("usual")
 
@@ -465,14 +481,16 @@ async def _(peer: FrontendUnderTest) -> None:
 
 @row("F-70", "The target jupyter.notekit.v1 is served, with parameters beside the method", "ours")
 async def _(peer: FrontendUnderTest) -> None:
-    asking = await with_cells(peer, text("a"), target=NOTEKIT)
+    client = await open_with_cells(peer, text("a"), target=NOTEKIT)
     params = {"start": 1, "delete_count": 0, "cells": [text("b")]}
-    await asking.done("splice_cell_range", params)
-    require_equal(await asking.sources(), ["a", "b"], "the notebook")
+    await client.expect_result("splice_cell_range", params)
+    require_equal(await client.sources(), ["a", "b"], "the notebook")
 
 
 @row("F-71", "There get_nbformat_version tells the version of the format", "ours")
 async def _(peer: FrontendUnderTest) -> None:
-    found = await (await with_cells(peer, target=NOTEKIT)).done("get_nbformat_version")
+    found = await (await open_with_cells(peer, target=NOTEKIT)).expect_result(
+        "get_nbformat_version"
+    )
     require_equal(found.get("nbformat"), 4, "nbformat")
     require(isinstance(found.get("nbformat_minor"), int), "nbformat_minor is no number")

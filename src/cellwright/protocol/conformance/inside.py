@@ -16,8 +16,8 @@ import json
 import threading
 from pathlib import Path
 
-from cellwright.protocol.conformance.asking import Asking
 from cellwright.protocol.conformance.frontend import FRONTEND
+from cellwright.protocol.conformance.frontend_client import FrontendClient
 from cellwright.protocol.conformance.rows import render
 
 TYPE_CHECKING = False
@@ -65,17 +65,17 @@ class InsideFrontend:
 
     async def reset(self, cells: Sequence[Mapping[str, Any]], metadata: Mapping[str, Any]) -> None:
         """Replace all cells and all metadata, as any client would."""
-        asking = await Asking.open(self)
-        count = (await asking.done("get_cell_count"))["count"]
+        client = await FrontendClient.open(self)
+        count = (await client.expect_result("get_cell_count"))["count"]
         params = {"start": 0, "delete_count": count, "cells": [dict(cell) for cell in cells]}
-        await asking.done("splice_cell_range", params)
-        known = await asking.metadata()
+        await client.expect_result("splice_cell_range", params)
+        known = await client.metadata()
         kept = {key: known[key] for key in ("kernelspec", "language_info") if key in known}
         params = {"metadata": {**kept, **metadata}, "merge": False}
-        await asking.done("set_notebook_metadata", params)
+        await client.expect_result("set_notebook_metadata", params)
 
     async def become(self, state: str) -> bool:
-        """Stay as it is: from here nothing else is possible."""
+        """Only the usual state is possible from here."""
         return state == "usual"
 
     async def open(self, target: str, data: Mapping[str, Any] | None) -> str:

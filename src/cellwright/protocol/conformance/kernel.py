@@ -6,7 +6,13 @@ import uuid
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from cellwright.protocol.conformance.rows import Broken, Skipped, Table, require, require_equal
+from cellwright.protocol.conformance.rows import (
+    Broken,
+    ConformanceTable,
+    Skipped,
+    require,
+    require_equal,
+)
 from cellwright.protocol.messages import MANIPULATOR, METHODS, TARGETS, is_request, read_params
 
 TYPE_CHECKING = False
@@ -19,11 +25,11 @@ if TYPE_CHECKING:
     Respond = Callable[["Mapping[str, Any]"], "Sequence[Mapping[str, Any]]"]
 
 SHORT = 0.5
-"""Seconds that a client under test is told to wait where nobody answers."""
+"""The timeout for a client under test where there is no answer."""
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class CallResult:
     """How a call of the client ended, as the code that made it sees it."""
 
     result: Any = None
@@ -33,8 +39,8 @@ class Called:
 
 
 @dataclass
-class Scripted:
-    """The kit as a frontend: answers requests as a row wants them, and keeps what it heard."""
+class ScriptedFrontend:
+    """The kit as a frontend: answers requests as a row wants, and keeps the messages."""
 
     respond: Respond
     opened: list[CommLike] = field(default_factory=list)
@@ -42,7 +48,7 @@ class Scripted:
     closed: list[str] = field(default_factory=list)
 
     def hear(self, message: CommLike) -> list[tuple[str, Mapping[str, Any]]]:
-        """Take a message of the kernel; returns what to send, each with its comm."""
+        """Handle a message of the kernel; returns what to send, each with its comm."""
         if message.kind == "open" and message.target in TARGETS:
             self.opened.append(message)
         elif message.kind == "close":
@@ -57,16 +63,21 @@ class ClientUnderTest(Protocol):
     """A kernel, and code in it that makes requests with the client under test."""
 
     async def call(
-        self, frontend: Scripted, method: str, params: Mapping[str, Any], *, patience: float = 30
-    ) -> Called:
+        self,
+        frontend: ScriptedFrontend,
+        method: str,
+        params: Mapping[str, Any],
+        *,
+        patience: float = 30,
+    ) -> CallResult:
         """Make one request from a cell that waits for the answer; `patience` is its timeout.
 
         Every message of the kernel goes to `frontend.hear`, and what that returns to the kernel.
-        The opening of a comm that is in use since an earlier call is told again first.
+        The opening of a comm from an earlier call is given to it again first.
         """
         ...
 
-    async def interrupted(self, frontend: Scripted) -> bool:
+    async def interrupt_call(self, frontend: ScriptedFrontend) -> bool:
         """Interrupt a cell that waits; whether it ended soon. `Skipped` if that is impossible."""
         ...
 
@@ -74,12 +85,12 @@ class ClientUnderTest(Protocol):
         """Run any other cell; whether it ended well."""
         ...
 
-    async def nested(self, frontend: Scripted) -> str | None:
+    async def run_nested(self, frontend: ScriptedFrontend) -> str | None:
         """Run a cell inside one that waits for `execute_cell_range`; None if it did, or why not."""
         ...
 
 
-KERNEL: Table[ClientUnderTest] = Table()
+KERNEL: ConformanceTable[ClientUnderTest] = ConformanceTable()
 row = KERNEL.row
 _PARAMS: dict[str, dict[str, Any]] = {
     "get_cell_count": {},
@@ -108,7 +119,7 @@ _RESULTS: dict[str, dict[str, Any]] = {
 }
 
 
-def usual(data: Mapping[str, Any]) -> list[dict[str, Any]]:
+def answer_well(data: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Answer as a good frontend does."""
     return [_ok(data, _RESULTS[str(data.get("method"))])]
 
@@ -123,13 +134,13 @@ def _error(data: Mapping[str, Any], code: str, message: str) -> dict[str, Any]:
 
 
 async def _call(
-    peer: ClientUnderTest, respond: Respond = usual, method: str = "get_cell_count"
-) -> tuple[Called, Scripted]:
-    frontend = Scripted(respond)
+    peer: ClientUnderTest, respond: Respond = answer_well, method: str = "get_cell_count"
+) -> tuple[CallResult, ScriptedFrontend]:
+    frontend = ScriptedFrontend(respond)
     return await peer.call(frontend, method, _PARAMS[method]), frontend
 
 
-def _good(called: Called) -> Any:
+def _require_result(called: CallResult) -> Any:
     if called.error is not None:
         raise Broken(f"it raised {called.error}")
     return called.result
@@ -137,9 +148,9 @@ def _good(called: Called) -> Any:
 
 @row("K-01", "The kernel opens a comm with a target of the protocol before it asks")
 async def _(peer: ClientUnderTest) -> None:
-    frontend = Scripted(usual)
-    _good(await peer.call(frontend, "get_cell_count", {}))
-    _good(await peer.call(frontend, "get_cell_count", {}))
+    frontend = ScriptedFrontend(answer_well)
+    _require_result(await peer.call(frontend, "get_cell_count", {}))
+    _require_result(await peer.call(frontend, "get_cell_count", {}))
     known = [message.comm_id for message in frontend.opened]
     for comm_id, _ in frontend.requests:
         require(comm_id in known, "a request came on a comm that was not opened")
@@ -148,9 +159,9 @@ async def _(peer: ClientUnderTest) -> None:
 
 @row("K-02", "All requests go over one comm")
 async def _(peer: ClientUnderTest) -> None:
-    frontend = Scripted(usual)
+    frontend = ScriptedFrontend(answer_well)
     for _ in range(5):
-        _good(await peer.call(frontend, "get_cell_count", {}))
+        _require_result(await peer.call(frontend, "get_cell_count", {}))
     comms = {comm_id for comm_id, _ in frontend.requests}
     require_equal(len(comms), 1, "the number of comms")
 
@@ -159,7 +170,7 @@ async def _(peer: ClientUnderTest) -> None:
 async def _(peer: ClientUnderTest) -> None:
     for method in _PARAMS:
         called, frontend = await _call(peer, method=method)
-        _good(called)
+        _require_result(called)
         (_, data), *_ = frontend.requests or [("", {})]
         require_equal(data.get("method"), method, "the method")
         require(data.get("method") in METHODS[MANIPULATOR], "the method is unknown")
@@ -169,9 +180,9 @@ async def _(peer: ClientUnderTest) -> None:
 
 @row("K-04", "Every request has an id of its own")
 async def _(peer: ClientUnderTest) -> None:
-    frontend = Scripted(usual)
+    frontend = ScriptedFrontend(answer_well)
     for _ in range(20):
-        _good(await peer.call(frontend, "get_cell_count", {}))
+        _require_result(await peer.call(frontend, "get_cell_count", {}))
     ids = [data.get("request_id") for _, data in frontend.requests]
     require_equal(len(set(map(str, ids))), 20, "the number of different ids")
 
@@ -180,7 +191,7 @@ async def _(peer: ClientUnderTest) -> None:
 async def _(peer: ClientUnderTest) -> None:
     for method in ("get_cell_range", "splice_cell_range", "set_notebook_metadata"):
         called, frontend = await _call(peer, method=method)
-        _good(called)
+        _require_result(called)
         params = read_params(frontend.requests[0][1])
         for key, value in _PARAMS[method].items():
             if key == "cells":
@@ -194,7 +205,7 @@ async def _(peer: ClientUnderTest) -> None:
 async def _(peer: ClientUnderTest) -> None:
     for method in _PARAMS:
         called, _ = await _call(peer, method=method)
-        require_equal(_good(called), _RESULTS[method], f"the result of {method}")
+        require_equal(_require_result(called), _RESULTS[method], f"the result of {method}")
 
 
 @row("K-11", "An answer with an error raises in the code that asked, with message and code")
@@ -215,7 +226,7 @@ async def _(peer: ClientUnderTest) -> None:
 @row("K-13", "Fields that the client does not know are ignored", "ours")
 async def _(peer: ClientUnderTest) -> None:
     called, _ = await _call(peer, lambda data: [_ok(data, {"count": 42, "more": [1]}, extra={})])
-    require_equal(_good(called).get("count"), 42, "the count")
+    require_equal(_require_result(called).get("count"), 42, "the count")
 
 
 @row("K-14", "An answer to another request is not taken for one's own")
@@ -227,23 +238,23 @@ async def _(peer: ClientUnderTest) -> None:
             _ok(data, {"count": 42}),
         ],
     )
-    require_equal(_good(called), {"count": 42}, "the result")
+    require_equal(_require_result(called), {"count": 42}, "the result")
 
 
 @row("K-15", "A second answer to the same request is ignored")
 async def _(peer: ClientUnderTest) -> None:
     called, _ = await _call(peer, lambda data: [_ok(data, {"count": 42}), _ok(data, {"count": 43})])
-    require_equal(_good(called), {"count": 42}, "the result")
+    require_equal(_require_result(called), {"count": 42}, "the result")
     called, _ = await _call(peer, lambda data: [_ok(data, {"count": 44})])
-    require_equal(_good(called), {"count": 44}, "the next result")
+    require_equal(_require_result(called), {"count": 44}, "the next result")
 
 
 @row("K-16", "After an error the same comm is used")
 async def _(peer: ClientUnderTest) -> None:
-    frontend = Scripted(lambda data: [_error(data, "INVALID_RANGE", "no")])
+    frontend = ScriptedFrontend(lambda data: [_error(data, "INVALID_RANGE", "no")])
     await peer.call(frontend, "get_cell_count", {})
-    frontend.respond = usual
-    _good(await peer.call(frontend, "get_cell_count", {}))
+    frontend.respond = answer_well
+    _require_result(await peer.call(frontend, "get_cell_count", {}))
     comms = {comm_id for comm_id, _ in frontend.requests}
     require_equal(len(comms), 1, "the number of comms")
     require_equal(frontend.closed, [], "the list of comms that were closed")
@@ -251,36 +262,38 @@ async def _(peer: ClientUnderTest) -> None:
 
 @row("K-17", "Without an answer the call raises when its time is up")
 async def _(peer: ClientUnderTest) -> None:
-    called = await peer.call(Scripted(lambda _: []), "get_cell_count", {}, patience=SHORT)
+    called = await peer.call(ScriptedFrontend(lambda _: []), "get_cell_count", {}, patience=SHORT)
     require(called.error is not None, "nothing was raised")
     require(called.timed_out, f"it raised {called.error}, which is no timeout")
 
 
 @row("K-18", "After that the next call works, and an answer that is late is ignored")
 async def _(peer: ClientUnderTest) -> None:
-    frontend = Scripted(lambda _: [])
+    frontend = ScriptedFrontend(lambda _: [])
     await peer.call(frontend, "get_cell_count", {}, patience=SHORT)
     late = [data for _, data in frontend.requests]
     frontend.respond = lambda data: [
         *(_ok(old, {"count": 1}) for old in late),
         _ok(data, {"count": 42}),
     ]
-    require_equal(_good(await peer.call(frontend, "get_cell_count", {})), {"count": 42}, "it")
+    require_equal(
+        _require_result(await peer.call(frontend, "get_cell_count", {})), {"count": 42}, "it"
+    )
 
 
 @row("K-19", "A cell that waits can be interrupted, and the next cell runs")
 async def _(peer: ClientUnderTest) -> None:
-    require(await peer.interrupted(Scripted(lambda _: [])), "the cell went on waiting")
+    require(await peer.interrupt_call(ScriptedFrontend(lambda _: [])), "the cell went on waiting")
     require(await peer.run_cell(), "the next cell did not run")
     called, _ = await _call(peer)
-    require_equal(_good(called), {"count": 42}, "the next result")
+    require_equal(_require_result(called), {"count": 42}, "the next result")
 
 
 @row("K-20", "A client that offers nested_execute runs cells while the one that asks waits", "ours")
 async def _(peer: ClientUnderTest) -> None:
-    problem = await peer.nested(Scripted(usual))
+    problem = await peer.run_nested(ScriptedFrontend(answer_well))
     require(problem is None, str(problem))
     require(await peer.run_cell(), "the next cell did not run")
 
 
-__all__ = ["KERNEL", "Called", "ClientUnderTest", "Scripted", "Skipped", "usual"]
+__all__ = ["KERNEL", "CallResult", "ClientUnderTest", "ScriptedFrontend", "Skipped", "answer_well"]

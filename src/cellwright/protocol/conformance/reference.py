@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class ReferenceMessage:
     """A message on a comm."""
 
     kind: str
@@ -61,7 +61,7 @@ class ReferenceFrontend:
         self._runs = 0
 
     async def reset(self, cells: Sequence[Mapping[str, Any]], metadata: Mapping[str, Any]) -> None:
-        """Have these cells and these metadata in the notebook."""
+        """Replace the notebook's cells and metadata."""
         shape: dict[str, Any] = {"cells": [], "metadata": dict(metadata)}
         shape |= {"nbformat": 4, "nbformat_minor": 5}
         self._notebook = Notebook(json.dumps(shape).encode())
@@ -69,7 +69,7 @@ class ReferenceFrontend:
         self.host = MemoryAccess(self._notebook, self._execute)
 
     async def become(self, state: str) -> bool:
-        """Have no notebook, one that fails, or one whose mode forbids."""
+        """Have no notebook, one that fails, or one whose mode forbids edits."""
         kinds = {"broken": _Broken, "forbidden": _Forbidden, "usual": MemoryAccess}
         kind = kinds.get(state)
         self.host = None if kind is None else kind(self._notebook, self._execute)
@@ -79,15 +79,15 @@ class ReferenceFrontend:
         """Open a comm."""
         comm_id = f"comm-{len(self._inboxes)}"
         self._inboxes[comm_id] = asyncio.Queue()
-        self.bridge.feed(Message("open", comm_id, target, data or {}))
+        self.bridge.feed(ReferenceMessage("open", comm_id, target, data or {}))
         return comm_id
 
     async def send(self, comm_id: str, data: Mapping[str, Any]) -> None:
         """Send a message to the bridge."""
-        self.bridge.feed(Message("msg", comm_id, data=data))
+        self.bridge.feed(ReferenceMessage("msg", comm_id, data=data))
 
     async def receive(self, comm_id: str, within: float) -> Mapping[str, Any] | None:
-        """The next message of the bridge."""
+        """Wait for the next message of the bridge."""
         try:
             async with asyncio.timeout(within):
                 return await self._inboxes[comm_id].get()
@@ -106,7 +106,7 @@ class ReferenceFrontend:
         self.put(answer.comm_id, dict(answer.data))
 
     def put(self, comm_id: str, data: Mapping[str, Any]) -> None:
-        """Have a message reach the kernel's end of a comm."""
+        """Deliver a message to the kernel's end of a comm."""
         self._inboxes[comm_id].put_nowait(data)
 
     async def _execute(self, cell: Cell, nested: str | None) -> CellResult:
@@ -116,6 +116,4 @@ class ReferenceFrontend:
         self._runs += 1
         self._notebook.apply([SetOutputs(cell.handle, (), self._runs)])
         failed = word == "raise"
-        return CellResult(
-            cell.handle, "error" if failed else "ok", rest if failed else "", self._runs
-        )
+        return CellResult(cell.handle, "error" if failed else "ok", rest if failed else "", self._runs)

@@ -23,11 +23,11 @@ class Broken(Exception):
 
 
 class Skipped(Exception):
-    """A statement that cannot be tried with this peer, and why."""
+    """A statement that cannot be tried with this peer; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
-class Row(Generic[Peer]):
+class ConformanceRow(Generic[Peer]):
     """One statement.
 
     `level` is `protocol` for what version 1 says itself, and `ours` for what it leaves open and
@@ -41,7 +41,7 @@ class Row(Generic[Peer]):
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class RowResult:
     """How a row went."""
 
     id: str
@@ -61,11 +61,11 @@ class Result:
         }
 
 
-class Table(Generic[Peer]):
+class ConformanceTable(Generic[Peer]):
     """Collects rows: `@table.row("F-01", "…")` above a function makes it one."""
 
     def __init__(self) -> None:
-        self.rows: list[Row[Peer]] = []
+        self.rows: list[ConformanceRow[Peer]] = []
 
     def row(
         self, id_: str, statement: str, level: Level = "protocol"
@@ -73,14 +73,14 @@ class Table(Generic[Peer]):
         """Add a row."""
 
         def add(check: Callable[[Peer], Awaitable[None]]) -> Callable[[Peer], Awaitable[None]]:
-            self.rows.append(Row(id_, statement, level, check))
+            self.rows.append(ConformanceRow(id_, statement, level, check))
             return check
 
         return add
 
     async def run(
         self, peer: Peer, *, within: float = ROW_WITHIN, only: Iterable[str] = ()
-    ) -> list[Result]:
+    ) -> list[RowResult]:
         """Try every row, or only those named, one after the other."""
         wanted = set(only)
         return [
@@ -88,7 +88,7 @@ class Table(Generic[Peer]):
         ]
 
 
-async def _try(row: Row[Any], peer: Any, within: float) -> Result:
+async def _try(row: ConformanceRow[Any], peer: Any, within: float) -> RowResult:
     verdict: Verdict = "passed"
     detail = ""
     try:
@@ -99,10 +99,10 @@ async def _try(row: Row[Any], peer: Any, within: float) -> Result:
     except Broken as reason:
         verdict, detail = "failed", str(reason)
     except TimeoutError:
-        verdict, detail = "failed", f"nothing came of it within {within:g} s"
+        verdict, detail = "failed", f"it did not end within {within:g} s"
     except Exception as error:  # noqa: BLE001  # a peer that crashes fails the row, not the table
         verdict, detail = "failed", f"{type(error).__name__}: {error}"
-    return Result(row.id, row.statement, row.level, verdict, detail)
+    return RowResult(row.id, row.statement, row.level, verdict, detail)
 
 
 def require(condition: object, seen: str) -> None:
@@ -116,8 +116,8 @@ def require_equal(seen: Any, expected: Any, what: str) -> None:
     require(seen == expected, f"{what} is {_short(seen)}, not {_short(expected)}")
 
 
-def render(results: Sequence[Result]) -> str:
-    """The table for people: a line a row, what was seen below those that failed, a sum."""
+def render(results: Sequence[RowResult]) -> str:
+    """Render the table for people: one line for each row, details below failures, a total."""
     width = max((len(result.id) for result in results), default=0)
     words = {"passed": "ok", "failed": "FAILED", "skipped": "skipped"}
     lines = []

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from cellwright.document.cells import Cell
     from cellwright.document.edits import Edit
     from cellwright.document.notebook import Notebook
-    from cellwright.kernel.running import Outcome
-    from cellwright.kernel.session import Ran
+    from cellwright.kernel.session import CellOutcome, Outcome
     from cellwright.outputs.collector import Collector
 
 # Saving takes at most a tenth of the time that a cell runs.
@@ -45,7 +44,7 @@ class CellRun:
         self.is_unsaved = False
         self.is_changed = False
         self.is_over = False
-        self.injected: tuple[str, Ran] | None = None
+        self.injected: tuple[str, CellOutcome] | None = None
         self.notes: list[str] = []
 
     def begin(self, life: str) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cellwright.document.edits import Edit
     from cellwright.document.notebook import Notebook
     from cellwright.journal import Recording
-    from cellwright.kernel.session import Ran
+    from cellwright.kernel.session import CellOutcome
     from cellwright.workspace.hosts.host import Make
     from cellwright.workspace.notebook import OpenNotebook
     from cellwright.workspace.runs.cell_run import CellRun, OutputsSoFar
@@ -73,7 +73,7 @@ class RunRecord:
         self._land(_make_landing(run, outputs, []), f"run {run.cell.handle}", is_last=False)
 
     def land(
-        self, run: CellRun, ran: Ran, outputs: Sequence[OutputsSoFar]
+        self, run: CellRun, ran: CellOutcome, outputs: Sequence[OutputsSoFar]
     ) -> tuple[bool, bool, list[str]]:
         """Put the outputs of a cell that is over into the notebook, and the cell on record.
 
@@ -88,7 +88,7 @@ class RunRecord:
             self.record_parameters(*run.injected)
         return answer
 
-    def record_parameters(self, source: str, ran: Ran) -> None:
+    def record_parameters(self, source: str, ran: CellOutcome) -> None:
         """Remember code that is in no cell: what used it did not see what the notebook says."""
         if self._is_check:
             return

@@ -8,9 +8,8 @@ import time
 from dataclasses import replace
 
 from cellwright.errors import CellwrightError, KernelError
-from cellwright.kernel.environment import about_withheld
-from cellwright.kernel.running import Outcome, timed_out
-from cellwright.kernel.session import Ran
+from cellwright.kernel.environment import explain_withheld
+from cellwright.kernel.session import CellOutcome, Outcome, describe_timeout
 from cellwright.kernel.transport import Code
 from cellwright.outputs.collector import Collector
 from cellwright.outputs.events import Cleared, Raised, Shown, StreamText
@@ -192,7 +191,7 @@ class NotebookRun(Run):
                 transport = self._session.transport
                 kept = transport is not None and transport.is_alive
                 outcome = Outcome("cancelled", time.time() - run.began, state_kept=kept)
-                ran = Ran(outcome, kernel=self._session.life)
+                ran = CellOutcome(outcome, kernel=self._session.life)
                 await finish_despite_cancel(self._finish(run, ran, saves))
             raise
         except KernelError as error:
@@ -219,7 +218,7 @@ class NotebookRun(Run):
             notes = [f"The time limit of {self.stop.time_limit:g} s was over"]
         return Execution("pending", cell.handle, cell.index, notes=notes)
 
-    def _describe_not_begun(self, run: CellRun, ran: Ran) -> Execution:
+    def _describe_not_begun(self, run: CellRun, ran: CellOutcome) -> Execution:
         """Describe a cell that its kernel never got."""
         cell, outcome = run.cell, ran.outcome
         if self.stop.is_late:
@@ -237,7 +236,7 @@ class NotebookRun(Run):
 
     async def _execute(
         self, place: int, run: CellRun, saves: InterimSaves, *, is_first: bool
-    ) -> Ran:
+    ) -> CellOutcome:
         cell, parameters = run.cell, self._parameters
         if is_first and parameters and parameters.cell is None:
             ran = await self._inject_parameters(run)
@@ -248,7 +247,7 @@ class NotebookRun(Run):
         else:
             # As in Jupyter, no kernel gets it; it just has no outputs and no count any more.
             run.begin(self._session.life)
-            ran = Ran(Outcome("ok", 0.0), kernel=self._session.life)
+            ran = CellOutcome(Outcome("ok", 0.0), kernel=self._session.life)
         if ran.outcome.status == "ok" and parameters.cell is cell:
             failed = (await self._inject_parameters(run)).outcome
             if failed.status != "ok":
@@ -257,7 +256,7 @@ class NotebookRun(Run):
                 return replace(ran, outcome=outcome)
         return ran
 
-    async def _send(self, place: int, run: CellRun, saves: InterimSaves, *, is_first: bool) -> Ran:
+    async def _send(self, place: int, run: CellRun, saves: InterimSaves, *, is_first: bool) -> CellOutcome:
         """Have the kernel run a cell."""
         cell, parameters, session = run.cell, self._parameters, self._session
         options = self.options
@@ -292,9 +291,9 @@ class NotebookRun(Run):
                 caller=cell.handle,
             )
         except _StoppedEarly:
-            return Ran(Outcome("cancelled", 0.0))
+            return CellOutcome(Outcome("cancelled", 0.0))
 
-    async def _inject_parameters(self, run: CellRun) -> Ran:
+    async def _inject_parameters(self, run: CellRun) -> CellOutcome:
         """Set the parameters, as a part of the cell that they belong to."""
         sent: list[tuple[str, str]] = []
 
@@ -353,18 +352,18 @@ class NotebookRun(Run):
         """Return what has not landed yet: of this cell, and of earlier ones that it changed."""
         return [each.take_outputs() for each in self._runs if each is run or each.is_unsaved]
 
-    async def _finish(self, run: CellRun, ran: Ran, saves: InterimSaves) -> Execution:
+    async def _finish(self, run: CellRun, ran: CellOutcome, saves: InterimSaves) -> Execution:
         await saves.end()
         limit = self.stop.time_limit
         if self.stop.is_late and ran.outcome.status == "cancelled":
             ran = replace(ran, outcome=replace(ran.outcome, status="timed_out"))
-            run.collector.feed(StreamText("stderr", f"\n{timed_out(limit)}\n"))
+            run.collector.feed(StreamText("stderr", f"\n{describe_timeout(limit)}\n"))
             run.notes.append(f"That was the time limit of {limit:g} s for the run")
         run.end(ran.outcome)
         outputs = self._take_outputs(run)
         return await self._book.hub.in_file_thread(self._land, run, ran, outputs)
 
-    def _land(self, run: CellRun, ran: Ran, outputs: Sequence[OutputsSoFar]) -> Execution:
+    def _land(self, run: CellRun, ran: CellOutcome, outputs: Sequence[OutputsSoFar]) -> Execution:
         """Land the outputs of a cell that is over, and describe what became of it; blocks."""
         cell, outcome = run.cell, ran.outcome
         notes = [*run.notes, *self._list_notes(ran)]
@@ -395,7 +394,7 @@ class NotebookRun(Run):
             notes=[*notes, *more, *told],
         )
 
-    def _find_loss(self, cell: Cell, ran: Ran) -> tuple[list[str], list[str], list[str]]:
+    def _find_loss(self, cell: Cell, ran: CellOutcome) -> tuple[list[str], list[str], list[str]]:
         """After a kernel is gone, find whose state went with it, and the way back."""
         outcome = ran.outcome
         if self.options.check or (outcome.state_kept and not ran.replaced):
@@ -416,7 +415,7 @@ class NotebookRun(Run):
         language = staleness.find_language(notebook)
         return lost, replay, [staleness.describe_loss(language, lost, replay, cell.handle)]
 
-    def _list_notes(self, ran: Ran) -> list[str]:
+    def _list_notes(self, ran: CellOutcome) -> list[str]:
         outcome = ran.outcome
         notes = []
         if ran.replaced:
@@ -432,5 +431,5 @@ class NotebookRun(Run):
             notes.append(f"The kernel was interrupted; its variables are {kept}")
         if outcome.error is not None:
             said = f"{outcome.error.ename} {outcome.error.evalue}"
-            notes += filter(None, [about_withheld(self._withheld, said)])
+            notes += filter(None, [explain_withheld(self._withheld, said)])
         return [*notes, *(f"Part of the output was missed: {reason}" for reason in outcome.missed)]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from cellwright.kernel.environment import about_withheld
-from cellwright.kernel.running import STDIN_FAILED
+from cellwright.kernel.environment import explain_withheld
+from cellwright.kernel.session import STDIN_FAILED
 from cellwright.outputs.events import Cleared, Raised, Shown, StreamText
 from cellwright.outputs.mime import Image, Json, Other, Status, choose, latest
 from cellwright.outputs.sink import OutputSink
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from cellwright.config.settings import Settings
     from cellwright.kernel.events import KernelEvent
-    from cellwright.kernel.session import Ran
+    from cellwright.kernel.session import CellOutcome
     from cellwright.outputs.artifacts import ArtifactStore
     from cellwright.outputs.mime import Part
 
@@ -66,7 +66,7 @@ class EvalRecorder:
         """Note that the kernel died and the cell is run once more; its output so far stays."""
         self._say("\n[The kernel died; the cell is run again in a new one.]\n")
 
-    def finish(self, ran: Ran, title: str = "") -> Execution:
+    def finish(self, ran: CellOutcome, title: str = "") -> Execution:
         """Return what became of the cell."""
         statuses = latest(part for part in self._parts if isinstance(part, Status))
         parts = [part for part in self._parts if not isinstance(part, Status)]
@@ -137,7 +137,7 @@ class EvalRecorder:
         except ArtifactsUnavailable:
             return None
 
-    def _list_notes(self, ran: Ran) -> list[str]:
+    def _list_notes(self, ran: CellOutcome) -> list[str]:
         outcome = ran.outcome
         notes = []
         if ran.replaced:
@@ -164,7 +164,7 @@ class EvalRecorder:
             notes.append(STDIN_FAILED)
         if outcome.error is not None:
             said = f"{outcome.error.ename} {outcome.error.evalue}"
-            notes += filter(None, [about_withheld(self.withheld, said)])
+            notes += filter(None, [explain_withheld(self.withheld, said)])
         notes += [f"Part of the output was missed: {reason}" for reason in outcome.missed]
         if self._dropped:
             notes.append(f"{self._dropped} displays beyond {_MOST_PARTS} were dropped")

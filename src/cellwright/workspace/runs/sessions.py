@@ -9,11 +9,15 @@ from hashlib import blake2b
 from typing import Protocol
 
 from cellwright.errors import InvalidEdit, KernelCannot, KernelMissing
-from cellwright.kernel.environment import for_kernel, for_session, write_session_file
+from cellwright.kernel.environment import (
+    build_kernel_environment,
+    build_session_variables,
+    write_session_file,
+)
 from cellwright.kernel.events import CommMessage
+from cellwright.kernel.factory import KernelFactory, KernelOrder
 from cellwright.kernel.pool import SessionPool
 from cellwright.kernel.session import Key
-from cellwright.kernel.supply import Order, Supply
 from cellwright.kernel.transport import Code
 from cellwright.protocol.bridge import CommBridge
 from cellwright.protocol.kernel_path import add_kernel_path
@@ -101,10 +105,10 @@ class ToolBridge(Protocol):
         ...
 
 
-class KernelFactory(Protocol):
+class KernelStarter(Protocol):
     """Starts kernels."""
 
-    def starter(self, order: Order) -> Start:
+    def starter(self, order: KernelOrder) -> Start:
         """Return what starts the kernel that is wanted."""
         ...
 
@@ -131,7 +135,7 @@ class SessionManager:
         store: ArtifactStore | None,
         folder: str,
         *,
-        kernels: KernelFactory | None = None,
+        kernels: KernelStarter | None = None,
         on_start: Callable[[], Awaitable[object]] | None = None,
         on_end: Callable[[Session], object] | None = None,
     ) -> None:
@@ -139,7 +143,7 @@ class SessionManager:
         self.store = store
         self.bridge: ToolBridge | None = None
         self._folder = folder
-        self._kernels: KernelFactory = kernels or Supply(settings)
+        self._kernels: KernelStarter = kernels or KernelFactory(settings)
         self._on_start = on_start
         self._on_end = on_end
         self._comms: dict[Session, CommBridge] = {}
@@ -190,14 +194,14 @@ class SessionManager:
         """
         await self._start()
         cwd = request.cwd or caller.cwd
-        env, withheld = for_kernel(caller.environ, self.settings.pass_variables)
+        env, withheld = build_kernel_environment(caller.environ, self.settings.pass_variables)
         kernel = request.kernel
         runner = request.runner or (kernel is None and request.server is None)
         name = request.session
         if not cell.is_python:
             kernel, runner = _find_spec(cell.language, env), False
             name = f"{name}:{cell.language.lower()}"
-        order = Order(
+        order = KernelOrder(
             cwd=cwd,
             env=env,
             kernel=kernel,
@@ -243,10 +247,10 @@ class SessionManager:
             KernelCannot: it has a kernel already, and not the one that was asked for.
         """
         await self._start()
-        env, withheld = for_kernel(caller.environ, self.settings.pass_variables)
+        env, withheld = build_kernel_environment(caller.environ, self.settings.pass_variables)
         env = add_kernel_path(env)
         folder = os.path.dirname(path)  # noqa: PTH120
-        order = Order(cwd=folder, env=env, kernel=kernel, notebook_kernel=notebook_kernel)
+        order = KernelOrder(cwd=folder, env=env, kernel=kernel, notebook_kernel=notebook_kernel)
         start = self._kernels.starter(order)
         key = Key(path, folder)
         session = await self.pool.get(key, start, kind="notebook", owner=caller.owner)
@@ -306,7 +310,7 @@ class SessionManager:
         if self.bridge is not None:
             name, cwd = session.key
             bridge = self.bridge.variables(name, mode=mode, root=root, cwd=cwd)
-        return for_session(session_file=path, artifacts_dir=artifacts, **bridge)
+        return build_session_variables(session_file=path, artifacts_dir=artifacts, **bridge)
 
     # -- comms ------------------------------------------------------------------------------
 

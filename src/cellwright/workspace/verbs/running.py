@@ -231,7 +231,7 @@ async def list_sessions(caller: Caller, _: requests.SessionsRequest) -> list[Ses
     ]
 
 
-async def act_on_kernel(caller: Caller, request: requests.KernelRequest) -> KernelAnswer:
+async def act_on_kernel(caller: Caller, request: requests.KernelOrder) -> KernelAnswer:
     """Look at a session's kernel, or do something to it."""
     action, name = request.action, request.session
     if action not in _ACTIONS:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
 import sys
 from functools import partial
 from typing import TYPE_CHECKING
@@ -18,42 +16,29 @@ if TYPE_CHECKING:
     MakeVenv = Callable[..., Path]
 
 
-@pytest.fixture(scope="session")
-def bare_venv(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A real virtual environment with nothing in it; to be copied, not changed."""
-    folder = tmp_path_factory.mktemp("bare") / "venv"
-    command = [sys.executable, "-m", "venv", "--without-pip", str(folder)]
-    subprocess.run(command, check=True)
-    return folder
-
-
 @pytest.fixture
-def make_venv(bare_venv: Path) -> MakeVenv:
-    """Make a virtual environment at a path; `path_to` adds folders to what it can import."""
+def make_venv() -> MakeVenv:
+    """Make the folders of a virtual environment at a path; no interpreter has to run for it."""
 
-    def make_venv(folder: Path, *, path_to: Path | None = None) -> Path:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copytree(bare_venv, folder, symlinks=True)
-        if path_to is not None:
-            (site_packages(folder) / "more.pth").write_text(str(path_to))
+    def make_venv(folder: Path, *, has_ipykernel: bool = False) -> Path:
+        version = ".".join(map(str, sys.version_info[:3]))
+        packages = folder / f"lib/python3.{sys.version_info[1]}/site-packages"
+        packages.mkdir(parents=True)
+        (folder / "bin").mkdir()
+        for name in ("python", "python3"):
+            (folder / "bin" / name).symlink_to(sys.executable)
+        (folder / "pyvenv.cfg").write_text(f"version = {version}\n")
+        if has_ipykernel:
+            (packages / "ipykernel_launcher.py").write_text("")
         return folder
 
     return make_venv
 
 
 @pytest.fixture
-def fake_ipykernel(tmp_path: Path) -> Path:
-    """A folder that holds something by the name of ipykernel."""
-    folder = tmp_path / "packages"
-    folder.mkdir()
-    (folder / "ipykernel_launcher.py").write_text("")
-    return folder
-
-
-@pytest.fixture
-def venv_with_ipykernel(make_venv: MakeVenv, fake_ipykernel: Path) -> MakeVenv:
-    """Make a virtual environment that can import it."""
-    return partial(make_venv, path_to=fake_ipykernel)
+def venv_with_ipykernel(make_venv: MakeVenv) -> MakeVenv:
+    """Make a virtual environment that has an ipykernel."""
+    return partial(make_venv, has_ipykernel=True)
 
 
 def site_packages(venv: Path) -> Path:

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from cellwright.errors import KernelMissing
-from cellwright.kernel.discovery import find_spec, list_specs, python_spec
-from cellwright.kernel.discovery.specs import _folders
+from cellwright.kernel.discovery import _folders, find_spec, list_specs, make_python_spec
 from tests.unit.kernel.discovery.conftest import write_spec
 
 
@@ -98,7 +97,7 @@ def test_our_own_python3_is_always_there(env: dict[str, str]) -> None:
 
 
 def test_the_ipykernel_of_an_interpreter_needs_no_kernelspec() -> None:
-    spec = python_spec(sys.executable)
+    spec = make_python_spec(sys.executable)
 
     assert spec.command == (
         *(sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"),

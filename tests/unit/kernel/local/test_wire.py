@@ -10,8 +10,9 @@ import zmq
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cellwright.kernel.jupyter import PROTOCOL
 from cellwright.kernel.local import wire
-from cellwright.kernel.local.wire import BadMessage, Message, Signer, safe_cut
+from cellwright.kernel.local.wire import BadMessage, LocalMessage, MessageSigner, find_safe_cut
 
 KEY = b"key"
 
@@ -20,13 +21,13 @@ def _frames(parts: list[bytes]) -> list[zmq.Frame]:
     return [zmq.Frame(part) for part in parts]
 
 
-def _message(content: bytes, kind: str = "stream") -> Message:
+def _message(content: bytes, kind: str = "stream") -> LocalMessage:
     header = json.dumps({"msg_id": "m", "msg_type": kind}).encode()
-    return Message(_frames([header, b"{}", b"{}", content]))
+    return LocalMessage(_frames([header, b"{}", b"{}", content]))
 
 
 def test_what_is_packed_is_unpacked() -> None:
-    signer = Signer(KEY)
+    signer = MessageSigner(KEY)
 
     identity, frames = signer.pack(
         "comm_msg", {"data": 1}, parent={"msg_id": "p"}, metadata={"a": 2}, buffers=[b"raw"]
@@ -42,7 +43,7 @@ def test_what_is_packed_is_unpacked() -> None:
 def test_jupyter_itself_reads_what_we_pack_and_we_what_it_packs() -> None:
     from jupyter_client.session import Session
 
-    ours, theirs = Signer(KEY), Session(key=KEY)
+    ours, theirs = MessageSigner(KEY), Session(key=KEY)
 
     _, frames = ours.pack("execute_request", {"code": "é\ud800"}, metadata={"cellId": "c"})
     _, parts = theirs.feed_identities(frames)
@@ -51,13 +52,13 @@ def test_jupyter_itself_reads_what_we_pack_and_we_what_it_packs() -> None:
     message = ours.unpack(_frames(packed))
 
     assert read["content"] == {"code": "é\ud800"}
-    assert read["header"]["version"] == wire.PROTOCOL
+    assert read["header"]["version"] == PROTOCOL
     assert list(message.stream_pieces()) == [("stdout", "é\n")]
 
 
 @pytest.mark.parametrize("index", [1, 2, 3, 4, 5])
 def test_a_message_that_was_tampered_with_is_refused(index: int) -> None:
-    signer = Signer(KEY)
+    signer = MessageSigner(KEY)
     _, frames = signer.pack("status", {"execution_state": "idle"})
     frames[index] = frames[index][:-1] + b"!"
 
@@ -70,12 +71,12 @@ def test_a_message_that_was_tampered_with_is_refused(index: int) -> None:
 )
 def test_frames_that_are_no_message_are_refused(frames: list[bytes]) -> None:
     with pytest.raises(BadMessage):
-        Signer(KEY).unpack(_frames(frames))
+        MessageSigner(KEY).unpack(_frames(frames))
 
 
 @pytest.mark.parametrize("content", [b"[]", b"{", b"1"])
 def test_a_signed_message_whose_parts_are_no_objects_is_refused(content: bytes) -> None:
-    signer = Signer(KEY)
+    signer = MessageSigner(KEY)
     parts = [content, b"{}", b"{}", b"{}"]
 
     with pytest.raises(BadMessage):
@@ -145,4 +146,4 @@ def test_a_long_text_in_another_order_of_keys_is_read_whole() -> None:
     ],
 )
 def test_a_cut_is_never_inside_a_character(piece: bytes, cut: int, expected: int) -> None:
-    assert safe_cut(piece, cut) == expected
+    assert find_safe_cut(piece, cut) == expected

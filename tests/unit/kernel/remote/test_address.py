@@ -6,7 +6,7 @@ import pickle
 import pytest
 
 from cellwright.errors import KernelUnreachable
-from cellwright.kernel.remote.address import Token, one_line, parse
+from cellwright.kernel.remote.server import Token, flatten_text, parse_address
 
 
 @pytest.mark.parametrize(
@@ -28,20 +28,20 @@ from cellwright.kernel.remote.address import Token, one_line, parse
     ],
 )
 def test_an_address_is_taken_as_people_copy_it(given: str, expected: str) -> None:
-    address, _ = parse(given)
+    address, _ = parse_address(given)
 
     assert str(address) == expected
 
 
 def test_the_token_is_taken_out_of_the_address() -> None:
-    address, token = parse("http://localhost:8888/?a=b&token=s3cr%2Ft")
+    address, token = parse_address("http://localhost:8888/?a=b&token=s3cr%2Ft")
     assert "s3cr" not in str(address)
     assert token.header() == "token s3cr/t"
 
-    _, token = parse("http://localhost:8888/?token=theirs", "ours")
+    _, token = parse_address("http://localhost:8888/?token=theirs", "ours")
     assert token.header() == "token ours"
 
-    _, token = parse("http://localhost:8888", "")
+    _, token = parse_address("http://localhost:8888", "")
     assert not token
 
 
@@ -50,14 +50,14 @@ def test_the_token_is_taken_out_of_the_address() -> None:
 )
 def test_what_is_no_address_is_an_error_that_quotes_nothing(given: str) -> None:
     with pytest.raises(KernelUnreachable) as caught:
-        parse(f"{given}?token=s3cret" if given else given)
+        parse_address(f"{given}?token=s3cret" if given else given)
 
     assert "s3cret" not in str(caught.value)
 
 
 def test_a_password_in_the_address_is_refused_and_not_repeated() -> None:
     with pytest.raises(KernelUnreachable) as caught:
-        parse("http://me:hunter22@localhost:8888")
+        parse_address("http://me:hunter22@localhost:8888")
 
     assert "hunter22" not in f"{caught.value}{caught.value.hint}"
 
@@ -65,7 +65,7 @@ def test_a_password_in_the_address_is_refused_and_not_repeated() -> None:
 @pytest.mark.parametrize("token", ["two words", "new\nline", "ä", "x\r\nHost: evil"])
 def test_a_token_that_would_forge_a_header_is_refused(token: str) -> None:
     with pytest.raises(KernelUnreachable) as caught:
-        parse("http://localhost", token)
+        parse_address("http://localhost", token)
 
     assert token not in str(caught.value)
 
@@ -80,17 +80,17 @@ def test_a_token_cannot_be_shown_nor_stored() -> None:
 
 
 def test_others_words_become_one_short_line_without_the_token() -> None:
-    text = one_line("a\x1b[31m\n\u2028 s3cret s%2F3 " + "x" * 1000, Token("s3cret"))
+    text = flatten_text("a\x1b[31m\n\u2028 s3cret s%2F3 " + "x" * 1000, Token("s3cret"))
 
     assert "s3cret" not in text
     assert text.isprintable()
     assert len(text) < 320
-    assert one_line("a%2Fb+c", Token("a/b+c")) == "a%2Fb+c"
-    assert one_line("is a%2Fb%2Bc", Token("a/b+c")) == "is …"
+    assert flatten_text("a%2Fb+c", Token("a/b+c")) == "a%2Fb+c"
+    assert flatten_text("is a%2Fb%2Bc", Token("a/b+c")) == "is …"
 
 
 def test_parts_of_a_path_cannot_climb() -> None:
-    address, _ = parse("https://host/base")
+    address, _ = parse_address("https://host/base")
 
     assert address.join("kernels", "../x?y#z") == "https://host/base/api/kernels/..%2Fx%3Fy%23z"
     socket = address.websocket("kernels", "1", "channels", query={"session_id": "a b"})
@@ -110,4 +110,4 @@ def test_parts_of_a_path_cannot_climb() -> None:
     ],
 )
 def test_who_can_read_along_is_known(url: str, *, expected: bool) -> None:
-    assert parse(url)[0].is_private is expected
+    assert parse_address(url)[0].is_private is expected

@@ -8,7 +8,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from cellwright.kernel.remote.framing import V1, BadFrame, Message, decode, encode
+from cellwright.kernel.remote.websocket import (
+    V1,
+    BadFrame,
+    RemoteMessage,
+    decode_frame,
+    encode_frame,
+)
 from tests.conftest import RUN_ALL
 
 some = settings(max_examples=2000 if RUN_ALL else 40)
@@ -19,7 +25,7 @@ json_values = st.recursive(
 )
 objects = st.dictionaries(st.text(max_size=8), json_values, max_size=4)
 messages = st.builds(
-    Message,
+    RemoteMessage,
     st.sampled_from(["shell", "iopub", "stdin", "control"]),
     objects,
     objects,
@@ -32,10 +38,10 @@ messages = st.builds(
 @pytest.mark.parametrize("protocol", [V1, None])
 @some
 @given(messages)
-def test_every_message_comes_back_as_it_went(protocol: str | None, message: Message) -> None:
-    frame = encode(message, protocol)
+def test_every_message_comes_back_as_it_went(protocol: str | None, message: RemoteMessage) -> None:
+    frame = encode_frame(message, protocol)
 
-    again = decode(frame, protocol)
+    again = decode_frame(frame, protocol)
 
     again.size = 0
     assert again == message
@@ -55,33 +61,33 @@ def test_every_message_comes_back_as_it_went(protocol: str | None, message: Mess
 @example("[" * 100_000)
 def test_garbage_is_a_bad_frame_and_nothing_else(protocol: str | None, frame: str | bytes) -> None:
     with pytest.raises(BadFrame):
-        decode(frame, protocol)
+        decode_frame(frame, protocol)
 
 
 @pytest.mark.parametrize("protocol", [V1, None])
 @some
 @given(messages, st.data())
 def test_a_frame_with_a_wrong_byte_is_read_or_refused(
-    protocol: str | None, message: Message, data: st.DataObject
+    protocol: str | None, message: RemoteMessage, data: st.DataObject
 ) -> None:
-    frame = encode(message, protocol)
+    frame = encode_frame(message, protocol)
     raw = bytearray(frame if isinstance(frame, bytes) else frame.encode())
     raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
     broken = bytes(raw) if isinstance(frame, bytes) else raw.decode("utf-8", "replace")
 
     try:
-        again = decode(broken, protocol)
+        again = decode_frame(broken, protocol)
     except BadFrame:
         return
-    assert isinstance(again, Message)
+    assert isinstance(again, RemoteMessage)
     assert isinstance(again.kind, str)
     assert isinstance(again.parent_id, str)
 
 
 def test_the_frames_are_those_that_servers_read() -> None:
-    message = Message("shell", {"msg_id": "1"}, {}, {}, {"a": 1}, (b"xy",))
+    message = RemoteMessage("shell", {"msg_id": "1"}, {}, {}, {"a": 1}, (b"xy",))
 
-    frame = encode(message, V1)
+    frame = encode_frame(message, V1)
     assert isinstance(frame, bytes)
     (count,) = struct.unpack_from("<Q", frame)
     offsets = struct.unpack_from(f"<{count}Q", frame, 8)
@@ -89,7 +95,7 @@ def test_the_frames_are_those_that_servers_read() -> None:
     parts = [frame[a:b] for a, b in pairwise(offsets)]
     assert parts == [b"shell", b'{"msg_id":"1"}', b"{}", b"{}", b'{"a":1}', b"xy"]
 
-    frame = encode(message, None)
+    frame = encode_frame(message, None)
     assert isinstance(frame, bytes)
     count, first, second = struct.unpack_from("!3I", frame)
     assert count == 2
@@ -106,9 +112,9 @@ def test_the_frames_are_those_that_servers_read() -> None:
 def test_what_json_does_not_allow_but_kernels_send_is_read() -> None:
     text = '{"header": {"msg_type": "stream"}, "content": {"a": NaN, "b": "\\ud800"}}'
 
-    content = decode(text, None).content
+    content = decode_frame(text, None).content
 
     assert content["a"] != content["a"]
     assert content["b"] == "\ud800"
-    frame = encode(Message("shell", {}, content={"code": "\ud800"}), V1)
-    assert decode(frame, V1).content == {"code": "\ud800"}
+    frame = encode_frame(RemoteMessage("shell", {}, content={"code": "\ud800"}), V1)
+    assert decode_frame(frame, V1).content == {"code": "\ud800"}

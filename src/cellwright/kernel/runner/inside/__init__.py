@@ -2,13 +2,13 @@
 
 The host starts `start.py` by its path. These modules then live in a package of their own name,
 `_cellwright_runner`, so that nothing of Cellwright has to be importable there. They import each
-other relatively, for they have two names, and load as little as possible before the first cell:
+other relatively, since they have two names, and load as little as possible before the first cell:
 no `json`, `signal`, `threading`, `pathlib`, `contextlib` or `ast`. Cold start is a promise.
 
 One JSON object a line. To the runner, on stdin, whose end means to leave:
 
-    {"id", "code", "silent"?, "storeHistory"?, "cwd"?, "env"?, "filename"?}     a cell
-    {"type": "input", "id", "request", "data"}          an answer; null: nobody will give one
+    {"id", "code", "silent"?, "storeHistory"?, "cwd"?, "env"?}                  a cell
+    {"type": "input", "id", "request", "data"}          an answer; null: there is none
     {"type": "ping", "id"}   {"type": "exit"}
 
 From the runner, on stdout, with the `id` of their cell, or an empty one between cells:

@@ -1,4 +1,4 @@
-"""Take over the process: hide the wire, catch descriptors 1 and 2, go on below a keeper."""
+"""Take over the process: hide the wire, catch descriptors 1 and 2, continue below a keeper."""
 
 # Why not: see the package's docstring.
 # ruff: noqa: FBT003
@@ -6,25 +6,29 @@
 from __future__ import annotations
 
 import os
+import select
+from time import monotonic
 
 from . import keeper
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 HIGH = 250  # where few programs look, so that a stray close(3) does not cut the wire
+LEFTOVER_LIMIT = 2.0  # seconds to pass on what a dead runner has left
+PIPE_BYTES = 1 << 20  # more than a pipe holds
 
 control = -1  # requests come in here
 frames = -1  # frames go out here
-pipes: Sequence[int] = ()  # what anybody writes to descriptors 1 and 2 comes out of these
+pipes: Sequence[int] = ()  # what is written to descriptors 1 and 2 comes out of these
 is_kept = False  # whether a keeper watches over this process
 
 
 def prepare(channel: int | None = None, owner: int = 0) -> None:
-    """Move stdin and stdout out of reach and, with a channel to the owner, go on below a keeper.
+    """Move stdin and stdout out of reach and, with a channel to the owner, continue below a keeper.
 
-    From here on nothing that a cell, a library or a child process writes can pass for a frame:
+    After this, nothing that a cell, a library or a child process writes can pass for a frame:
     descriptors 1 and 2 are pipes of ours, 0 is empty, and the wire is closed in children.
     """
     global control, frames, pipes, is_kept  # noqa: PLW0603
@@ -36,12 +40,46 @@ def prepare(channel: int | None = None, owner: int = 0) -> None:
     pipes = (_catch(1, HIGH + 2), _catch(2, HIGH + 3))
     if channel is not None:
         os.set_inheritable(channel, False)
-        is_kept = keeper.go_below(channel, owner, control, frames, pipes)
+        is_kept = keeper.fork_below(channel, owner, _prepare_keeper)
         os.close(channel)
 
 
+def _prepare_keeper() -> Callable[[], None]:
+    """In the keeper: let go of what only the runner may hold."""
+    os.close(control)
+    null = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1, 2):
+        os.dup2(null, number)
+    return _pass_leftovers_on
+
+
+def _pass_leftovers_on() -> None:
+    """Send what was written before the runner died: it is output, and only the keeper has it."""
+    from .wire import make_stream_frame
+
+    os.set_blocking(frames, False)
+    room = select.poll()
+    room.register(frames, select.POLLOUT)
+    end = monotonic() + LEFTOVER_LIMIT
+    for name, pipe in (("stdout", pipes[0]), ("stderr", pipes[1])):
+        try:
+            text = os.read(pipe, PIPE_BYTES).decode("utf-8", "replace")
+        except OSError:
+            continue
+        # The line break ends a frame that the runner could not finish.
+        data = b"\n" + make_stream_frame(name, "", text) if text else b""
+        while data and monotonic() < end:
+            try:
+                if room.poll(100):
+                    data = data[os.write(frames, data) :]
+            except BlockingIOError:
+                continue
+            except OSError:
+                return
+
+
 def _catch(number: int, place: int) -> int:
-    """Make a pipe of a descriptor that everybody writes to; give its other end."""
+    """Replace a descriptor by a pipe, and give the pipe's other end."""
     out, into = os.pipe()
     os.dup2(into, number)
     os.close(into)

@@ -1,4 +1,4 @@
-"""Run one cell: compile, execute, show its last value, tell how it ended."""
+"""Run one cell: compile it, execute it, show its last value, report how it ended."""
 
 # Why not: see the package's docstring.
 
@@ -8,27 +8,30 @@ import builtins
 import os
 import sys
 
-from .display import bundle_of
+from .display import make_bundle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from .display import Displays
-    from .interrupts import Interrupts
-    from .streams import Streams
+    from .interrupts import InterruptHandler
+    from .streams import OutputStreams
 
 AWAITS = 0x80  # CO_COROUTINE, the flag of code with an await at its top level
 TOP_LEVEL_AWAIT = 0x2000  # flags for `compile`, by number because `ast` takes long to load
 ONLY_AST = 0x400
 SHORT = 1000
+CANCEL_SECONDS = 2.0  # what an interrupted cell may take to clean up
 HISTORY = ("_", "__", "___")
 
 
-class Cells:
-    """The namespace, and what happens to it."""
+class CellExecutor:
+    """Runs cells in one namespace."""
 
-    def __init__(self, streams: Streams, displays: Displays, interrupts: Interrupts) -> None:
+    def __init__(
+        self, streams: OutputStreams, displays: Displays, interrupts: InterruptHandler
+    ) -> None:
         self.displays = displays
         self.streams = streams
         self.sources: dict[str, str] = {}
@@ -63,15 +66,15 @@ class Cells:
                 self._run(request, stores=stores)
             except BaseException as error:  # noqa: BLE001 (a cell may raise anything)
                 problem = error
-                self._tell(error, cell)
+                self._send_error(error, cell)
             self._interrupts.disarm()
         except BaseException as error:  # noqa: BLE001 (interrupted while it ended)
-            # By an assignment, in which no handler runs: a call could be torn apart by the next
-            # interrupt, and then nobody would be told that the cell is over.
+            # By an assignment, in which no handler runs: the next interrupt could break a call, and
+            # then the end of the cell would not be reported.
             self._interrupts.is_armed = False
             self._interrupts.disarm()
             if problem is None:
-                self._tell(error, cell)
+                self._send_error(error, cell)
             problem = problem or error
         if wire.is_cut:  # a child that a cell forked and that ran on to here
             self._leave_child(problem)
@@ -89,7 +92,7 @@ class Cells:
 
     def _run(self, request: dict[str, Any], *, stores: bool) -> None:
         self.enter(request.get("cwd"), request.get("env") or {})
-        filename = request.get("filename") or (f"<cell {self.count}>" if stores else "<cell>")
+        filename = f"<cell {self.count}>" if stores else "<cell>"
         try:
             value = self.execute(request["code"], filename)
             if value is not None and not request.get("silent"):
@@ -99,7 +102,7 @@ class Cells:
                 self.displays.figures()
 
     def execute(self, source: str, filename: str) -> Any:
-        """Run code in the namespace; gives the value of a last expression."""
+        """Run code in the namespace; returns the value of a last expression."""
         self.sources[filename] = source
         if "linecache" in sys.modules:
             linecache = sys.modules["linecache"]
@@ -107,7 +110,7 @@ class Cells:
             from .errors import show_sources
 
             show_sources(linecache, self.sources)
-        if len(source) < SHORT:  # a lone expression needs no syntax tree, and those are the most
+        if len(source) < SHORT:  # most cells are one expression, which needs no syntax tree
             try:
                 code = compile(source, filename, "eval", TOP_LEVEL_AWAIT, dont_inherit=True)
             except (SyntaxError, ValueError):
@@ -153,9 +156,7 @@ class Cells:
         """Run the parts of a cell; give the value of the last one."""
         if any(code.co_flags & AWAITS for code in codes):
             if self.loop is None:
-                from .tasks import Loop
-
-                self.loop = Loop()
+                self.loop = CellLoop()
             return self.loop.run(codes, self.names)
         value = None
         for code in codes:
@@ -170,18 +171,18 @@ class Cells:
             names[f"_{self.count}"] = value
             if type(names.get("Out")) is dict:
                 names["Out"][self.count] = value
-        data, metadata = bundle_of(value)
+        data, metadata = make_bundle(value)
         self.displays.send("result", data, metadata, executionCount=self.count)
         self.displays.close_figure(value)
 
-    def _tell(self, error: BaseException, cell: str) -> None:
-        from .errors import describe
+    def _send_error(self, error: BaseException, cell: str) -> None:
+        from .errors import describe_error
 
         if self.streams.wire.is_cut:
             return
-        told = describe(error, self.sources)
+        facts = describe_error(error, self.sources)
         self.streams.flush()
-        self.streams.wire.send("error", id=cell, **told)
+        self.streams.wire.send("error", id=cell, **facts)
 
     def _leave_child(self, problem: BaseException | None) -> None:
         code: Any = 0
@@ -220,3 +221,47 @@ class Cells:
             from .magics import Magics
 
             builtins.__cellwright__ = Magics(self)  # type: ignore[attr-defined]
+
+
+class CellLoop:
+    """Top-level await: one event loop for all cells, so that tasks live on between them."""
+
+    def __init__(self) -> None:
+        import asyncio
+
+        self._asyncio = asyncio
+        self._loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(self._loop)
+
+    def run(self, codes: list[Any], names: dict[str, Any]) -> Any:
+        """Run a cell to its end, all parts inside the loop; other tasks continue meanwhile.
+
+        A cell without an await does not come here, so that `asyncio.run` works in it.
+        """
+        task = self._loop.create_task(_run_parts(codes, names))
+        try:
+            return self._loop.run_until_complete(task)
+        except KeyboardInterrupt:
+            if not task.done():
+                task.cancel()
+                self._loop.run_until_complete(self._asyncio.wait({task}, timeout=CANCEL_SECONDS))
+            raise
+
+    def run_until_readable(self, number: int) -> None:
+        """Let the remaining tasks continue until there is something to read."""
+        if not self._asyncio.all_tasks(self._loop):
+            return
+        self._loop.add_reader(number, self._loop.stop)
+        try:
+            self._loop.run_forever()
+        finally:
+            self._loop.remove_reader(number)
+
+
+async def _run_parts(codes: list[Any], names: dict[str, Any]) -> Any:
+    value = None
+    for code in codes:
+        value = eval(code, names)  # noqa: S307 (what a runner is for)
+        if code.co_flags & AWAITS:
+            value = await value
+    return value

@@ -1,4 +1,4 @@
-"""What a value looks like: MIME bundles, `display()`, figures."""
+"""How values are shown: MIME bundles, `display()`, figures."""
 
 # Why not: see the package's docstring.
 
@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .streams import Streams
+    from .streams import OutputStreams
 
 METHODS = {
     "_repr_html_": "text/html",
@@ -27,8 +27,8 @@ PRETTY_CHARS = 1 << 16  # pretty-printing more than this takes longer than it he
 STATUS = "application/x-cellwright-status"
 
 
-def text_of(value: object) -> str:
-    """Give the text of a value; one that cannot be had is told, not raised."""
+def format_text(value: object) -> str:
+    """Format a value as text; if its repr fails, the text says so."""
     try:
         text = repr(value)
         if LINE < len(text) <= PRETTY_CHARS and isinstance(value, (dict, list, set, tuple)):
@@ -37,40 +37,40 @@ def text_of(value: object) -> str:
             text = pformat(value, width=LINE, compact=True, sort_dicts=False)
     except Exception as problem:  # noqa: BLE001
         kind = type(value)
-        return f"<{kind.__module__}.{kind.__qualname__} object; its repr raised {_name(problem)}>"
+        return f"<{kind.__module__}.{kind.__qualname__} object; its repr raised {_describe_problem(problem)}>"
     return text
 
 
-def _name(problem: BaseException) -> str:
+def _describe_problem(problem: BaseException) -> str:
     try:
         return f"{type(problem).__name__}: {problem}"
     except Exception:  # noqa: BLE001
         return type(problem).__name__
 
 
-def bundle_of(value: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Give every form the value offers, and their metadata. There is always `text/plain`."""
+def make_bundle(value: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Make every form the value offers, and their metadata. There is always `text/plain`."""
     if type(value) in PLAIN:
         return {"text/plain": repr(value)}, {}
     data: dict[str, Any] = {}
     metadata: dict[str, Any] = {}
     if not isinstance(value, type):
         if _is_figure(value):
-            data["image/png"] = _base64(png_of(value))
-        _ask(value, data, metadata)
+            data["image/png"] = _base64(draw_png(value))
+        _ask_forms(value, data, metadata)
     if "text/plain" not in data:
-        data["text/plain"] = text_of(value)
+        data["text/plain"] = format_text(value)
     return data, metadata
 
 
-def _ask(value: Any, data: dict[str, Any], metadata: dict[str, Any]) -> None:
+def _ask_forms(value: Any, data: dict[str, Any], metadata: dict[str, Any]) -> None:
     whole = _call(value, "_repr_mimebundle_", include=None, exclude=None)
     if isinstance(whole, tuple) and len(whole) == 2:
         whole, more = whole
         if isinstance(more, dict):
             metadata.update(more)
     if isinstance(whole, dict):
-        data.update({str(kind): _plain(item) for kind, item in whole.items()})
+        data.update({str(kind): _to_plain(item) for kind, item in whole.items()})
     for method, kind in METHODS.items():
         if kind in data:
             continue
@@ -78,24 +78,24 @@ def _ask(value: Any, data: dict[str, Any], metadata: dict[str, Any]) -> None:
         if isinstance(form, tuple) and len(form) == 2:
             form, metadata[kind] = form
         if form is not None:
-            data[kind] = _plain(form)
+            data[kind] = _to_plain(form)
 
 
 def _call(value: Any, method: str, **arguments: Any) -> Any:
     try:
         found = getattr(value, method, None)
-        # Objects that answer to every name, as mocks do, mean nothing by it.
+        # Objects that have every attribute, such as mocks, do not mean it.
         if not callable(found) or not callable(getattr(type(value), method, None)):
             return None
         return found(**arguments)
     except NotImplementedError:
         return None
     except Exception as problem:  # noqa: BLE001
-        sys.stderr.write(f"{type(value).__name__}.{method} raised {_name(problem)}\n")
+        sys.stderr.write(f"{type(value).__name__}.{method} raised {_describe_problem(problem)}\n")
         return None
 
 
-def _plain(item: Any) -> Any:
+def _to_plain(item: Any) -> Any:
     return _base64(item) if isinstance(item, (bytes, bytearray, memoryview)) else item
 
 
@@ -110,7 +110,7 @@ def _is_figure(value: object) -> bool:
     return module is not None and isinstance(value, module.Figure)
 
 
-def png_of(figure: Any) -> bytes:
+def draw_png(figure: Any) -> bytes:
     """Draw a figure."""
     from io import BytesIO
 
@@ -122,7 +122,7 @@ def png_of(figure: Any) -> bytes:
 class Displays:
     """Sends displays; `display` is what cells call."""
 
-    def __init__(self, streams: Streams) -> None:
+    def __init__(self, streams: OutputStreams) -> None:
         self._streams = streams
 
     def send(
@@ -144,7 +144,7 @@ class Displays:
         streams.wire.send(kind, **frame)
 
     def status(self, op: str, **facts: Any) -> None:
-        """Tell the host, in data, what a magic did."""
+        """Report to the host, as data, what a magic did."""
         self.send("display", {STATUS: {"op": op, **facts}})
 
     def display(
@@ -158,7 +158,7 @@ class Displays:
     ) -> Any:
         """Show values in every form they offer; with `raw`, they are MIME bundles already.
 
-        With `display_id` (True: a new one) gives a handle whose `update` shows something else.
+        With `display_id` (True: a new one) returns a handle whose `update` shows something else.
         """
         if display_id is True:
             from os import urandom
@@ -168,13 +168,13 @@ class Displays:
         if update:
             more["update"] = True
         for value in values:
-            data, found = (value, {}) if raw else bundle_of(value)
+            data, found = (value, {}) if raw else make_bundle(value)
             self.send("display", data, {**found, **(metadata or {})}, **more)
             self.close_figure(value)
-        return Handle(self, str(display_id)) if display_id else None
+        return DisplayHandle(self, str(display_id)) if display_id else None
 
     def clear(self, wait: bool = False) -> None:  # noqa: FBT001, FBT002 (as IPython has it)
-        """Take back what the cell showed; with `wait`, when something new comes."""
+        """Clear what the cell showed; with `wait`, when something new comes."""
         self._streams.flush()
         self._streams.wire.send("clear", id=self._streams.cell, wait=bool(wait))
 
@@ -187,18 +187,20 @@ class Displays:
         for number in numbers:
             try:
                 self.display(pyplot.figure(number))
-            except Exception as problem:  # noqa: BLE001 (the cell's own fate is told elsewhere)
-                sys.stderr.write(f"figure {number} could not be drawn: {_name(problem)}\n")
+            except Exception as problem:  # noqa: BLE001 (the cell's own end is reported elsewhere)
+                sys.stderr.write(
+                    f"figure {number} could not be drawn: {_describe_problem(problem)}\n"
+                )
                 pyplot.close(number)
 
     def close_figure(self, figure: Any) -> None:
-        """Take a figure that was shown out of pyplot, which would show it again."""
+        """Close a figure that was shown: pyplot would show it again."""
         pyplot = sys.modules.get("matplotlib.pyplot")
         if pyplot is not None and _is_figure(figure):
             pyplot.close(figure)
 
 
-class Handle:
+class DisplayHandle:
     """A display that can be changed later."""
 
     def __init__(self, displays: Displays, display_id: str) -> None:

@@ -1,4 +1,4 @@
-"""A cell's exception as people read it: their frames, their lines, and a bounded size."""
+"""A cell's exception for people: the cell's own frames and lines, limited in size."""
 
 # Why not: see the package's docstring.
 
@@ -16,22 +16,22 @@ LINES = 200
 FOLDER = os.path.dirname(__file__) + os.sep
 
 
-def describe(error: BaseException, sources: dict[str, str]) -> dict[str, Any]:
-    """Give `ename`, `evalue` and the lines of the traceback."""
+def describe_error(error: BaseException, sources: dict[str, str]) -> dict[str, Any]:
+    """Describe an exception: `ename`, `evalue` and the lines of the traceback."""
     name = type(error).__name__
     try:
         value = _shorten(str(error), VALUE_CHARS)
     except Exception:  # noqa: BLE001
-        value = "<its text cannot be had>"
+        value = "<its text could not be made>"
     try:
         lines = _traceback(error, sources)
-    except BaseException as problem:  # noqa: BLE001 (whatever goes wrong here, the cell's error is told)
+    except BaseException as problem:  # noqa: BLE001 (the cell's error is reported in any case)
         lines = [f"{name}: {value}", f"(no traceback: {type(problem).__name__})"]
     return {"ename": name, "evalue": value, "traceback": lines}
 
 
 def show_sources(linecache: Any, sources: dict[str, str]) -> None:
-    """Let `linecache`, and with it tracebacks, `inspect` and debuggers, find the cells' lines."""
+    """Give `linecache`, and with it tracebacks, `inspect` and debuggers, the cells' lines."""
     for filename, source in sources.items():
         if filename not in linecache.cache:
             # Without a modification time the entry is never checked against a file.
@@ -50,27 +50,27 @@ def _traceback(error: BaseException, sources: dict[str, str]) -> list[str]:
         where = where.tb_next
     found = TracebackException(type(error), error, where)
     if where is None and isinstance(error, SyntaxError):
-        return _bounded("".join(found.format_exception_only()))
-    _leave_us_out(found, set())
-    return _bounded("".join(found.format()))
+        return _limit_lines("".join(found.format_exception_only()))
+    _remove_our_frames(found, set())
+    return _limit_lines("".join(found.format()))
 
 
 def _is_ours(filename: str) -> bool:
     return filename.startswith(FOLDER)
 
 
-def _leave_us_out(found: Any, seen: set[int]) -> None:
-    """Take our own frames out of an exception, its causes and its parts."""
+def _remove_our_frames(found: Any, seen: set[int]) -> None:
+    """Remove our own frames from an exception, its causes and its parts."""
     if found is None or id(found) in seen:
         return
     seen.add(id(found))
     found.stack[:] = [frame for frame in found.stack if not _is_ours(frame.filename)]
     parts = getattr(found, "exceptions", None) or []
     for other in (found.__cause__, found.__context__, *parts):
-        _leave_us_out(other, seen)
+        _remove_our_frames(other, seen)
 
 
-def _bounded(text: str) -> list[str]:
+def _limit_lines(text: str) -> list[str]:
     lines = [_shorten(line, LINE_CHARS) for line in text.rstrip("\n").split("\n")]
     if len(lines) > LINES:
         cut = len(lines) - LINES

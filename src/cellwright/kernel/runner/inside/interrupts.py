@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class Interrupts:
+class InterruptHandler:
     """Raises KeyboardInterrupt while a cell runs, and only between two pieces of our own work.
 
-    As a context it is such a piece of work in the main thread. It does not nest: if something a
-    user's handler raised tears us out of one, the next one that ends puts that right.
+    As a context it is such a piece of work in the main thread. It does not nest: if a user's
+    handler raises inside one, the end of the next one restores the state.
     """
 
     def __init__(self) -> None:
@@ -26,35 +26,35 @@ class Interrupts:
         self._main = get_ident()
 
     def install(self) -> None:
-        """Become the handler again, whatever the last cell made of it."""
+        """Become the handler again, whatever the last cell changed."""
         signal.signal(signal.SIGINT, self._on_signal)
         try:
             signal.set_wakeup_fd(self.wake, warn_on_full_buffer=False)
         except (OSError, ValueError):  # a cell has closed it
             pass
 
-    def heard(self) -> int:
-        """Count how often the handler ran."""
+    def count_heard(self) -> int:
+        """How often the handler ran."""
         return self._heard
 
     def repeat(self, heard: int) -> None:
-        """See to it, from another thread, that an interrupt is heard.
+        """Send an interrupt again, from another thread, if the handler did not run.
 
-        One that comes right before the main thread goes to sleep in a system call does not wake
-        it, and Python's own handler waits until it does.
+        An interrupt right before the main thread sleeps in a system call does not wake it, and
+        the handler runs only when it wakes up.
         """
         is_ours = signal.getsignal(signal.SIGINT) == self._on_signal
         if self.is_armed and is_ours and heard == self._heard:
             signal.pthread_kill(self._main, signal.SIGINT)
 
     def arm(self) -> None:
-        """From here on, until `disarm`, an interrupt is meant for the cell."""
+        """Let interrupts stop the cell, until `disarm`."""
         self.install()
         self._is_pending = False
         self.is_armed = True
 
     def disarm(self) -> None:
-        """From here on interrupts do nothing."""
+        """Ignore interrupts from now on."""
         self.is_armed = False
         self._is_pending = False
         self.install()

@@ -1,48 +1,97 @@
-"""Keep the runner: what it starts dies with it, and all of it dies with the owner.
+"""Keep one process: everything it starts dies with it, and all of it dies with its owner.
 
-One interpreter boots and forks. The parent stays behind as the keeper, the child goes on as the
-runner, so that being kept costs a fork and not a second start of Python.
+A Jupyter kernel is kept by a process that runs this file:
 
-The owner holds the other end of a socket pair. From it, each byte is the number of a signal for
-the runner's process group; a zero means to kill everything now. To it, lines: `pid N`, the
-runner; `exit N`, it ended with wait status N; `clean 0`, nothing is left below the keeper.
+    python -I -S keeper.py FD OWNER [NAME=VALUE…] -- COMMAND…
 
-- The owner goes, even by SIGKILL: everything below is killed, the keeper leaves.
-- The runner goes: what it left in its pipes is passed on, its descendants are killed, and the
-  keeper ends as the runner did, by the same exit code or signal.
-- The keeper is killed: the runner gets SIGKILL from the system.
+A runner is kept by the process that it was forked from: one interpreter boots and forks, so that
+being kept costs a fork and not a second start of Python (`fork_below`).
 
-A keeper is a child subreaper: it inherits every orphan below it, however it was detached, so
-that "no child left" proves that nothing is left. Elsewhere than on Linux only the runner's
-process group is killed, and the runner looks after its parent itself.
+FD is one end of a socket pair whose other end only the owner holds, and OWNER is the owner's
+process id. The variables are set for the command, and are not in the keeper's own environment.
+
+From the owner, each byte is the number of a signal for the process group of the kept process; a
+zero means to kill everything now. To the owner, lines:
+
+    pid N       the kept process runs
+    failed N    it could not be started, for the reason errno N
+    exit N      it ended with wait status N; the processes it left behind are being killed
+    clean 0     nothing is left below the keeper, which ends now
+
+- The owner ends, even by SIGKILL: everything below is killed.
+- The kept process ends: its descendants are killed, and the keeper ends in the same way.
+- The keeper is killed: the kept process dies with it; the owner sweeps the rest.
+
+As a child subreaper the keeper inherits every orphan below it, so that "no child is left" proves
+that no descendant is. Elsewhere than on Linux only the process group is killed, and a runner
+watches its parent itself.
 """
 
 # Why not: see the package's docstring.
+# ruff: noqa: FBT003, S606
 
 from __future__ import annotations
 
-# `signal` itself needs `enum`, which costs as much as all of this.
+# `signal` itself needs `enum`, which takes as long to load as all of this.
 import _signal as signal  # type: ignore[import-not-found]
 import os
 import select
-from time import monotonic, sleep
+import sys
+from time import sleep
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable
     from typing import NoReturn
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 LONGEST_PAUSE = 0.1
-LEFTOVER_LIMIT = 2.0  # seconds to pass on what a dead runner has left
-PIPE_BYTES = 1 << 20  # more than a pipe holds
 
 
-def prctl(option: int, value: int) -> bool:
-    """Set an attribute of this process, and say whether that worked.
+def main() -> NoReturn:
+    """Start the command, and keep it."""
+    split = sys.argv.index("--")
+    channel, owner = int(sys.argv[1]), int(sys.argv[2])
+    os.set_inheritable(channel, False)
+    assignments, command = sys.argv[3:split], sys.argv[split + 1 :]
+    set_process_attribute(PR_SET_CHILD_SUBREAPER, 1)
+    keeper = os.getpid()
+    trouble, troubled = os.pipe()
+    kept = os.fork()
+    if kept == 0:
+        _become(command, assignments, troubled, keeper)
+    _ignore_keyboard_signals()
+    os.close(troubled)
+    failure = os.read(trouble, 16)  # empty, once the command has replaced the child
+    os.close(trouble)
+    if failure:
+        os.write(channel, b"failed %b\n" % failure)
+        os._exit(127)
+    Keeper(channel, owner, kept).keep()
 
-    Without `ctypes`, which is dear, if possible.
+
+def fork_below(channel: int, owner: int, prepare: Callable[[], Callable[[], None]]) -> bool:
+    """Fork; the parent stays behind as the keeper, and the child returns from here.
+
+    `prepare` is called in the keeper; what it returns is called when the child has ended. Returns
+    whether the system makes sure that the child does not outlive the keeper.
     """
+    set_process_attribute(PR_SET_CHILD_SUBREAPER, 1)
+    parent = os.getpid()
+    child = os.fork()
+    if child:
+        os.sched_yield()  # the caller waits for the child
+        _ignore_keyboard_signals()
+        Keeper(channel, owner, child, prepare()).keep()
+    is_kept = set_process_attribute(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+    os.setsid()  # a signal to its own process group must not hit the keeper
+    return is_kept
+
+
+def set_process_attribute(option: int, value: int) -> bool:
+    """Call `prctl`, and return whether that worked; without `ctypes`, which is slow to load."""
     try:
         import _ctypes
 
@@ -58,81 +107,85 @@ def prctl(option: int, value: int) -> bool:
     return bool(result == 0)
 
 
-def go_below(channel: int, owner: int, control: int, frames: int, pipes: Sequence[int]) -> bool:
-    """Fork, leave the parent behind as the keeper and go on in the child.
+def _ignore_keyboard_signals() -> None:
+    """Ignore what is meant for the child; not before the fork, or the child would ignore it too."""
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_IGN)
 
-    Returns whether the system sees to it that the child does not outlive the keeper.
-    """
-    prctl(PR_SET_CHILD_SUBREAPER, 1)
-    parent = os.getpid()
-    runner = os.fork()
-    if runner:
-        os.sched_yield()  # the runner is what somebody waits for
-        os.close(control)
-        Keeper(channel, owner, runner, frames, pipes).keep()
-    is_kept = prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
-    os.setsid()  # what a cell sends to its process group must not hit the keeper
-    return is_kept
+
+def _become(command: list[str], assignments: list[str], trouble: int, keeper: int) -> NoReturn:
+    """Turn into the command, or write down why not."""
+    try:
+        set_process_attribute(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != keeper:  # it ended before it could take us along
+            os._exit(1)
+        os.setsid()  # a signal to its own process group must not hit the keeper
+        for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        for assignment in assignments:
+            name, _, value = assignment.partition("=")
+            os.environ[name] = value
+        # ipykernel watches its parent, too, and prints less when it knows it.
+        os.environ["JPY_PARENT_PID"] = str(keeper)
+        os.execvp(command[0], command)
+    except OSError as error:
+        os.write(trouble, b"%d" % (error.errno or 0))
+    finally:
+        os._exit(127)
 
 
 class Keeper:
-    """The process that stays behind."""
+    """Watches over one child until it or its owner ends; `on_exit` is called when it has ended."""
 
     def __init__(
-        self, channel: int, owner: int, runner: int, frames: int, pipes: Sequence[int]
+        self, channel: int, owner: int, kept: int, on_exit: Callable[[], None] | None = None
     ) -> None:
         self._channel = channel
         self._owner = owner
-        self._runner = runner
-        self._frames = frames
-        self._pipes = pipes
+        self._kept = kept
+        self._on_exit = on_exit
         self._status: int | None = None
-        self._is_asked_to_leave = False
+        self._has_to_leave = False
 
     def keep(self) -> NoReturn:
-        """Wait until the runner or the owner is gone, then clear away and leave."""
+        """Wait until the child or the owner has ended, then leave nothing behind."""
         try:
-            for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
-                signal.signal(number, signal.SIG_IGN)
-            null = os.open(os.devnull, os.O_RDWR)
-            for number in (0, 1, 2):  # the pipes are the runner's alone
-                os.dup2(null, number)
-            self._say(f"pid {self._runner}")
+            self._report(f"pid {self._kept}")
             self._watch()
             if self._status is not None:
-                self._pass_leftovers_on()
-                self._say(f"exit {self._status}")
+                if self._on_exit is not None:
+                    self._on_exit()
+                self._report(f"exit {self._status}")
             self._kill_everything()
-            self._say("clean 0")
+            self._report("clean 0")
         finally:
             self._end_alike()
 
-    def _say(self, line: str) -> None:
+    def _report(self, line: str) -> None:
         try:
             os.write(self._channel, line.encode() + b"\n")
         except OSError:  # the owner is gone
             pass
 
     def _watch(self) -> None:
-        """Pass signals on until the runner has ended or has to."""
+        """Pass signals on until the child has ended or has to."""
         woken, wake = os.pipe()
         os.set_blocking(woken, False)
         os.set_blocking(wake, False)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         signal.signal(signal.SIGTERM, self._leave_soon)
-        signal.signal(signal.SIGCHLD, _wake_up)
+        signal.signal(signal.SIGCHLD, _ignore_signal)
         poll = select.poll()
         poll.register(self._channel, select.POLLIN)
         poll.register(woken, select.POLLIN)
-        process = _open(self._owner)
+        process = _open_process(self._owner)
         if process is not None:
             poll.register(process, select.POLLIN)
-        if os.getppid() != self._owner:  # it went before it was watched; its id may be another's
+        if os.getppid() != self._owner:  # it ended before it was watched; its id may be reused
             return
         # Children first: one may have ended before its signal had a handler.
-        while self._reap() and self._status is None and not self._is_asked_to_leave:
+        while self._reap() and self._status is None and not self._has_to_leave:
             for number, _ in poll.poll():
                 if number == woken:
                     os.read(woken, 4096)
@@ -140,10 +193,10 @@ class Keeper:
                     return
 
     def _leave_soon(self, _number: int, _frame: object) -> None:
-        self._is_asked_to_leave = True
+        self._has_to_leave = True
 
     def _obey(self) -> bool:
-        """Do what the owner says; False when everything has to go."""
+        """Send the signals that the owner wants; false when everything has to be killed."""
         try:
             numbers = os.read(self._channel, 4096)
         except OSError:
@@ -152,70 +205,47 @@ class Keeper:
             if number == 0:
                 return False
             try:
-                os.killpg(self._runner, number)
+                os.killpg(self._kept, number)
             except OSError:  # not yet a group, or gone already
                 pass
         return bool(numbers)
 
     def _reap(self) -> bool:
-        """Collect whoever ended, adopted orphans too; False when no child is left."""
+        """Collect the children that ended, adopted orphans too; false when no child is left."""
         try:
             while True:
                 pid, status = os.waitpid(-1, os.WNOHANG)
-                if pid == self._runner:
+                if pid == self._kept:
                     self._status = status
                 if not pid:
                     return True
         except ChildProcessError:
             return False
 
-    def _pass_leftovers_on(self) -> None:
-        """What was written before the runner died is still output, and nobody else has it."""
-        from .wire import stream_frame
-
-        os.set_blocking(self._frames, False)
-        room = select.poll()
-        room.register(self._frames, select.POLLOUT)
-        end = monotonic() + LEFTOVER_LIMIT
-        for name, pipe in (("stdout", self._pipes[0]), ("stderr", self._pipes[1])):
-            try:
-                text = os.read(pipe, PIPE_BYTES).decode("utf-8", "replace")
-            except OSError:
-                continue
-            # The line break ends a frame that the runner could not finish.
-            data = b"\n" + stream_frame(name, "", text) if text else b""
-            while data and monotonic() < end:
-                try:
-                    if room.poll(100):
-                        data = data[os.write(self._frames, data) :]
-                except BlockingIOError:
-                    continue
-                except OSError:
-                    return
-
     def _kill_everything(self) -> None:
-        """Stop, then kill, until no child is left; what forks in between is met in the next round."""
+        """Stop, then kill, until no child is left; a fork in between is caught in the next round."""
         pause = 0.001
         while self._reap():
-            below = descendants()
+            below = _find_descendants()
             refused = 0
             for number in (signal.SIGSTOP, signal.SIGKILL):
                 refused = sum(not _kill(pid, number) for pid in below)
             if below and refused == len(below):
-                return  # all that is left became another user, and is not ours to kill
+                return  # the rest became another user's, and we may not kill it
             if not below:
-                _kill(-self._runner, signal.SIGKILL)
+                _kill(-self._kept, signal.SIGKILL)
             sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE)
 
     def _end_alike(self) -> NoReturn:
+        """End as the child did: with its exit code, or by its signal."""
         status = self._status
         if status is None:
             os._exit(0)
         if os.WIFSIGNALED(status):
             number = os.WTERMSIG(status)
             try:
-                import resource  # one core file, the runner's, is enough
+                import resource  # one core file, the child's, is enough
 
                 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
                 signal.signal(number, signal.SIG_DFL)
@@ -226,11 +256,11 @@ class Keeper:
         os._exit(os.WEXITSTATUS(status))
 
 
-def _wake_up(_number: int, _frame: object) -> None:
-    """Do nothing; that a signal came is what matters."""
+def _ignore_signal(_number: int, _frame: object) -> None:
+    """Do nothing: the signal has woken the poll, which is enough."""
 
 
-def _open(owner: int) -> int | None:
+def _open_process(owner: int) -> int | None:
     """Watch the owner itself: a process that it forked may hold the channel open after it."""
     try:
         return os.pidfd_open(owner)
@@ -239,7 +269,7 @@ def _open(owner: int) -> int | None:
 
 
 def _kill(pid: int, number: int) -> bool:
-    """Send a signal; False if that is not allowed."""
+    """Send a signal; false if that is not allowed."""
     try:
         os.kill(pid, number)
     except PermissionError:
@@ -249,7 +279,7 @@ def _kill(pid: int, number: int) -> bool:
     return True
 
 
-def descendants() -> list[int]:
+def _find_descendants() -> list[int]:
     """Every process below this one, from one pass over /proc."""
     children: dict[int, list[int]] = {}
     try:
@@ -271,3 +301,7 @@ def descendants() -> list[int]:
         found += below
         todo += below
     return found
+
+
+if __name__ == "__main__":
+    main()

@@ -1,4 +1,4 @@
-"""The runner's main loop: one request after the other, until the host says or is gone."""
+"""The runner's main loop: one request after the other, until the host ends it or is gone."""
 
 # Why not: see the package's docstring.
 
@@ -10,15 +10,15 @@ import os
 import sys
 from _thread import _count as count_threads
 
-from .cells import Cells
+from .cells import CellExecutor
 from .display import Displays
-from .interrupts import Interrupts
-from .stdin import Stdin
-from .streams import Streams
-from .wire import Wire
+from .interrupts import InterruptHandler
+from .streams import OutputStreams, Stdin
+from .wire import RunnerWire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, NoReturn
 
 TOO_MANY = 100  # failures in a row, after which nothing here works any more
@@ -26,16 +26,16 @@ TOO_MANY = 100  # failures in a row, after which nothing here works any more
 
 def serve(boot: Any) -> NoReturn:
     """Set up the process for cells, say hello, and serve."""
-    interrupts = Interrupts()
+    interrupts = InterruptHandler()
     interrupts.disarm()
-    wire = Wire(boot.control, boot.frames, interrupts)
-    streams = Streams(wire, interrupts, boot.pipes, is_kept=boot.is_kept)
-    # A crash in C code then says where; the keeper passes it on.
+    wire = RunnerWire(boot.control, boot.frames, interrupts)
+    streams = OutputStreams(wire, interrupts, boot.pipes, is_kept=boot.is_kept)
+    # A crash in C code then prints where; the keeper passes it on.
     faulthandler.enable(2)
     displays = Displays(streams)
     builtins.display = displays.display  # type: ignore[attr-defined]
     stdin = Stdin(streams)
-    cells = Cells(streams, displays, interrupts)
+    cells = CellExecutor(streams, displays, interrupts)
     _hook_libraries(cells, stdin)
     _excuse_our_thread()
     sys.argv = [""]
@@ -55,7 +55,7 @@ def serve(boot: Any) -> NoReturn:
             if _step(wire, cells):
                 break
             failures = 0
-        except BaseException as error:  # noqa: BLE001 (a handler of the user's may raise anywhere)
+        except BaseException as error:  # noqa: BLE001 (a handler of the user may raise anywhere)
             if wire.is_cut:
                 os._exit(1)
             failures += 1
@@ -64,8 +64,8 @@ def serve(boot: Any) -> NoReturn:
     _leave(streams)
 
 
-def _step(wire: Wire, cells: Cells) -> bool:
-    """Take one request; True when it was the last."""
+def _step(wire: RunnerWire, cells: CellExecutor) -> bool:
+    """Handle one request; true when it was the last."""
     if cells.loop is not None and not wire.has_request():
         cells.loop.run_until_readable(wire.control)
     message = wire.receive()
@@ -75,7 +75,7 @@ def _step(wire: Wire, cells: Cells) -> bool:
     if kind == "ping":
         wire.send("pong", id=cell)
     elif kind == "input":
-        pass  # the answer to a question that nobody asks any more
+        pass  # the answer to a question that is not open any more
     elif not isinstance(cell, str) or not cell:
         said = "a request needs an `id`"
         wire.send("error", id="", ename="ProtocolError", evalue=said, traceback=[])
@@ -88,9 +88,7 @@ def _step(wire: Wire, cells: Cells) -> bool:
     return False
 
 
-def _hook_libraries(cells: Cells, stdin: Any) -> None:
-    from .hooks import Hooks, ipython_hook
-
+def _hook_libraries(cells: CellExecutor, stdin: Any) -> None:
     def on_linecache(module: Any) -> None:
         from .errors import show_sources
 
@@ -109,14 +107,72 @@ def _hook_libraries(cells: Cells, stdin: Any) -> None:
 
         module.show = show_here
 
-    Hooks(
+    ImportHooks(
         {
             "linecache": on_linecache,
             "getpass": on_getpass,
             "matplotlib.pyplot": on_pyplot,
-            "IPython.core.display_functions": ipython_hook(cells.displays),
+            "IPython.core.display_functions": make_ipython_hook(cells.displays),
         }
     )
+
+
+class ImportHooks:
+    """A finder that calls a function with a module when, and only when, a cell has imported it."""
+
+    def __init__(self, hooks: dict[str, Callable[[Any], None]]) -> None:
+        self._hooks = hooks
+        for name in [name for name in hooks if name in sys.modules]:
+            hooks.pop(name)(sys.modules[name])
+        sys.meta_path.insert(0, self)
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        """Find what the other finders find, and have the hook called once it is loaded."""
+        if name not in self._hooks:
+            return None
+        hook = self._hooks.pop(name)
+        spec: Any = None
+        for finder in sys.meta_path:
+            spec = None if finder is self else finder.find_spec(name, path, target)
+            if spec is not None:
+                break
+        else:
+            return None
+        loader: Any = spec.loader
+        if type(loader).__name__ == "SourceFileLoader":  # one a module; others may be shared
+            run = loader.exec_module
+
+            def run_and_hook(module: Any) -> None:
+                run(module)
+                hook(module)
+
+            loader.exec_module = run_and_hook
+        return spec
+
+
+def make_ipython_hook(displays: Any) -> Callable[[Any], None]:
+    """Make a hook that lets `IPython.display` show things here, without an IPython shell."""
+
+    def hook(module: Any) -> None:
+        def publish(data: Any, metadata: Any = None, **more: Any) -> None:
+            transient = more.get("transient") or {}
+            displays.display(
+                data,
+                raw=True,
+                metadata=metadata,
+                display_id=transient.get("display_id"),
+                update=more.get("update", False),
+            )
+
+        def update_display(value: Any, *, display_id: str, **more: Any) -> None:
+            displays.display(value, display_id=display_id, update=True, **more)
+
+        module.display = displays.display
+        module.publish_display_data = publish
+        module.update_display = update_display
+        module.clear_output = displays.clear
+
+    return hook
 
 
 class _ForkWarning:
@@ -128,7 +184,7 @@ class _ForkWarning:
 
 
 def _excuse_our_thread() -> None:
-    """A cell that forks is told of its own threads only: ours is ready for it."""
+    """Let Python warn a cell that forks only of its own threads: ours can handle it."""
     if sys.version_info >= (3, 12):
         import _warnings  # type: ignore[import-not-found]
 
@@ -136,8 +192,8 @@ def _excuse_our_thread() -> None:
         _warnings.filters.insert(0, with_ours)
 
 
-def _leave(streams: Streams) -> NoReturn:
-    """End as an interpreter does, but for taking it apart piece by piece."""
+def _leave(streams: OutputStreams) -> NoReturn:
+    """End as an interpreter does, without its slow cleanup."""
     try:
         if "threading" in sys.modules:
             sys.modules["threading"]._shutdown()  # noqa: SLF001

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from .interrupts import Interrupts
+    from .interrupts import InterruptHandler
 
 try:
     from _json import encode_basestring_ascii as quote
@@ -25,7 +25,7 @@ except ImportError:  # another Python than CPython
 
 
 class _Plain:
-    """What the scanner wants to know: nothing special."""
+    """The options of the scanner: the usual ones."""
 
     strict = True
     object_hook = object_pairs_hook = None
@@ -47,11 +47,11 @@ _scan = _make_scanner()
 
 
 def parse(text: str) -> Any:
-    """Give the value of a JSON text."""
+    """Parse a JSON text."""
     text = text.strip()
     try:
         value, end = _scan(text, 0)
-    except (StopIteration, SystemError, TypeError):  # to say what is wrong it needs the package
+    except (StopIteration, SystemError, TypeError):  # the package says what is wrong
         end = -1
     if end == len(text):
         return value
@@ -78,20 +78,20 @@ def encode(value: Any) -> str:
     return json.dumps(value, default=repr)
 
 
-def frame_of(kind: str, fields: dict[str, Any]) -> bytes:
-    """Give the frame of that type."""
+def make_frame(kind: str, fields: dict[str, Any]) -> bytes:
+    """Make a frame of that type."""
     return f'{{"type":{quote(kind)},{encode(fields)[1:]}\n'.encode()
 
 
-def stream_frame(name: str, cell: str, text: str) -> bytes:
-    """Give the frame of a piece of `stdout` or `stderr`."""
+def make_stream_frame(name: str, cell: str, text: str) -> bytes:
+    """Make the frame of a piece of `stdout` or `stderr`."""
     return f'{{"type":"{name}","id":{quote(cell)},"data":{quote(text)}}}\n'.encode()
 
 
-class Wire:
+class RunnerWire:
     """The two hidden descriptors."""
 
-    def __init__(self, control: int, frames: int, interrupts: Interrupts) -> None:
+    def __init__(self, control: int, frames: int, interrupts: InterruptHandler) -> None:
         self.control = control
         self.frames = frames
         self.lock = RLock()  # a handler that prints may come in while its own thread writes
@@ -106,20 +106,20 @@ class Wire:
 
     def send(self, kind: str, **fields: Any) -> None:
         """Send one frame."""
-        self.put(frame_of(kind, fields))
+        self.put(make_frame(kind, fields))
         self.drain()
 
     def put(self, frame: bytes) -> None:
-        """Line a frame up behind the others; `drain` sends it."""
+        """Queue a frame; `drain` sends it."""
         if not self.is_cut:
             self._queue.append((frame, []))
 
     def drain(self) -> None:
-        """Send all that is lined up, waiting for the host if need be.
+        """Send everything that is queued, waiting for the host if necessary.
 
-        A handler of the user's may raise here at any moment, and the next call must go on at the
-        right byte. So what a write has done is recorded by the very call that does it: `extend`
-        and `map` are C code, and no handler runs between them.
+        A handler of the user may raise here at any moment, and the next call must continue at the
+        right byte. So the call that writes also records how much: `extend` and `map` are C code,
+        and no handler runs between them.
         """
         with self.lock:
             queue = self._queue
@@ -131,34 +131,22 @@ class Wire:
                     try:
                         written.extend(map(os.write, [self.frames], [rest]))
                     except OSError:
-                        # The host is gone, or the cell closed the wire: there is no way to go on.
+                        # The host is gone, or the cell closed the wire: it cannot continue.
                         os._exit(70)
                 elif queue[0] is item:
                     del queue[0]
 
-    def send_last(self, kind: str, **fields: Any) -> None:
-        """Send a frame once, and not return before it is sent, whatever a handler raises."""
-        item: tuple[bytes, list[int]] = (frame_of(kind, fields), [])
-        while sum(item[1]) < len(item[0]) and not self.is_cut:
-            try:
-                with self.lock:
-                    if item not in self._queue:
-                        self._queue.append(item)
-                self.drain()
-            except BaseException:  # noqa: BLE001, S112
-                continue
-
     def cut(self) -> None:
-        """Forget the wire: this is a forked child, whose output is for the pipes."""
+        """Close the wire: this is a forked child, whose output goes to the pipes."""
         if not self.is_cut:
             self.is_cut = True
             os.close(self.control)
             os.close(self.frames)
 
     def receive(self, wanted: Callable[[dict[str, Any]], bool] | None = None) -> Any:
-        """Give the next request, or the next that is wanted; None when there will be none.
+        """Wait for the next request, or the next that is wanted; None when there will be none.
 
-        What came before it is put back for whoever asks next.
+        Requests before it are put back for the next call.
         """
         with self._reading:
             passed: list[dict[str, Any]] = []
@@ -172,7 +160,7 @@ class Wire:
                 self._put_back[:0] = passed
 
     def has_request(self) -> bool:
-        """Say whether a request is here already, so that nobody has to wait for one."""
+        """Whether a request is here already."""
         return bool(self._put_back) or b"\n" in self._received
 
     def _next(self) -> dict[str, Any] | None:

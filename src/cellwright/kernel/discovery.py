@@ -1,0 +1,523 @@
+"""Which kernel, and which Python, a notebook means on this machine.
+
+The choice, in this order: what was asked for; the setting; the notebook's own kernelspec; the
+environment nearest the notebook; the one that the client has activated; a `python3` that Jupyter
+knows; our own interpreter, only if nothing else was found.
+
+`python3` is the name in every Python notebook, and does not say which Python: by itself it never
+comes before an environment. An environment that was found is the choice even if it cannot run a
+kernel: that is an error, and the next one is not tried silently.
+
+This reads folders and small files; it starts an interpreter only when these are not enough, and
+does not import Jupyter.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from cellwright.errors import KernelMissing
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+OLDEST_PYTHON = (3, 9)
+SpecOrigin = Literal["project", "variable", "user", "own", "system"]
+
+_ANY_PYTHON = frozenset({"python", "python3"})
+
+
+@dataclass(frozen=True, slots=True)
+class KernelChoice:
+    """A kernel, and why it was chosen; `Launch` takes `kernel_name` and `python`."""
+
+    spec: KernelSpec
+    why: str
+
+    @property
+    def kernel_name(self) -> str | None:
+        """The name of the kernelspec; None if an interpreter's ipykernel was chosen without one."""
+        return self.spec.name if self.spec.folder is not None else None
+
+    @property
+    def python(self) -> str | None:
+        """The interpreter that the kernel runs in, if it is known."""
+        return self.spec.python
+
+
+def choose_kernel(
+    folder: str,
+    *,
+    env: Mapping[str, str],
+    asked: str | None = None,
+    setting: str | None = None,
+    notebook: str | None = None,
+) -> KernelChoice:
+    """Choose the kernel for a notebook in `folder`.
+
+    `asked` and `setting` are the name of a kernelspec, or the path of an interpreter or of an
+    environment; `notebook` is the name in the notebook's own `kernelspec`; `env` holds the
+    client's variables.
+
+    Raises:
+        KernelMissing: what was chosen does not exist, or has no kernel.
+    """
+    found = _find_environment(folder, env)
+    for word, why in ((asked, "asked for"), (setting, "setting"), (notebook, "notebook")):
+        if word is None or (word in _ANY_PYTHON and (found is not None or why == "notebook")):
+            continue
+        if _is_path(word) and why != "notebook":
+            return KernelChoice(make_python_spec(str(_find_interpreter_at(word, folder))), why)
+        return KernelChoice(_find_named_spec(word, env, found), why)
+    if found is not None:
+        environment, why = found
+        return KernelChoice(make_python_spec(str(find_interpreter(environment))), why)
+    spec = find_spec("python3", env)
+    return KernelChoice(spec, "own environment" if spec.origin == "own" else "Jupyter's python3")
+
+
+def choose_python(
+    folder: str, *, env: Mapping[str, str], asked: str | None = None, setting: str | None = None
+) -> str:
+    """Choose the interpreter for code in `folder` that needs no kernel.
+
+    Raises:
+        KernelMissing: what was chosen is not a Python, or too old.
+    """
+    found = _find_environment(folder, env)
+    word = asked if asked is not None else setting
+    if word is not None and _is_path(word):
+        python = _find_interpreter_at(word, folder)
+    elif word is not None and not (word in _ANY_PYTHON and found is not None):
+        spec = _find_named_spec(word, env, found)
+        if spec.python is None:
+            raise KernelMissing(
+                f"The kernel `{word}` does not name a Python interpreter",
+                hint="Give the path of one",
+            )
+        python = Path(spec.python)
+    else:
+        python = find_interpreter(found[0]) if found is not None else Path(sys.executable)
+    version = find_version(python)
+    if version < OLDEST_PYTHON:
+        raise KernelMissing(
+            f"{python} is Python {version[0]}.{version[1]}",
+            hint="It must be 3.9 or newer; choose another with --kernel",
+        )
+    return str(python)
+
+
+def _find_environment(folder: str, env: Mapping[str, str]) -> tuple[Path, str] | None:
+    """The environment that belongs to `folder`, working or not, and why it does."""
+    home = Path(env["HOME"]) if env.get("HOME") else None
+    nearest = find_nearest_environment(Path(folder), home)
+    if nearest is not None:
+        return nearest, f"environment {nearest}"
+    active = find_active_environment(env)
+    return None if active is None else (active, f"active environment {active}")
+
+
+def _find_named_spec(
+    name: str, env: Mapping[str, str], environment: tuple[Path, str] | None
+) -> KernelSpec:
+    python = None if environment is None else str(environment[0] / "bin" / "python")
+    return find_spec(name, env, python)
+
+
+def _is_path(word: str) -> bool:
+    return "/" in word
+
+
+def _find_interpreter_at(word: str, folder: str) -> Path:
+    """The interpreter at a path, or that of the environment there."""
+    path = Path(folder, Path(word).expanduser())
+    if path.is_dir():
+        if not is_environment(path):
+            raise KernelMissing(
+                f"{path} is not a Python environment",
+                hint="Give the path of one, or of an interpreter",
+            )
+        return find_interpreter(path)
+    if not path.is_file():
+        raise KernelMissing(
+            f"There is no interpreter at {path}", hint="Check the path, or give a kernel's name"
+        )
+    return path
+
+
+_NAME = re.compile(r"(?!\.+$)[\w .+-]+")
+_SYSTEM = ("/usr/local/share/jupyter", "/usr/share/jupyter")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelSpec:
+    """How to start one kind of kernel.
+
+    `origin` says where it was found: in the `project`'s environment, in a folder that one of
+    Jupyter's variables names, in the `user`'s or the `system`'s folders, or in our `own`
+    environment.
+    `python` is the interpreter it starts, if it is known to start one.
+    """
+
+    name: str
+    display_name: str
+    language: str
+    command: tuple[str, ...]
+    origin: SpecOrigin
+    folder: str | None = None
+    python: str | None = None
+    interrupt_mode: Literal["signal", "message"] = "signal"
+    env: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+def list_specs(env: Mapping[str, str], python: str | None = None) -> list[KernelSpec]:
+    """List every kernelspec, sorted by name; of two with the same name the first one found.
+
+    `env` holds the variables from which Jupyter's folders follow, `python` is an interpreter
+    whose environment is searched first.
+    """
+    found: dict[str, KernelSpec] = {}
+    for folder, origin in _folders(env, python):
+        for spec in _read_specs(folder, origin):
+            found.setdefault(spec.name.lower(), spec)
+    own = Path(sys.executable)
+    if "python3" not in found and has_ipykernel(own):
+        found["python3"] = _make_ipykernel_spec(own, "own")
+    return sorted(found.values(), key=lambda spec: spec.name)
+
+
+def find_spec(name: str, env: Mapping[str, str], python: str | None = None) -> KernelSpec:
+    """Find the kernelspec called `name`, in the folders of `list_specs`.
+
+    Raises:
+        KernelMissing: there is none; the hint names the existing ones.
+    """
+    # The name may come from an untrusted notebook: it must not lead out of the folders.
+    if _NAME.fullmatch(name):
+        for folder, origin in _folders(env, python):
+            for place in (folder / name, folder / name.lower()):
+                spec = _read_spec(place, origin)
+                if spec is not None:
+                    return spec
+    known = {spec.name: spec for spec in list_specs(env, python)}
+    for spec in known.values():
+        if spec.name.lower() == name.lower():
+            return spec
+    raise KernelMissing(f"There is no kernel `{name}` here", hint=_suggest_kernel(name, known))
+
+
+def make_python_spec(python: str, origin: SpecOrigin = "project") -> KernelSpec:
+    """Make the spec of an interpreter's ipykernel, whether or not there is a kernelspec for it.
+
+    Raises:
+        KernelMissing: it has none; the hint says how to install it.
+    """
+    require_ipykernel(Path(python))
+    return _make_ipykernel_spec(Path(python), origin)
+
+
+def _suggest_kernel(name: str, known: Mapping[str, KernelSpec]) -> str:
+    from difflib import get_close_matches
+
+    if not known:
+        return "None is installed; install ipykernel, or use --runner"
+    by_words = {spec.display_name: spec.name for spec in known.values()} | {n: n for n in known}
+    near = get_close_matches(name, by_words, n=1)
+    listing = f"There are: {', '.join(sorted(known))}; choose one with --kernel"
+    return f"Did you mean `{by_words[near[0]]}`? {listing}" if near else listing
+
+
+def _folders(env: Mapping[str, str], python: str | None) -> Iterator[tuple[Path, SpecOrigin]]:
+    """The folders of kernelspecs, in Jupyter's order; that of `python` comes first."""
+    if python is not None:
+        yield Path(python).parent.parent / "share/jupyter/kernels", "project"
+    for folder in env.get("JUPYTER_PATH", "").split(os.pathsep):
+        if folder:
+            yield Path(folder, "kernels"), "variable"
+    user: tuple[Path, SpecOrigin] = (_user_folder(env) / "kernels", "user")
+    own: tuple[Path, SpecOrigin] = (Path(sys.prefix, "share/jupyter/kernels"), "own")
+    # Jupyter prefers an environment that it runs in to the user's folder.
+    yield from (own, user) if sys.prefix != sys.base_prefix else (user, own)
+    for folder in _SYSTEM:
+        yield Path(folder, "kernels"), "system"
+    yield _home(env) / ".ipython" / "kernels", "user"
+
+
+def _user_folder(env: Mapping[str, str]) -> Path:
+    if env.get("JUPYTER_DATA_DIR"):
+        return Path(env["JUPYTER_DATA_DIR"])
+    if sys.platform == "darwin":
+        return _home(env) / "Library" / "Jupyter"
+    data = env.get("XDG_DATA_HOME")
+    return Path(data, "jupyter") if data else _home(env) / ".local/share/jupyter"
+
+
+def _home(env: Mapping[str, str]) -> Path:
+    return Path(env["HOME"]) if env.get("HOME") else Path("~").expanduser()
+
+
+def _read_specs(folder: Path, origin: SpecOrigin) -> Iterator[KernelSpec]:
+    try:
+        places = sorted(folder.iterdir())
+    except OSError:
+        return
+    for place in places:
+        spec = _read_spec(place, origin)
+        if spec is not None:
+            yield spec
+
+
+def _read_spec(folder: Path, origin: SpecOrigin) -> KernelSpec | None:
+    """Read the kernelspec in a folder; None if there is none that can be started."""
+    try:
+        content = json.loads((folder / "kernel.json").read_bytes())
+        command = tuple(str(part) for part in content["argv"])
+        variables = {str(k): str(v) for k, v in (content.get("env") or {}).items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    if not command:
+        return None
+    language = str(content.get("language") or "")
+    python = _interpreter(command[0], folder) if language.lower() == "python" else None
+    if python is not None:
+        command = (python, *command[1:])
+    return KernelSpec(
+        name=folder.name,
+        display_name=str(content.get("display_name") or folder.name),
+        language=language,
+        command=command,
+        origin=origin,
+        folder=str(folder),
+        python=python,
+        interrupt_mode="message" if content.get("interrupt_mode") == "message" else "signal",
+        env=variables,
+        metadata=content.get("metadata") or {},
+    )
+
+
+def _interpreter(word: str, folder: Path) -> str | None:
+    """The Python that a command begins with; a bare `python` is that of the kernelspec's prefix."""
+    name = Path(word).name
+    if not name.startswith("python"):
+        return None
+    if word != name:
+        return word
+    beside = folder.parents[3] / "bin" / name
+    return str(beside) if beside.exists() else None
+
+
+def _make_ipykernel_spec(python: Path, origin: SpecOrigin) -> KernelSpec:
+    return KernelSpec(
+        name="python3",
+        display_name="Python 3 (ipykernel)",
+        language="python",
+        command=(str(python), "-m", "ipykernel_launcher", "-f", "{connection_file}"),
+        origin=origin,
+        python=str(python),
+    )
+
+
+_FOLDER_NAMES = (".venv", "venv", ".conda", ".pixi/envs/default", "env")
+_ASK_WITHIN = 30.0
+_QUESTION = (
+    "import importlib.util, json, sys; print(json.dumps(["
+    "list(sys.version_info[:2]), importlib.util.find_spec('ipykernel_launcher') is not None]))"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class InterpreterFacts:
+    """What an interpreter reports about itself."""
+
+    version: tuple[int, int]
+    has_ipykernel: bool
+
+
+def find_nearest_environment(folder: Path, home: Path | None = None) -> Path | None:
+    """Find the environment nearest to `folder`, going up as far as the root or the home folder.
+
+    Those two count only if `folder` is one of them: an environment there has no project.
+    """
+    folder = folder.absolute()
+    for place in (folder, *folder.parents):
+        if place != folder and place in {home, place.parent}:
+            return None
+        if (place / "conda-meta").is_dir():
+            return place
+        for name in _FOLDER_NAMES:
+            if is_environment(place / name):
+                return place / name
+    return None
+
+
+def is_environment(folder: Path) -> bool:
+    """Whether there is a virtual or conda environment, working or not."""
+    return (folder / "pyvenv.cfg").is_file() or (folder / "conda-meta").is_dir()
+
+
+def find_active_environment(variables: Mapping[str, str]) -> Path | None:
+    """Find the environment that the caller has activated."""
+    for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        folder = variables.get(name)
+        if folder and is_environment(Path(folder)):
+            return Path(folder)
+    return None
+
+
+def find_interpreter(environment: Path) -> Path:
+    """Find the Python of an environment.
+
+    Raises:
+        KernelMissing: it has none, or a broken link.
+    """
+    for name in ("python", "python3"):
+        python = environment / "bin" / name
+        if python.is_file():
+            return python
+    if (environment / "conda-meta").is_dir():
+        problem, remedy = "has no Python", f"conda install --prefix {_quote(environment)} python"
+    else:
+        problem, remedy = "is broken", f"python3 -m venv --clear {_quote(environment)}"
+    raise KernelMissing(
+        f"The environment {environment} {problem}: there is no {environment / 'bin' / 'python'}",
+        hint=f"Create it again (`{remedy}`), or choose another kernel with --kernel",
+    )
+
+
+def has_ipykernel(python: Path) -> bool:
+    """Whether the interpreter can start an ipykernel; it is started only if folders do not tell.
+
+    Raises:
+        KernelMissing: the interpreter does not run.
+    """
+    folders = list(_site_packages(python))
+    if any((folder / "ipykernel_launcher.py").is_file() for folder in folders):
+        return True
+    if folders and not _sees_more(python, folders):
+        return False
+    return inspect_interpreter(python).has_ipykernel
+
+
+def find_version(python: Path) -> tuple[int, int]:
+    """Find the Python version of an interpreter.
+
+    Raises:
+        KernelMissing: the interpreter does not run.
+    """
+    for line in _configuration(python):
+        key, _, value = line.partition("=")
+        if key.strip() in {"version", "version_info"}:
+            major, _, rest = value.strip().partition(".")
+            minor = rest.partition(".")[0]
+            if major.isdigit() and minor.isdigit():
+                return int(major), int(minor)
+    return inspect_interpreter(python).version
+
+
+def require_ipykernel(python: Path) -> None:
+    """Make sure that the interpreter can start an ipykernel.
+
+    Raises:
+        KernelMissing: it cannot; the hint has the command that installs it.
+    """
+    if not has_ipykernel(python):
+        raise KernelMissing(
+            f"{python} has no ipykernel",
+            hint=f"Install it: `{build_install_command(python)}`; or use --runner, which needs nothing",
+        )
+
+
+def build_install_command(python: Path) -> str:
+    """Build the command that installs ipykernel for an interpreter."""
+    folders = list(_site_packages(python))
+    if folders and not any((folder / "pip").is_dir() for folder in folders):
+        return f"uv pip install --python {_quote(python)} ipykernel"
+    return f"{_quote(python)} -m pip install ipykernel"
+
+
+_answers: dict[tuple[object, ...], InterpreterFacts] = {}
+
+
+def inspect_interpreter(python: Path) -> InterpreterFacts:
+    """Run an interpreter to learn its facts; they are cached until it or its packages change.
+
+    Raises:
+        KernelMissing: it does not run.
+    """
+    key = (str(python), *(_modification_time(place) for place in (python, *_site_packages(python))))
+    if key not in _answers:
+        _answers[key] = _run_interpreter(python)
+    return _answers[key]
+
+
+def _run_interpreter(python: Path) -> InterpreterFacts:
+    import json
+
+    try:
+        # Isolated from the current folder and from our own variables.
+        done = subprocess.run(  # noqa: S603 - the interpreter that will run the cells
+            [str(python), "-I", "-c", _QUESTION],
+            capture_output=True,
+            check=True,
+            stdin=subprocess.DEVNULL,
+            timeout=_ASK_WITHIN,
+        )
+        version, has_one = json.loads(done.stdout)
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        raise KernelMissing(
+            f"{python} does not run: {_describe_failure(error)}",
+            hint="Choose another with --kernel",
+        ) from error
+    return InterpreterFacts((version[0], version[1]), has_one)
+
+
+def _describe_failure(error: Exception) -> str:
+    if isinstance(error, subprocess.CalledProcessError):
+        lines = error.stderr.decode("utf-8", "replace").strip().splitlines()
+        return lines[-1] if lines else f"exit code {error.returncode}"
+    return str(error)
+
+
+def _site_packages(python: Path) -> Iterator[Path]:
+    """The folders of packages beside an interpreter; like Python, this does not follow a link."""
+    prefix = python.parent.parent
+    if is_environment(prefix):
+        yield from sorted(prefix.glob("lib/python3*/site-packages"))
+
+
+def _sees_more(python: Path, folders: list[Path]) -> bool:
+    """Whether the interpreter may import from elsewhere than its own packages."""
+    if any(next(folder.glob("*.pth"), None) for folder in folders):
+        return True
+    text = "".join("".join(line.split()).lower() for line in _configuration(python))
+    return "include-system-site-packages=true" in text
+
+
+def _configuration(python: Path) -> list[str]:
+    try:
+        text = (python.parent.parent / "pyvenv.cfg").read_text("utf-8", "replace")
+    except OSError:
+        return []
+    return text.splitlines()
+
+
+def _modification_time(place: Path) -> int:
+    try:
+        return place.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _quote(path: Path) -> str:
+    return shlex.quote(str(path))

@@ -1,0 +1,210 @@
+"""`KernelFactory`: starts the kernel that a caller means, or hands out the spare one."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from dataclasses import dataclass, replace
+from functools import partial
+
+from cellwright.kernel.environment import MANAGED
+from cellwright.kernel.transport import Code, Launch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from cellwright.config.settings import Settings
+    from cellwright.kernel.session import Start
+    from cellwright.kernel.transport import Transport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelOrder:
+    """The kernel that a caller wants.
+
+    Args:
+        cwd: the folder that code runs in.
+        env: the kernel's variables, without secrets.
+        kernel: the name of a kernelspec, or the path of an interpreter or an environment.
+        notebook_kernel: the kernelspec that the notebook names.
+        runner: start the plain Python runner instead of a Jupyter kernel.
+        server: the address of a Jupyter server or gateway, with or without a token.
+        kernel_id: a kernel of that server to attach to, instead of starting one.
+    """
+
+    cwd: str
+    env: Mapping[str, str]
+    kernel: str | None = None
+    notebook_kernel: str | None = None
+    runner: bool = False
+    server: str | None = None
+    server_token: str | None = None
+    kernel_id: str | None = None
+
+
+class KernelFactory:
+    """Starts kernels, and keeps one spare of the kind that was started last."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._spare = SpareKernel(self._make_local, enabled=settings.spare_kernel)
+
+    async def start(self, request: KernelOrder) -> Transport:
+        """Start a kernel, and return when it is ready for a cell.
+
+        Raises:
+            KernelMissing: there is no such kernel here.
+            KernelError: it could not be started or reached; nothing of it is left.
+        """
+        if request.server is not None:
+            kernel = _make_remote(request)
+        elif request.runner:
+            kernel = _make_runner(request, self._settings)
+        else:
+            return await self._take_or_start_local(request)
+        await kernel.start()
+        return kernel
+
+    def starter(self, request: KernelOrder) -> Start:
+        """`start` with that request, to be called whenever a session needs a kernel."""
+        return partial(self.start, request)
+
+    async def release_spare(self) -> None:
+        """End the spare kernel."""
+        await self._spare.release()
+
+    async def _take_or_start_local(self, request: KernelOrder) -> Transport:
+        from cellwright.kernel.discovery import choose_kernel
+
+        choice = choose_kernel(
+            request.cwd,
+            env=request.env,
+            asked=request.kernel,
+            setting=self._settings.kernel or None,
+            notebook=request.notebook_kernel,
+        )
+        env = activate_environment(request.env, choice.python)
+        launch = Launch(request.cwd, env, choice.python, choice.kernel_name)
+        kernel = await self._spare.take(launch)
+        if kernel is None:
+            kernel = self._make_local(launch)
+            await kernel.start()
+        if kernel.info.language == "python":  # only there can folder and variables be changed later
+            self._spare.prepare(launch)
+        return kernel
+
+    def _make_local(self, launch: Launch) -> Transport:
+        from cellwright.kernel.local import LocalKernel
+
+        return LocalKernel(launch, start_timeout=self._settings.kernel_start_timeout)
+
+
+def _make_runner(request: KernelOrder, settings: Settings) -> Transport:
+    from cellwright.kernel.discovery import choose_python
+    from cellwright.kernel.runner import Runner
+
+    python = choose_python(
+        request.cwd, env=request.env, asked=request.kernel, setting=settings.kernel or None
+    )
+    return Runner(Launch(request.cwd, activate_environment(request.env, python), python))
+
+
+def _make_remote(request: KernelOrder) -> Transport:
+    from cellwright.kernel.remote import RemoteKernel, RemoteServer
+
+    assert request.server is not None  # noqa: S101  # the caller looked
+    server = RemoteServer(request.server, request.server_token)
+    # Our folder and variables mean nothing on another machine: it starts where its server does.
+    return RemoteKernel(server, name=request.kernel, kernel_id=request.kernel_id)
+
+
+def activate_environment(env: Mapping[str, str], python: str | None) -> Mapping[str, str]:
+    """Set the variables that activating the environment of `python` sets, so that `!pip` works."""
+    if python is None:
+        return env
+    prefix = os.path.dirname(os.path.dirname(python))  # noqa: PTH120
+    if os.path.exists(os.path.join(prefix, "pyvenv.cfg")):  # noqa: PTH110, PTH118
+        name = "VIRTUAL_ENV"
+    elif os.path.isdir(os.path.join(prefix, "conda-meta")):  # noqa: PTH112, PTH118
+        name = "CONDA_PREFIX"
+    else:
+        return env
+    folders = [os.path.join(prefix, "bin"), *env.get("PATH", os.defpath).split(os.pathsep)]  # noqa: PTH118
+    path = os.pathsep.join(dict.fromkeys(folders))
+    others = {key: value for key, value in env.items() if key != "PYTHONHOME"}
+    return {**others, name: prefix, "PATH": path}
+
+
+class SpareKernel:
+    """At most one kernel, started ahead of need, so that a first cell does not wait for it.
+
+    It can replace only a kernel of the same interpreter, kernelspec and variables: what a program
+    reads when it starts, such as `PYTHONPATH`, cannot be changed later. The folder and the
+    variables of a session can, and are.
+    """
+
+    def __init__(self, make: Callable[[Launch], Transport], *, enabled: bool = True) -> None:
+        self._make = make
+        self._enabled = enabled
+        self._wanted: Launch | None = None
+        self._starting: asyncio.Task[Transport] | None = None
+        self._ending: asyncio.Future[None] | None = None  # kept, or it would be garbage collected
+
+    def prepare(self, launch: Launch) -> None:
+        """Start a kernel like that one in the background, unless there is one."""
+        wanted = _without_place(launch)
+        if not self._enabled or (self._starting is not None and self._wanted == wanted):
+            return
+        old, self._starting = self._starting, None
+        self._wanted = wanted
+        self._starting = asyncio.create_task(self._start(launch, old))
+
+    async def _start(self, launch: Launch, old: asyncio.Task[Transport] | None) -> Transport:
+        await _end_spare(old)
+        kernel = self._make(launch)
+        await kernel.start()
+        return kernel
+
+    async def take(self, launch: Launch) -> Transport | None:
+        """Give the spare kernel, moved to the right folder, if it fits the launch; else None."""
+        if self._starting is None or self._wanted != _without_place(launch):
+            return None
+        starting, self._starting = self._starting, None
+        try:
+            kernel = await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            self._ending = asyncio.ensure_future(_end_spare(starting))
+            raise
+        except Exception:  # noqa: BLE001  # the caller starts a kernel, and gets its error
+            return None
+        if not kernel.is_alive:
+            await kernel.shutdown(now=True)
+            return None
+        managed = {name: launch.env.get(name) for name in MANAGED}
+        move = Code("", cwd=launch.cwd, env=managed, silent=True, store_history=False)
+        async for _ in kernel.execute(move):
+            pass
+        return kernel
+
+    async def release(self) -> None:
+        """End the spare kernel."""
+        starting, self._starting = self._starting, None
+        await _end_spare(starting)
+
+
+async def _end_spare(starting: asyncio.Task[Transport] | None) -> None:
+    if starting is None:
+        return
+    starting.cancel()
+    with contextlib.suppress(asyncio.CancelledError, Exception):
+        kernel = await starting
+        await kernel.shutdown(now=True)
+
+
+def _without_place(launch: Launch) -> Launch:
+    env = {
+        name: value for name, value in launch.env.items() if name not in {*MANAGED, "PWD", "OLDPWD"}
+    }
+    return replace(launch, cwd="", env=env)

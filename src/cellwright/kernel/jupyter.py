@@ -1,0 +1,243 @@
+"""What all Jupyter kernels have in common, local or remote: messages, requests, folder, variables.
+
+A kernel or a server may send anything: a part with the wrong shape becomes empty, and raises no
+exception.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime
+
+from cellwright.kernel.events import CommMessage, Started
+from cellwright.kernel.transport import KernelInfo
+from cellwright.outputs.events import Cleared, Raised, Shown, StreamText
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any, Literal
+
+    from cellwright.kernel.events import KernelEvent
+
+PROTOCOL = "5.4"
+"""The version of the messaging protocol that we speak."""
+DISPLAYS = frozenset({"display_data", "execute_result", "update_display_data"})
+_COMM_KINDS: dict[str, Literal["open", "msg", "close"]] = {
+    "comm_open": "open",
+    "comm_msg": "msg",
+    "comm_close": "close",
+}
+# Some Python kernels name the class of an exception as Python prints it.
+_class = re.compile(r"^<class '(?:\w+\.)*(\w+)'>$")
+_UNKNOWN = object()
+
+
+# --- Messages from a kernel ----------------------------------------------------------------------
+
+
+def make_event(
+    kind: str,
+    content: Mapping[str, Any],
+    metadata: Mapping[str, Any] | None = None,
+    buffers: tuple[bytes, ...] = (),
+) -> KernelEvent | None:
+    """Make the event of a message on `iopub`; None for messages about the kernel itself."""
+    if kind == "stream":
+        return StreamText(_text(content.get("name")) or "stdout", _text(content.get("text")))
+    if kind in DISPLAYS:
+        return _make_shown(kind, content)
+    if kind == "error":
+        return make_raised(content)
+    if kind == "execute_input":
+        return Started(read_count(content))
+    if kind == "clear_output":
+        return Cleared(wait=bool(content.get("wait")))
+    if kind in _COMM_KINDS:
+        return CommMessage(
+            kind=_COMM_KINDS[kind],
+            comm_id=_text(content.get("comm_id")),
+            target=_text(content.get("target_name")),
+            data=_mapping(content.get("data")),
+            metadata=metadata or {},
+            buffers=buffers,
+        )
+    return None
+
+
+def make_raised(content: Mapping[str, Any]) -> Raised:
+    """Make the exception of an `error` message, or of a reply with that status."""
+    traceback = content.get("traceback")
+    lines = traceback if isinstance(traceback, list | tuple) else ()
+    return Raised(
+        ename=_class.sub(r"\1", _text(content.get("ename"))),
+        evalue=_text(content.get("evalue")),
+        traceback=tuple(_text(line) for line in lines),
+    )
+
+
+def make_pages(reply: Mapping[str, Any]) -> Iterator[Shown]:
+    """Make displays of the help texts in a reply, as for `len?`: notebooks show them."""
+    payload = reply.get("payload")
+    for item in payload if isinstance(payload, list) else ():
+        if isinstance(item, dict) and item.get("source") == "page" and _mapping(item.get("data")):
+            yield Shown(data=_mapping(item.get("data")))
+
+
+def read_count(content: Mapping[str, Any]) -> int | None:
+    """Read the execution count of a message, if it has a valid one."""
+    value = content.get("execution_count")
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def read_info(
+    content: Mapping[str, Any],
+    *,
+    name: str,
+    transport: str,
+    language: str = "",
+    pid: int | None = None,
+    details: Mapping[str, Any],
+) -> KernelInfo:
+    """Read what a `kernel_info_reply` says; `language` is for a kernel that does not name its own."""
+    described = _mapping(content.get("language_info"))
+    return KernelInfo(
+        name=name,
+        transport=transport,
+        language=(_text(described.get("name")) or language).lower(),
+        language_version=_text(described.get("version")),
+        implementation=_text(content.get("implementation")),
+        protocol_version=_text(content.get("protocol_version")),
+        pid=pid,
+        details=details,
+    )
+
+
+def _make_shown(kind: str, content: Mapping[str, Any]) -> Shown:
+    is_result = kind == "execute_result"
+    display_id = _mapping(content.get("transient")).get("display_id")
+    return Shown(
+        data=_mapping(content.get("data")),
+        metadata=_mapping(content.get("metadata")),
+        display_id=display_id if isinstance(display_id, str) else None,
+        is_update=kind == "update_display_data",
+        is_result=is_result,
+        execution_count=read_count(content) if is_result else None,
+    )
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else "" if value is None else str(value)
+
+
+def decode_json(raw: str | bytes | memoryview) -> Any:
+    """Decode a part of a message."""
+    import msgspec
+
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        # Python's own reader also takes NaN and lone surrogates, which kernels may send.
+        return json.loads(raw if isinstance(raw, str) else bytes(raw).decode("utf-8", "replace"))
+
+
+# --- Requests to a kernel ------------------------------------------------------------------------
+
+
+def build_header(kind: str, identity: str, session: str, username: str) -> dict[str, str]:
+    """Build the header of a new message."""
+    return {
+        "msg_id": identity,
+        "msg_type": kind,
+        "username": username,
+        "session": session,
+        "date": datetime.now(UTC).isoformat(),
+        "version": PROTOCOL,
+    }
+
+
+def build_execute_request(
+    source: str,
+    *,
+    silent: bool = True,
+    store_history: bool = False,
+    allow_stdin: bool = False,
+    stop_on_error: bool = False,
+) -> dict[str, Any]:
+    """Build the content of an `execute_request`; by default one that leaves no trace."""
+    return {
+        "code": source,
+        "silent": silent,
+        "store_history": store_history and not silent,
+        "user_expressions": {},
+        "allow_stdin": allow_stdin,
+        "stop_on_error": stop_on_error,
+    }
+
+
+def encode_json(value: Any) -> str:
+    """Encode a part of a message in ASCII: a lone surrogate has no UTF-8, but it has an escape."""
+    return json.dumps(value, separators=(",", ":"))
+
+
+def build_comm_content(message: CommMessage) -> tuple[str, dict[str, Any]]:
+    """Build the type and content of the Jupyter message for a message on a comm."""
+    content: dict[str, Any] = {"comm_id": message.comm_id, "data": dict(message.data)}
+    if message.kind == "open":
+        content["target_name"] = message.target
+    return f"comm_{message.kind}", content
+
+
+class KernelContext:
+    """The folder and the variables that a kernel was given last, at its start or before a cell.
+
+    What a cell changes itself is not seen: it stays until something else is asked for. Without
+    an `env`, it is not known which variables the kernel has.
+    """
+
+    def __init__(self, cwd: str | None = None, env: Mapping[str, str] | None = None) -> None:
+        self._cwd = cwd
+        self._env: dict[str, str | None] = dict(env or {})
+        self._absent = _UNKNOWN if env is None else None
+
+    def find_changes(
+        self, cwd: str | None, env: Mapping[str, str | None]
+    ) -> tuple[str | None, dict[str, str | None]]:
+        """The folder and the variables of these that the kernel was not given yet."""
+        return (
+            cwd if cwd != self._cwd else None,
+            {name: value for name, value in env.items() if self._get(name) != value},
+        )
+
+    def remember(self, cwd: str | None, env: Mapping[str, str | None]) -> None:
+        """Note that the kernel was given these."""
+        self._cwd = cwd or self._cwd
+        self._env.update(env)
+
+    def _get(self, name: str) -> object:
+        return self._env.get(name, self._absent)
+
+
+def write_context_code(cwd: str | None, env: Mapping[str, str | None]) -> str:
+    """Write Python code that sets variables, goes to a folder and makes its modules importable."""
+    lines = ["import os, sys"]
+    if cwd is not None:
+        lines += [
+            f"os.chdir({cwd!r})",
+            # An ipykernel has '' there, which means the current folder.
+            f"'' in sys.path or {cwd!r} in sys.path or sys.path.insert(0, {cwd!r})",
+        ]
+    for name, value in env.items():
+        change = f"pop({name!r}, None)" if value is None else f"update({{{name!r}: {value!r}}})"
+        lines.append(f"os.environ.{change}")
+    return isolate_code("\n".join(lines))
+
+
+def isolate_code(source: str) -> str:
+    """Write Python code that runs `source` in its own namespace: the user's names do not change."""
+    return f"exec({source!r}, {{}})"
