@@ -22,7 +22,7 @@ from cellwright.engine.wire import make_hello
 from cellwright.errors import EngineDraining, EngineUnavailable
 from tests.unit.cli import samples
 from tests.unit.cli.calling import command, process
-from tests.unit.engine.engines import (
+from tests.engines import (
     Engine,
     ask,
     end,

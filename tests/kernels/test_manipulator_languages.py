@@ -11,7 +11,7 @@ import pytest
 import cellwright
 from tests.conftest import ROOT, require_tool
 from tests.kernels.manipulating import Frontend, add_spec, frontend, notebook
-from tests.unit.engine.engines import wait_for
+from tests.engines import wait_for
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,7 @@ from cellwright.assistant.workspaces import Workspaces
 from cellwright.engine.aio import connect
 from tests.unit.assistant import notebooks
 from tests.unit.assistant.chatting import NOTEBOOK, Conversation, call
-from tests.unit.engine.engines import engine_of_its_own
+from tests.engines import engine_of_its_own
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -33,7 +33,7 @@ from cellwright.errors import (
 from cellwright.workspace.workspace import AsyncBook, AsyncWorkspace, Book, Workspace
 from tests.conftest import PLACES
 from tests.unit.cli import samples
-from tests.unit.engine.engines import engine_of_its_own
+from tests.engines import engine_of_its_own
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

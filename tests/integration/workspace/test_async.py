@@ -10,7 +10,7 @@ import pytest
 from cellwright.engine import aio
 from cellwright.workspace.workspace import AsyncWorkspace
 from tests.unit.cli import samples
-from tests.unit.engine.engines import engine_of_its_own
+from tests.engines import engine_of_its_own
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
