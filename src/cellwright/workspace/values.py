@@ -80,7 +80,7 @@ class Value:
             return f"{name} has no `{unknown[0]}`"
         return f"{name} was given the same field twice"
 
-    def __setattr__(self, name: str, value: object) -> None:
+    def __setattr__(self, name: str, value: object = None) -> None:
         raise AttributeError(f"{type(self).__name__} is frozen")
 
     __delattr__ = __setattr__  # type: ignore[assignment]

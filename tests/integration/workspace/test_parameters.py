@@ -69,10 +69,10 @@ def test_a_real_kernel_gets_them_and_what_used_them_is_stale(
     assert done[1].outputs[0]["data"]["text/plain"] == "(42, 'x')"
     (note,) = done[0].notes
     assert "`Beta` is not assigned in cell c0" in note
-    found = {row["cell"]: row for row in book.stale()["cells"]}
-    assert [found[cell]["state"] for cell in ("c0", "c1", "c2")] == ["fresh", "stale", "fresh"]
-    assert found["c1"]["stale_reason"] == (
+    found = {row.cell: row for row in book.stale().cells}
+    assert [found[cell].state for cell in ("c0", "c1", "c2")] == ["fresh", "stale", "fresh"]
+    assert found["c1"].stale_reason == (
         "It uses `alpha`, which the parameters of a run had set."
     )
     book.run()
-    assert {row["state"] for row in book.stale()["cells"]} == {"fresh"}
+    assert {row.state for row in book.stale().cells} == {"fresh"}

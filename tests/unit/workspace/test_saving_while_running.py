@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import signal
 import sqlite3
-import subprocess
-import sys
-import threading
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -431,42 +426,3 @@ async def test_the_end_waits_for_a_save_that_has_begun() -> None:
     may_end.set()
     await ending
     assert len(ended) == 1
-
-
-# -- a real kernel, and a death -----------------------------------------------------------------
-
-PROGRAM = """
-import cellwright
-with cellwright.Workspace('.') as workspace:
-    workspace.open('long.ipynb').run()
-"""
-
-
-@pytest.mark.timeout(120)
-@pytest.mark.usefixtures("often")
-def test_whoever_is_killed_while_a_cell_runs_leaves_a_valid_file_and_an_honest_history(
-    folder: Path, workspace: Workspace
-) -> None:
-    source = "import time\nprint('begun', flush=True)\ntime.sleep(600)"
-    make_notebook(folder, "x = 1", source, name="long.ipynb")
-    path = folder / "long.ipynb"
-    path.write_text(path.read_text().replace('"script"', '"python"'))
-    process = subprocess.Popen([sys.executable, "-c", PROGRAM], cwd=folder)
-    book = workspace.open("long.ipynb")
-    try:
-        wait = threading.Event()
-        while texts(book, 1) != "begun\n":
-            assert process.poll() is None
-            wait.wait(0.02)
-    finally:
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-    nbformat.validate(nbformat.read(path, as_version=4))
-    assert kinds(book) == [("run", "run c1"), ("run", "run c0")]
-    assert [(row.cell, row.status) for row in book.executions()] == [
-        ("c0", "ok"),
-        ("c1", "running"),
-    ]
-    (done,) = book.run(["c0"])
-    assert done.status == "ok"
-    assert "outside" not in [kind for kind, _ in kinds(book)]
