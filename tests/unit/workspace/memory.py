@@ -33,7 +33,7 @@ class MemoryKernels:
     def starter(self, order: KernelOrder) -> Start:
         async def start() -> MemoryKernel:
             if order.kernel not in (None, "memory"):
-                raise KernelMissing(f"No kernel `{order.kernel}`")
+                raise KernelMissing(f"No kernel `{order.kernel}`", hint="Use another")
             kernel = MemoryKernel(Launch(order.cwd, order.env))
             self.made.append(kernel)
             await kernel.start()
