@@ -11,9 +11,9 @@ import pytest
 from cellwright.engine import wire
 from cellwright.engine.client import EngineConnection
 from cellwright.engine.launch import try_connect
+from tests.engines import Engine, engine_of_its_own, greeting, wait_for
 from tests.unit.cli import samples
 from tests.unit.cli.calling import process
-from tests.engines import Engine, engine_of_its_own, greeting, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,8 +16,8 @@ from mcp import Client
 
 import cellwright
 from tests.conftest import ROOT
-from tests.integration.mcp_process import parameters, raw_server
 from tests.engines import engine_of_its_own, is_alive, wait_for
+from tests.integration.mcp_process import parameters, raw_server
 from tests.unit.mcp.serving import ERAS, notebook, text_of
 
 if TYPE_CHECKING:

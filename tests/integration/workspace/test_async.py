@@ -9,8 +9,8 @@ import pytest
 
 from cellwright.engine import aio
 from cellwright.workspace.workspace import AsyncWorkspace
-from tests.unit.cli import samples
 from tests.engines import engine_of_its_own
+from tests.unit.cli import samples
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

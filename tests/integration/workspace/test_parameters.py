@@ -71,8 +71,6 @@ def test_a_real_kernel_gets_them_and_what_used_them_is_stale(
     assert "`Beta` is not assigned in cell c0" in note
     found = {row.cell: row for row in book.stale().cells}
     assert [found[cell].state for cell in ("c0", "c1", "c2")] == ["fresh", "stale", "fresh"]
-    assert found["c1"].stale_reason == (
-        "It uses `alpha`, which the parameters of a run had set."
-    )
+    assert found["c1"].stale_reason == ("It uses `alpha`, which the parameters of a run had set.")
     book.run()
     assert {row.state for row in book.stale().cells} == {"fresh"}

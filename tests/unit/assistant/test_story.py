@@ -10,9 +10,9 @@ import pytest
 from cellwright.assistant.scripted import ScriptedModel
 from cellwright.assistant.workspaces import Workspaces
 from cellwright.engine.aio import connect
+from tests.engines import engine_of_its_own
 from tests.unit.assistant import notebooks
 from tests.unit.assistant.chatting import NOTEBOOK, Conversation, call
-from tests.engines import engine_of_its_own
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

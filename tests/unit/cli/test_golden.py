@@ -16,9 +16,9 @@ import pytest
 
 from cellwright.cli.main import COMMANDS
 from tests.conftest import require_tool
+from tests.engines import engine_of_its_own
 from tests.unit.cli import golden, samples
 from tests.unit.cli.calling import call, succeed
-from tests.engines import engine_of_its_own
 
 if TYPE_CHECKING:
     from pathlib import Path

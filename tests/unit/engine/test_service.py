@@ -12,8 +12,8 @@ import pytest
 from cellwright.engine import wire
 from cellwright.errors import CellwrightError
 from cellwright.workspace.requests import VERBS, list_kinds
-from tests.unit.cli import samples
 from tests.engines import greeting
+from tests.unit.cli import samples
 from tests.unit.engine.lines import Line, serving
 
 if TYPE_CHECKING:

@@ -166,9 +166,7 @@ async def test_a_check_writes_nothing_and_has_a_kernel_of_its_own(
     assert same.status == "ok"  # the notebook's own kernel has kept its state
 
 
-async def test_hidden_state_is_found_out(
-    folder: Path, runner: Workspace
-) -> None:
+async def test_hidden_state_is_found_out(folder: Path, runner: Workspace) -> None:
     make_notebook(folder, "get x", "set x 1", "print z")
     book = runner.open("m.ipynb")
     await run(book, "c1")

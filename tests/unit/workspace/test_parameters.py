@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-import shutil
-import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -155,9 +152,7 @@ def results(book: Book) -> list[str]:
     ]
 
 
-async def test_they_are_set_right_after_the_tagged_cell_and_are_not_in_the_file(
-    book: Book
-) -> None:
+async def test_they_are_set_right_after_the_tagged_cell_and_are_not_in_the_file(book: Book) -> None:
     before = [cell["source"] for cell in cells_of(book)]
     done = await run(book, parameters={"alpha": 3})
     assert [execution.status for execution in done] == ["ok", "ok", "ok"]
@@ -175,9 +170,7 @@ async def test_without_a_tagged_cell_they_are_set_before_the_first(
     assert cells_of(book)[0]["execution_count"] == 1
 
 
-async def test_when_the_tagged_cell_does_not_run_they_are_set_before_the_first(
-    book: Book
-) -> None:
+async def test_when_the_tagged_cell_does_not_run_they_are_set_before_the_first(book: Book) -> None:
     await run(book, "c2", parameters={"alpha": 4})
     assert results(book) == ["4"]
 

@@ -10,7 +10,12 @@ import pytest
 from cellwright.errors import InvalidEdit
 from cellwright.kernel.transport import Code
 from cellwright.workspace.requests import RunRequest
-from cellwright.workspace.runs.execution import Execution, Executions, find_failing_line, strip_traceback
+from cellwright.workspace.runs.execution import (
+    Execution,
+    Executions,
+    find_failing_line,
+    strip_traceback,
+)
 from cellwright.workspace.runs.run import RunOptions
 from tests.unit.workspace.memory import (
     Gate,
@@ -58,9 +63,7 @@ async def occupy(book: Book) -> tuple[Gate, asyncio.Task[Ran]]:
     return gate, other
 
 
-async def test_progress_names_each_cell_by_index_and_handle(
-    book: Book
-) -> None:
+async def test_progress_names_each_cell_by_index_and_handle(book: Book) -> None:
     reports: list[dict[str, Any]] = []
     await run(book, "c1", "c2", progress=reports.append)
     assert reports.pop(0).keys() == {"run"}
@@ -116,9 +119,7 @@ async def test_a_cell_that_is_deaf_when_the_time_is_over_costs_the_kernel(
     assert (done.lost, done.replay) == (["c0"], ["c0"])
 
 
-async def test_the_time_limit_holds_while_another_has_the_kernel(
-    book: Book, folder: Path
-) -> None:
+async def test_the_time_limit_holds_while_another_has_the_kernel(book: Book, folder: Path) -> None:
     use(book, folder, "print a", "print b", c1={"outputs": [], "execution_count": 7})
     gate, other = await occupy(book)
     done = await run(book, "c1", time_limit=0.05)
@@ -128,9 +129,7 @@ async def test_the_time_limit_holds_while_another_has_the_kernel(
     assert (await other).outcome.status == "ok"
 
 
-async def test_each_cell_has_its_own_timeout(
-    book: Book, folder: Path
-) -> None:
+async def test_each_cell_has_its_own_timeout(book: Book, folder: Path) -> None:
     use(book, folder, "sleep 60", "print b")
     done = await run(book, timeout=0.1, time_limit=30, keep_going=True)
     assert statuses(done) == ["timed_out", "ok"]

@@ -64,9 +64,7 @@ def on_record(book: Book) -> list[str]:
     return [entry.kind for entry in book.workspace.caller.journal.log(book.real)]
 
 
-async def test_what_a_long_cell_has_said_is_in_the_file_before_it_ends(
-    book: Book
-) -> None:
+async def test_what_a_long_cell_has_said_is_in_the_file_before_it_ends(book: Book) -> None:
     gate = Gate()
     going = asyncio.ensure_future(run(book, "c0", ask=gate.ask))
     await until(lambda: texts(book) == "one\n")
@@ -80,9 +78,7 @@ async def test_what_a_long_cell_has_said_is_in_the_file_before_it_ends(
     assert json.loads(book.raw())["cells"][0]["execution_count"] == 1
 
 
-async def test_only_the_end_of_a_run_is_in_the_history(
-    book: Book
-) -> None:
+async def test_only_the_end_of_a_run_is_in_the_history(book: Book) -> None:
     gate = Gate()
     before = book.raw()
     saves: list[str] = []
@@ -154,9 +150,7 @@ async def test_an_edit_meanwhile_is_kept_and_nothing_is_called_outside(
     assert texts(book) == "one\n\ntwo\n"  # the run is no part of that change
 
 
-async def test_a_look_at_the_history_meanwhile_does_no_harm(
-    book: Book
-) -> None:
+async def test_a_look_at_the_history_meanwhile_does_no_harm(book: Book) -> None:
     gate = Gate()
     going = asyncio.ensure_future(run(book, "c0", ask=gate.ask))
     await until(lambda: texts(book) == "one\n")
@@ -166,9 +160,7 @@ async def test_a_look_at_the_history_meanwhile_does_no_harm(
     assert kinds(book) == [("run", "run c0"), ("run", "run c0")]
 
 
-async def test_what_an_outside_editor_saves_meanwhile_stays(
-    book: Book
-) -> None:
+async def test_what_an_outside_editor_saves_meanwhile_stays(book: Book) -> None:
     gate = Gate()
     going = asyncio.ensure_future(run(book, "c0", ask=gate.ask))
     await until(lambda: texts(book) == "one\n")
@@ -275,9 +267,7 @@ async def test_another_writer_is_not_waited_for_long(
     assert (done.saved, texts(book)) == (True, "one\n\ntwo\n")
 
 
-async def test_a_short_cell_is_saved_once(
-    book: Book, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_short_cell_is_saved_once(book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[bool] = []
     save = FileLanding.land
 
@@ -329,9 +319,7 @@ async def test_a_display_of_an_earlier_cell_is_renewed_while_a_long_one_runs(
     assert cells_of(book)[0]["execution_count"] == 1
 
 
-async def test_a_run_that_is_cancelled_leaves_what_it_said_and_that_it_was(
-    book: Book
-) -> None:
+async def test_a_run_that_is_cancelled_leaves_what_it_said_and_that_it_was(book: Book) -> None:
     gate = Gate()
     going = asyncio.ensure_future(run(book, "c0", "c1", ask=gate.ask))
     await gate.reached.wait()

@@ -70,9 +70,7 @@ def jupyter(began: float, ended: float) -> dict[str, Any]:
     }
 
 
-def described(
-    recorded: Executed | None = None, now: str | None = None, **members: Any
-) -> CellView:
+def described(recorded: Executed | None = None, now: str | None = None, **members: Any) -> CellView:
     return describe_cell(notebook(**members).cells[0], recorded, now)
 
 
@@ -158,9 +156,7 @@ def test_a_notebook_tells_it_of_every_code_cell_and_staleness_on_request() -> No
 # -- as it happens ------------------------------------------------------------------------------
 
 
-async def test_statuses_survive_the_process(
-    folder: Path, runner: Workspace
-) -> None:
+async def test_statuses_survive_the_process(folder: Path, runner: Workspace) -> None:
     make_notebook(folder, "print a", "raise E x", "print c")
     await run(runner.open("m.ipynb"))
     with Workspace(folder) as later:

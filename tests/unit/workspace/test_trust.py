@@ -59,9 +59,7 @@ def is_trusted(notary: NotebookNotary, book: Book) -> bool:
     return bool(notary.check_signature(nbformat.read(book.path, as_version=4)))
 
 
-async def test_a_notebook_that_was_signed_stays_signed(
-    book: Book, notary: NotebookNotary
-) -> None:
+async def test_a_notebook_that_was_signed_stays_signed(book: Book, notary: NotebookNotary) -> None:
     sign(notary, book)
     before = book.raw()
     await run(book, answers=["", ""])
@@ -69,9 +67,7 @@ async def test_a_notebook_that_was_signed_stays_signed(
     assert is_trusted(notary, book)
 
 
-async def test_one_that_was_not_signed_is_not_signed(
-    book: Book, notary: NotebookNotary
-) -> None:
+async def test_one_that_was_not_signed_is_not_signed(book: Book, notary: NotebookNotary) -> None:
     await run(book, answers=["", ""])
     assert not is_trusted(notary, book)
 
@@ -128,9 +124,7 @@ async def test_what_changed_between_the_call_and_the_run_is_not_signed(
     assert not is_trusted(notary, book)
 
 
-async def test_where_nothing_was_ever_signed_nothing_is_made(
-    book: Book, data_dir: Path
-) -> None:
+async def test_where_nothing_was_ever_signed_nothing_is_made(book: Book, data_dir: Path) -> None:
     await run(book, answers=["", ""])
     assert names(data_dir) == []
     assert Notary.find() is None
@@ -148,7 +142,9 @@ async def test_a_database_that_is_no_database_is_left_as_it_is(book: Book, data_
     assert (data_dir / "nbsignatures.db").read_bytes().startswith(b"not a database")
 
 
-async def test_ours_agrees_with_jupyter_on_what_is_signed(book: Book, notary: NotebookNotary) -> None:
+async def test_ours_agrees_with_jupyter_on_what_is_signed(
+    book: Book, notary: NotebookNotary
+) -> None:
     ours = Notary.find()
     assert ours is not None
     assert not ours.has_signed(book.raw())

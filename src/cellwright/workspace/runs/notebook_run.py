@@ -256,7 +256,9 @@ class NotebookRun(Run):
                 return replace(ran, outcome=outcome)
         return ran
 
-    async def _send(self, place: int, run: CellRun, saves: InterimSaves, *, is_first: bool) -> CellOutcome:
+    async def _send(
+        self, place: int, run: CellRun, saves: InterimSaves, *, is_first: bool
+    ) -> CellOutcome:
         """Have the kernel run a cell."""
         cell, parameters, session = run.cell, self._parameters, self._session
         options = self.options
