@@ -161,8 +161,9 @@ class Service:
             raise EngineDraining(self.draining)
         with act_for(client.name, callbacks["until"]):
             work = asyncio.ensure_future(self._take_turn(caller, request))
-        # A call that only looks on ends when it is stopped; one that runs cells stops its run.
-        if request.waits and request.effect == "read":
+        # A call that only looks on ends when it is stopped; one that runs cells stops its run, and
+        # one that asks `until` answers by itself.
+        if request.waits and request.effect == "read" and "until" not in request.FIELDS:
             client.on_stop(number, work.cancel)
         try:
             return request.encode_answer(await work)

@@ -231,8 +231,8 @@ class BlameAnswer(Value):
     change: str | None = None
     kind: str | None = None
     actor: str | None = None
-    when: str | None = None
     label: str | None = None
+    when: str | None = None
 
 
 # -- staleness ----------------------------------------------------------------------------------

@@ -187,7 +187,7 @@ class Hub:
 
         None if another process may run it.
         """
-        if not self.leases.owns(real):
+        if real not in self._hosts and not self.leases.owns(real):
             return None
         return self._runs.list_cells(real) if self._runs is not None else {}
 

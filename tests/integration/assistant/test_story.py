@@ -10,9 +10,9 @@ import pytest
 from cellwright.assistant.models.scripted import ScriptedModel
 from cellwright.assistant.workspaces import ChatWorkspaces
 from cellwright.engine.aio import connect
+from tests.engines import engine_of_its_own
 from tests.unit.assistant import notebooks
 from tests.unit.assistant.chatting import NOTEBOOK, Conversation, call
-from tests.unit.engine.engines import engine_of_its_own
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
