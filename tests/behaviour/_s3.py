@@ -44,7 +44,7 @@ ROWS = (
 
     # Sessions
     row("S3-029", "80-81", "A kernel is kept per session id and working directory", Done("tests/unit/kernel/test_pool.py::test_state_is_kept_by_name_and_folder", also=("tests/integration/workspace/test_eval.py::test_sessions_are_told_apart_by_folder",))),
-    row("S3-030", "82", "Several owners share a kept kernel", Done("tests/unit/kernel/test_pool.py::test_a_session_ends_with_its_last_owner")),
+    row("S3-030", "82", "Several owners share a kept kernel", Done("tests/unit/kernel/test_pool.py::test_owners_share_a_session_and_leave_it_one_by_one")),
     row("S3-031", "83", "Executions of one session are serialised", Done("tests/unit/kernel/test_pool.py::test_cells_of_a_session_run_one_at_a_time_in_order")),
     row("S3-032", "84", "A dead kernel is replaced before a run", Done("tests/integration/workspace/test_eval.py::test_a_dead_kernel_is_replaced_before_the_next_cell_and_said_so")),
     row("S3-033", "85-88", "The per-call mode makes a process, runs, and always shuts it down", Done("tests/integration/workspace/test_eval.py::test_a_call_of_its_own_neither_sees_nor_leaves_anything")),
