@@ -8,7 +8,7 @@ from tests.behaviour.promise import Done, Measured, NotYet, row
 ROWS = (
     # The house
     row("D-100", "§1", "Every error is in one drawn tree, with a stable and unique code, a hint, and whether to retry", Done("tests/unit/test_errors.py::test_the_tree_is_drawn_exactly_as_it_is", also=("tests/unit/test_errors.py::test_every_code_is_used_once", "tests/unit/test_errors.py::test_every_error_says_what_it_means_and_has_a_code_of_its_own"))),
-    row("D-101", "§1", "Imports go down only, and a new room must be placed before it is used", Done("tests/unit/test_layers.py::test_imports_go_down_only_and_every_room_has_its_place")),
+    row("D-101", "§1", "Imports go down only, and a new room must be placed before it is used", Done("tests/integration/test_layers.py::test_imports_go_down_only_and_every_room_has_its_place")),
     row("D-102", "§1", "Every setting knows its origin: flag, variable, project file, user file or default, in this order", Done("tests/unit/config/test_settings.py::test_the_stronger_origin_wins_and_is_remembered")),
     row("D-103", "§1", "Unknown settings are refused with the near one, in files, variables and flags", Done("tests/unit/config/test_settings.py::test_an_unknown_key_in_a_file_is_refused_with_a_near_one", also=("tests/unit/config/test_settings.py::test_an_unknown_variable_is_refused_with_a_near_one", "tests/unit/config/test_settings.py::test_an_unknown_flag_is_refused_with_a_near_one"))),
     row("D-104", "§1", "Wrong or impossible values and broken files are refused with their place", Done("tests/unit/config/test_settings.py::test_a_wrong_type_or_an_impossible_number_in_a_file_is_refused", also=("tests/unit/config/test_settings.py::test_a_wrong_variable_is_refused_by_its_name", "tests/unit/config/test_settings.py::test_a_file_that_is_no_toml_is_refused_with_the_place"))),
@@ -17,10 +17,10 @@ ROWS = (
     row("D-107", "§7", "The runtime directory is the session's, else one per user in the temp folder, never in the home folder", Done("tests/unit/config/test_directories.py::test_the_session_folder_is_the_first_choice", also=("tests/unit/config/test_directories.py::test_without_a_session_folder_it_is_named_after_the_user_in_the_temp_folder", "tests/unit/config/test_directories.py::test_a_session_folder_in_the_home_folder_is_passed_over", "tests/unit/config/test_directories.py::test_a_temp_folder_in_the_home_folder_is_passed_over"))),
     row("D-108", "§7", "A runtime directory that is a link, somebody else's or not 0700 is refused", Done("tests/unit/config/test_directories.py::test_a_symbolic_link_is_refused_even_to_a_good_folder", also=("tests/unit/config/test_directories.py::test_any_other_mode_is_refused", "tests/unit/config/test_directories.py::test_a_folder_of_another_user_is_refused"))),
     row("D-109", "§10", "./dev demo sets itself up and shows the main job", Done("tests/integration/test_fresh_copy.py::test_the_demo_sets_itself_up", only_all=True)),
-    row("D-110", "§10", "./dev test sets itself up, runs and ends with a table: what ran, what only --all runs, what was skipped and why", Done("tests/integration/test_fresh_copy.py::test_the_tests_set_themselves_up_and_end_with_a_table", only_all=True, also=("tests/unit/test_report.py::test_table_says_what_ran_what_did_not_and_why",))),
-    row("D-111", "§10", "./dev check holds lint, types and the direction of imports", Done("tests/unit/test_house.py::test_ci_runs_the_checks_of_style_types_and_layers_and_the_tests")),
+    row("D-110", "§10", "./dev test sets itself up, runs and ends with a table: what ran, what only --all runs, what was skipped and why", Done("tests/integration/test_fresh_copy.py::test_the_tests_set_themselves_up_and_end_with_a_table", only_all=True, also=("tests/integration/test_report.py::test_table_says_what_ran_what_did_not_and_why",))),
+    row("D-111", "§10", "./dev check holds lint, types and the direction of imports", Done("tests/integration/test_house.py::test_ci_runs_the_checks_of_style_types_and_layers_and_the_tests")),
     row("D-112", "§10", "A missing tool is a named skip on a user's machine and a failure where CI is set", Done("tests/unit/test_conftest.py::test_a_missing_tool_is_a_failure_in_ci", also=("tests/unit/test_conftest.py::test_a_missing_tool_is_a_named_skip",))),
-    row("D-113", "§1", "Requirements are pinned by hash and name no index", Done("tests/unit/test_house.py::test_requirements_are_pins_hashes_and_nothing_else")),
+    row("D-113", "§1", "Requirements are pinned by hash and name no index", Done("tests/integration/test_house.py::test_requirements_are_pins_hashes_and_nothing_else")),
 
     # The text view
     row("D-114", "§5", "With a base revision, N in a marker is the cell's index in that revision", Done("tests/unit/text/test_merging.py::test_numbers_mean_the_cells_of_the_base")),
@@ -97,7 +97,7 @@ ROWS = (
     row("D-167", "§9", "run -p sets parameters without inserting a cell; batch inserts one, in copies", NotYet("batch")),
 
     # Held by what is measured against others
-    row("D-168", "§6", "Pillow is an extra: without it a picture is kept, and said not to be scaled", Done("tests/unit/outputs/test_without_pillow.py::test_a_larger_one_is_kept_and_said_not_to_be_scaled")),
+    row("D-168", "§6", "Pillow is an extra: without it a picture is kept, and said not to be scaled", Done("tests/integration/outputs/test_without_pillow.py::test_a_larger_one_is_kept_and_said_not_to_be_scaled")),
     row("D-169", "§9", "`show` asks the terminal nothing, and what was typed ahead stays", Done("tests/unit/cli/test_show.py::test_the_terminal_is_asked_nothing_and_what_is_typed_ahead_stays")),
     row("D-170", "§4", "Real notebooks give the outputs that nbclient gives, and no other byte of them changes", Done("tests/kernels/test_corpus_runs.py::test_outputs_are_those_of_nbclient_and_nothing_else_changes")),
     row("D-171", "§8", "Over MCP an agent mends a notebook in five calls at most, with clients of both eras", Done("tests/integration/test_mcp_agent.py::test_an_agent_mends_a_notebook_in_four_calls")),
