@@ -97,7 +97,7 @@ ROWS = (
     row("D-167", "§9", "run -p sets parameters without inserting a cell; batch inserts one, in copies", NotYet("batch")),
 
     # Held by what is measured against others
-    row("D-168", "§6", "Pillow is an extra: without it a picture is kept, and said not to be scaled", Done("tests/unit/outputs/test_without_pillow.py::test_a_larger_one_is_kept_and_said_not_to_be_scaled")),
+    row("D-168", "§6", "Pillow is an extra: without it a picture is kept, and said not to be scaled", Done("tests/integration/outputs/test_without_pillow.py::test_a_larger_one_is_kept_and_said_not_to_be_scaled")),
     row("D-169", "§9", "`show` asks the terminal nothing, and what was typed ahead stays", Done("tests/integration/cli/test_show_terminal.py::test_the_terminal_is_asked_nothing_and_what_is_typed_ahead_stays")),
     row("D-170", "§4", "Real notebooks give the outputs that nbclient gives, and no other byte of them changes", Done("tests/kernels/test_corpus_runs.py::test_outputs_are_those_of_nbclient_and_nothing_else_changes")),
     row("D-171", "§8", "Over MCP an agent mends a notebook in five calls at most, with clients of both eras", Done("tests/integration/mcp/test_agent.py::test_an_agent_mends_a_notebook_in_four_calls")),

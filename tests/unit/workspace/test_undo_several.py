@@ -205,6 +205,6 @@ def test_two_changes_as_one_say_where_every_cell_came_from() -> None:
     assert (both.before, both.after) == (whole, notebook.state)
     assert list(both.origins) == [1, 2, None]
     assert len(both.edits) == 4
-    again = Notebook.holding(both.after)
+    again = Notebook.of_state(both.after)
     again.apply(both.inverse())
     assert again.to_bytes() == whole.to_bytes()

@@ -180,7 +180,7 @@ class FileSlots(Sequence[Slot]):
         """The cells of a file at these places; `strict` if msgspec accepted the file."""
         return cls(buffer, starts, ends, _Cache(strict=strict))
 
-    def replacing(self, slots: Mapping[int, Slot]) -> FileSlots:
+    def with_replaced(self, slots: Mapping[int, Slot]) -> FileSlots:
         """The same cells with some replaced; shared ones stay the same objects."""
         replaced = {**self._replaced, **slots}
         return FileSlots(self.buffer, self.starts, self.ends, self._cache, replaced)
@@ -197,7 +197,7 @@ class FileSlots(Sequence[Slot]):
             return Survey.of(slot.row for slot in self)
         if not self._replaced:
             return known
-        return known.replacing({i: slot.row for i, slot in self._replaced.items()})
+        return known.with_replaced({i: slot.row for i, slot in self._replaced.items()})
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -296,7 +296,7 @@ class Survey:
         sources = [row[2] for row in found]
         return cls([row[0] for row in found], [row[1] for row in found], sources.__getitem__)
 
-    def replacing(self, rows: Mapping[int, tuple[str | None, str, str]]) -> Survey:
+    def with_replaced(self, rows: Mapping[int, tuple[str | None, str, str]]) -> Survey:
         """The same with some cells replaced; blocks without such a cell are not hashed again."""
 
         def texts(cells: slice) -> list[str]:
