@@ -28,6 +28,9 @@ class CallSite:
     `callee` is the global name that it starts from, or empty; `path` the attributes after it, the
     last one being the method. `effects` are those of functions among the arguments. `statement`
     says that the result is not used, so that the call is made for its effect.
+
+    The rest follows from that: `passed` are the objects that a function of the notebook would get,
+    `functions` what the call runs or passes on, if it is a function: `f(x)`, `map(f, xs)`.
     """
 
     callee: str
@@ -37,6 +40,16 @@ class CallSite:
     statement: bool = False
     in_place: bool = False
     effects: frozenset[Effects] = frozenset()
+    passed: frozenset[Root] = field(init=False, repr=False, compare=False)
+    functions: frozenset[str | Effects] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        passed = self.arguments | self.receiver if self.path else self.arguments
+        names = {base_name(name) for name, _ in self.arguments}
+        if self.callee:
+            names.add(self.callee)
+        object.__setattr__(self, "passed", passed)
+        object.__setattr__(self, "functions", self.effects.union(names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +59,9 @@ class Effects:
     Of a class, it is what all methods do. `methods` are known by name, and those that change their
     own object are `changing`. `returns` are global objects that a caller may get. `restless` marks
     what changes by being read: generators, or objects that count how often they are read.
+
+    The rest follows from that: `argument_calls` are the calls that get something of the arguments,
+    `passes_to` the functions that get it.
     """
 
     reads: frozenset[str] = frozenset()
@@ -57,9 +73,21 @@ class Effects:
     returns: frozenset[Root] = frozenset()
     methods: frozenset[str] = frozenset()
     changing: frozenset[str] = frozenset()
+    argument_calls: tuple[CallSite, ...] = field(init=False, repr=False, compare=False)
+    passes_to: frozenset[str | Effects] = field(init=False, repr=False, compare=False)
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        calls = tuple(
+            call
+            for call in self.calls
+            if is_argument_in(call.arguments) or is_argument_in(call.receiver)
+        )
+        passes_to = {
+            each for call in calls if is_argument_in(call.passed) for each in call.functions
+        }
+        object.__setattr__(self, "argument_calls", calls)
+        object.__setattr__(self, "passes_to", frozenset(passes_to))
         parts = (self.reads, self.writes, self.changes, self.calls, self.opaque, self.returns)
         object.__setattr__(self, "_hash", hash(parts))
 
@@ -114,6 +142,11 @@ def list_call_results(roots: Iterable[Root]) -> frozenset[Root]:
         (name if name in {ARGUMENT, RECEIVER} or name.endswith("()") else f"{name}()", True)
         for name, _ in roots
     )
+
+
+def is_argument_in(roots: frozenset[Root]) -> bool:
+    """Whether something that a caller passes in is among these."""
+    return (ARGUMENT, False) in roots or (ARGUMENT, True) in roots
 
 
 def base_name(name: str) -> str:
