@@ -10,32 +10,29 @@ if TYPE_CHECKING:
     from cellwright.errors import CellwrightError
     from cellwright.workspace.runs.execution import Execution
 
-_SPECS = "`cellwright kernel specs` lists the kernels"
-_KERNEL = f"`--kernel NAME` chooses one, and {_SPECS}"
-_RUNNER = f"`--kernel NAME` or `--runner` chooses one, and {_SPECS}"
-_LOG = "Use `cellwright log NB`"
+_KERNEL = "`--kernel NAME`, one of `cellwright kernel specs`"
+_RUNNER = "`--runner`, or `--kernel NAME`, one of `cellwright kernel specs`"
 
 NEXT_STEPS = {
-    "NEEDS_UPGRADE": "Use `cellwright upgrade NB`",
-    "UNKNOWN_REVISION": "Use `cellwright read NB --json`",
-    "JOURNAL_UNAVAILABLE": "`cellwright doctor` shows where it is",
-    "CHANGE_NOT_FOUND": _LOG,
-    "NOTHING_TO_UNDO": _LOG,
-    "KERNEL_MISSING": _SPECS,
+    "NEEDS_UPGRADE": "`cellwright upgrade NB`",
+    "UNKNOWN_REVISION": "`cellwright read NB --json`",
+    "JOURNAL_UNAVAILABLE": "see `cellwright doctor`",
+    "CHANGE_NOT_FOUND": "`cellwright log NB`",
+    "NOTHING_TO_UNDO": "`cellwright log NB`",
+    "KERNEL_MISSING": "see `cellwright kernel specs`",
     "KERNEL_MISSING run": _KERNEL,
     "KERNEL_MISSING eval": _RUNNER,
-    "KERNEL_START_FAILED": _SPECS,
+    "KERNEL_START_FAILED": "see `cellwright kernel specs`",
     "KERNEL_START_FAILED run": _KERNEL,
     "KERNEL_START_FAILED eval": _RUNNER,
-    "SESSION_NOT_FOUND": "Use `cellwright sessions`",
-    "ARTIFACT_NOT_FOUND": "`cellwright artifact` lists those that are stored",
-    "MODE_FORBIDS": "Use `--mode agent`",
-    "MODE_FORBIDS chat": "Use `/mode agent`, or begin the chat with `--mode agent`",
-    "OUTSIDE_ROOT": "`--root DIR` names the root",
-    "OWNED_ELSEWHERE": "Leave out `--no-engine`, or use `cellwright kernel shutdown NB`",
-    "RUN_NOT_FOUND": "Use `cellwright runs`",
-    "ENGINE_UNAVAILABLE": "Use `cellwright engine logs`, or `--no-engine`",
-    "ENGINE_DRAINING": "Use `cellwright engine stop`",
+    "SESSION_NOT_FOUND": "`cellwright sessions`",
+    "MODE_FORBIDS": "`--mode agent`",
+    "MODE_FORBIDS chat": "`/mode agent`, or `--mode agent` for the next chat",
+    "OUTSIDE_ROOT": "`--root DIR`",
+    "OWNED_ELSEWHERE": "without `--no-engine`, or `cellwright kernel shutdown NB`",
+    "RUN_NOT_FOUND": "`cellwright runs`",
+    "ENGINE_UNAVAILABLE": "`cellwright engine logs`, `--no-engine`",
+    "ENGINE_DRAINING": "`cellwright engine stop`",
 }
 """The next step by error code; after a space, the command that it is for."""
 
@@ -43,7 +40,7 @@ NEXT_STEPS = {
 def complete_hint(error: CellwrightError, command: str = "") -> str | None:
     """Return the hint of an error, with the next step in the words of the command line."""
     step = NEXT_STEPS.get(f"{error.code} {command}") or NEXT_STEPS.get(error.code)
-    return ". ".join(part for part in (error.hint, step) if part) or None
+    return ": ".join(part for part in (error.hint, step) if part) or None
 
 
 def complete_notes(execution: Execution, notebook: str) -> list[str]:
