@@ -12,7 +12,7 @@ from cellwright.assistant.permissions import describe_operation, find_effect, fi
 from cellwright.errors import CellwrightError
 from cellwright.tools.native.running import describe_run_error
 from cellwright.tools.page import Page
-from cellwright.tools.tool import Caller, ToolResult
+from cellwright.tools.tool import ToolCaller, ToolResult
 from cellwright.tools.toolbox import failure
 from cellwright.tools.wording import has_failed, run_facts, shorten, show_run, summarize_run
 
@@ -75,7 +75,7 @@ class TurnCalls:
         return result
 
     async def _call(self, call: ToolCall) -> ToolResult:
-        caller = Caller(
+        caller = ToolCaller(
             workspace=self.workspace,
             ask=self.ask,
             progress=self.progress,

@@ -82,7 +82,7 @@ _written = re.compile(r"&(?=(?:amp;)*lt;)(?:lt;|amp;)").sub
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LastRun:
+class CellRunFacts:
     """The last run of a code cell; what is not known is None.
 
     `duration` is in milliseconds, `ended` in ISO 8601, UTC.
@@ -110,7 +110,7 @@ class CellContext:
     content: str
     has_output: bool = False
     selection: SelectionStatus = "unselected"
-    run: LastRun | None = None
+    run: CellRunFacts | None = None
     length: int | None = None
     stale: str | None = None
     outputs: str | None = None
@@ -316,7 +316,7 @@ def _describe_cell(cell: Cell, sources: _NotebookFacts, outputs: int = 0) -> Cel
     )
 
 
-def _describe_run(cell: Cell, sources: _NotebookFacts) -> tuple[LastRun, bool]:
+def _describe_run(cell: Cell, sources: _NotebookFacts) -> tuple[CellRunFacts, bool]:
     now = sources.runtime.now
     status = find_status(
         cell,
@@ -325,7 +325,7 @@ def _describe_run(cell: Cell, sources: _NotebookFacts) -> tuple[LastRun, bool]:
     )
     last = status["last_run"] or {}
     is_running = status["status"] in ("running", "pending")
-    run = LastRun(
+    run = CellRunFacts(
         execution=status["status"] if is_running else "idle",
         order=status["execution_count"],
         success=None if last.get("status") == "running" else last.get("success"),

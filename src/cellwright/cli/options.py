@@ -42,7 +42,7 @@ class CommandCall:
             workspace.hub.call(start_bridge(workspace.hub))
         return workspace
 
-    def workspace(self, *, start: bool = False) -> Workspace | Workspace:
+    def workspace(self, *, start: bool = False) -> Workspace:
         """Connect to the engine's workspace, or make one in this process.
 
         With `start`, an engine is started if none is running; for commands that need a kernel.

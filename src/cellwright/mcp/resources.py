@@ -132,10 +132,10 @@ async def _read_cell(
     workspace: AsyncWorkspace, uri: str, path: str, cell: str
 ) -> types.TextResourceContents:
     from cellwright.tools.native.reading import ReadParams, read_notebook
-    from cellwright.tools.tool import Caller
+    from cellwright.tools.tool import ToolCaller
 
     wanted = ReadParams(path=path, cells=[cell], outputs=True)
-    answer = await read_notebook(Caller(workspace=workspace), wanted)
+    answer = await read_notebook(ToolCaller(workspace=workspace), wanted)
     return types.TextResourceContents(uri=uri, mime_type="text/plain", text=clean(answer.text))
 
 

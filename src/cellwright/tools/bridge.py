@@ -199,7 +199,7 @@ class Bridge:
     async def _respond(self, request: BridgeRequest, workspace: AsyncWorkspace) -> Response:
         # Here and not above: many kernels never call, and what describes tools loads slowly.
         from cellwright.tools.native import NATIVE
-        from cellwright.tools.tool import Caller
+        from cellwright.tools.tool import ToolCaller
         from cellwright.tools.toolbox import Toolbox
 
         box = Toolbox(self._tools or NATIVE, workspace.mode)
@@ -216,7 +216,7 @@ class Bridge:
             return HTTPStatus.BAD_REQUEST, _error("INVALID_JSON", "The body is not JSON")
         if not isinstance(arguments, dict):
             return HTTPStatus.BAD_REQUEST, _error("INVALID_JSON", "The body is not an object")
-        result = await box.call(name, arguments, Caller(workspace=workspace))
+        result = await box.call(name, arguments, ToolCaller(workspace=workspace))
         return HTTPStatus.OK, _result_to_json(result)
 
 

@@ -34,7 +34,7 @@ from cellwright.tools.wording import (
 )
 
 if TYPE_CHECKING:
-    from cellwright.tools.tool import Caller
+    from cellwright.tools.tool import ToolCaller
 
 
 Op = Literal[
@@ -109,7 +109,7 @@ class EditParams(Params):
     max_tokens: MaxTokens = 8000
 
 
-async def edit_notebook(caller: Caller, params: EditParams) -> ToolResult:
+async def edit_notebook(caller: ToolCaller, params: EditParams) -> ToolResult:
     """Apply the edits, and perhaps run cells; one answer for both."""
     book = caller.workspace.open(params.path)
     options: dict[str, Any] = {}
@@ -209,7 +209,7 @@ class HistoryParams(Params):
     max_tokens: MaxTokens = 4000
 
 
-async def use_history(caller: Caller, params: HistoryParams) -> ToolResult:
+async def use_history(caller: ToolCaller, params: HistoryParams) -> ToolResult:
     """Look at the history, or go back in it."""
     book = caller.workspace.open(params.path)
     if params.action == "log":

@@ -12,7 +12,7 @@ from cellwright.tools.tool import Tool, ToolResult
 from cellwright.tools.wording import first_rows, format_count, quote_name, shorten
 
 if TYPE_CHECKING:
-    from cellwright.tools.tool import Caller
+    from cellwright.tools.tool import ToolCaller
 
 
 class KernelParams(Params):
@@ -24,7 +24,7 @@ class KernelParams(Params):
     max_tokens: MaxTokens = 4000
 
 
-async def manage_kernel(caller: Caller, params: KernelParams) -> ToolResult:
+async def manage_kernel(caller: ToolCaller, params: KernelParams) -> ToolResult:
     """Look at kernels, or look after one."""
     page = Page(params.max_tokens)
     if params.action == "specs":

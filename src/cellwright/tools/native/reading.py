@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from cellwright.document.notebook import Notebook
     from cellwright.outputs.images import ModelImage
     from cellwright.text.view import TextView
-    from cellwright.tools.tool import Caller
+    from cellwright.tools.tool import ToolCaller
     from cellwright.workspace.workspace import AsyncBook
 
 
@@ -58,7 +58,7 @@ class ListParams(Params):
     max_tokens: MaxTokens = 2000
 
 
-async def list_notebooks(caller: Caller, params: ListParams) -> ToolResult:
+async def list_notebooks(caller: ToolCaller, params: ListParams) -> ToolResult:
     """The notebooks below the root."""
     every = await caller.workspace.list()
     found = [row for row in every if params.match.lower() in row["path"].lower()]
@@ -94,7 +94,7 @@ class ReadParams(Params):
     max_tokens: MaxTokens = 8000
 
 
-async def read_notebook(caller: Caller, params: ReadParams) -> ToolResult:
+async def read_notebook(caller: ToolCaller, params: ReadParams) -> ToolResult:
     """The notebook, or a part of it, within the budget."""
     book = caller.workspace.open(params.path)
     if params.view == "outline":
@@ -265,7 +265,7 @@ class OutputsParams(Params):
         return self
 
 
-async def read_outputs(caller: Caller, params: OutputsParams) -> ToolResult:
+async def read_outputs(caller: ToolCaller, params: OutputsParams) -> ToolResult:
     """What cells printed, showed and raised; or a part of an artifact."""
     if params.artifact is not None:
         return await _read_artifact(caller, params, params.artifact)
@@ -323,7 +323,7 @@ def _show_part(page: Page, params: OutputsParams, cell: Cell) -> int:
     return 1
 
 
-async def _read_artifact(caller: Caller, params: OutputsParams, artifact: str) -> ToolResult:
+async def _read_artifact(caller: ToolCaller, params: OutputsParams, artifact: str) -> ToolResult:
     page = Page(params.max_tokens)
     limit = max(1, min(params.limit, page.room - 200))
     part = await caller.workspace.artifact(artifact, params.offset, limit)
@@ -347,7 +347,7 @@ async def _read_artifact(caller: Caller, params: OutputsParams, artifact: str) -
 
 
 async def load_picture(
-    caller: Caller, artifact: str, mime: str, total: int
+    caller: ToolCaller, artifact: str, mime: str, total: int
 ) -> tuple[ModelImage, ...]:
     """The picture that an artifact holds, scaled; nothing if there is none to show."""
     if not mime.startswith("image/") or total > _LARGEST_PICTURE:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Self
 
-    from cellwright.tools.tool import Caller
+    from cellwright.tools.tool import ToolCaller
 
 
 _OF_A_CELL = ("above", "below", "replay")
@@ -86,7 +86,7 @@ class RunParams(Params):
         return self
 
 
-async def run_notebook(caller: Caller, params: RunParams) -> ToolResult:
+async def run_notebook(caller: ToolCaller, params: RunParams) -> ToolResult:
     """Run cells, and answer by the deadline at the latest."""
     if params.run is not None:
         return await _follow_run(caller, params, params.run)
@@ -106,7 +106,7 @@ async def run_notebook(caller: Caller, params: RunParams) -> ToolResult:
     return _describe_run(params, rows, done.run, is_done=done.done)
 
 
-async def _follow_run(caller: Caller, params: RunParams, run: str) -> ToolResult:
+async def _follow_run(caller: ToolCaller, params: RunParams, run: str) -> ToolResult:
     """Wait on for a run that was answered for before its end."""
     if params.cancel:
         await caller.workspace.cancel(run)
@@ -177,7 +177,7 @@ class EvalParams(Params):
     max_tokens: MaxTokens = 8000
 
 
-async def run_code(caller: Caller, params: EvalParams) -> ToolResult:
+async def run_code(caller: ToolCaller, params: EvalParams) -> ToolResult:
     """Run code in a session."""
     options = caller.run_options()
     options |= {"answers": params.answers} if params.answers else {}
@@ -192,7 +192,7 @@ async def run_code(caller: Caller, params: EvalParams) -> ToolResult:
 
 
 async def describe_eval(
-    caller: Caller, done: dict[str, Any], max_tokens: int, words: Mapping[str, str] = _NO_WORDS
+    caller: ToolCaller, done: dict[str, Any], max_tokens: int, words: Mapping[str, str] = _NO_WORDS
 ) -> ToolResult:
     """How each cell went and what it said, within a budget.
 
@@ -234,7 +234,7 @@ async def describe_eval(
 
 
 async def _show_said(
-    caller: Caller, page: Page, row: dict[str, Any], place: int, most: int
+    caller: ToolCaller, page: Page, row: dict[str, Any], place: int, most: int
 ) -> None:
     text = row.get("text", "")
     if text:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cellwright.document.notebook import Notebook
     from cellwright.document.snapshot import Snapshot
     from cellwright.outputs.images import ModelImage
-    from cellwright.tools.tool import Caller
+    from cellwright.tools.tool import ToolCaller
     from cellwright.workspace.requests import Effect
     from cellwright.workspace.workspace import AsyncBook
 
@@ -40,7 +40,7 @@ _NEEDED = ("cell_type", "id", "source", "execution_count")
 class BookHost:
     """A `NotebookHost` that is a notebook of a workspace."""
 
-    def __init__(self, book: AsyncBook, caller: Caller) -> None:
+    def __init__(self, book: AsyncBook, caller: ToolCaller) -> None:
         self._book = book
         self._caller = caller
 
@@ -87,8 +87,8 @@ class BookHost:
         return Presence(active, tuple(selected))
 
 
-def _make_call(name: str) -> Callable[[Caller, Any], Awaitable[ToolResult]]:
-    async def call(caller: Caller, params: Params) -> ToolResult:
+def _make_call(name: str) -> Callable[[ToolCaller, Any], Awaitable[ToolResult]]:
+    async def call(caller: ToolCaller, params: Params) -> ToolResult:
         given = params.model_dump(exclude_none=True)
         book = caller.find_book(given.pop("path", None))
         if book is None:

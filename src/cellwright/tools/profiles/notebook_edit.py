@@ -24,7 +24,7 @@ from cellwright.tools.wording import format_hint, quote_name, shorten
 
 if TYPE_CHECKING:
     from cellwright.document.notebook import Notebook
-    from cellwright.tools.tool import Caller
+    from cellwright.tools.tool import ToolCaller
 
 TYPES = ("code", "markdown", "raw")
 MODES = ("replace", "insert", "delete")
@@ -48,7 +48,7 @@ class NotebookEditParams(Params):
     edit_mode: Annotated[str, Field(json_schema_extra={"enum": list(MODES)})] = "replace"
 
 
-async def edit_cell(caller: Caller, params: NotebookEditParams) -> ToolResult:
+async def edit_cell(caller: ToolCaller, params: NotebookEditParams) -> ToolResult:
     """Replace, insert or delete a cell."""
     book = caller.workspace.open(params.notebook_path)
     notebook = await book.load()

@@ -32,7 +32,7 @@ from cellwright.tools.wording import (
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from cellwright.tools.tool import Caller, Tag
+    from cellwright.tools.tool import Tag, ToolCaller
     from cellwright.workspace.requests import Effect
     from cellwright.workspace.workspace import AsyncBook
 
@@ -52,7 +52,7 @@ class GetNotebookCellsParams(Params):
 
 
 async def get_notebook_cells(
-    caller: Caller, book: AsyncBook, params: GetNotebookCellsParams
+    caller: ToolCaller, book: AsyncBook, params: GetNotebookCellsParams
 ) -> ToolResult:
     """Cells with their source and their status."""
     found, notebook = await read_consistently(book)
@@ -96,7 +96,7 @@ async def get_notebook_cells(
     return page.to_result({"cells": first_rows(shown)})
 
 
-def _cell_facts(cell: dict[str, Any], caller: Caller) -> dict[str, Any]:
+def _cell_facts(cell: dict[str, Any], caller: ToolCaller) -> dict[str, Any]:
     """A cell in the words of the profile, without its source."""
     facts: dict[str, Any] = {
         "id": shorten(cell["handle"], 100),
@@ -148,7 +148,7 @@ class GetCellOutputsParams(Params):
 
 
 async def get_cell_outputs(
-    _caller: Caller, book: AsyncBook, params: GetCellOutputsParams
+    _caller: ToolCaller, book: AsyncBook, params: GetCellOutputsParams
 ) -> ToolResult:
     """What a cell printed, showed and raised."""
     cell = (await book.load()).cell(params.cellId)
@@ -169,7 +169,7 @@ class RunNotebookCellsParams(Params):
 
 
 async def run_notebook_cells(
-    caller: Caller, book: AsyncBook, params: RunNotebookCellsParams
+    caller: ToolCaller, book: AsyncBook, params: RunNotebookCellsParams
 ) -> ToolResult:
     """Run cells in the notebook's kernel; cells of text are passed over."""
     if not params.cellIds:
@@ -220,7 +220,7 @@ class AddNotebookCellParams(Params):
 
 
 async def add_notebook_cell(
-    _caller: Caller, book: AsyncBook, params: AddNotebookCellParams
+    _caller: ToolCaller, book: AsyncBook, params: AddNotebookCellParams
 ) -> ToolResult:
     """Add a cell."""
     notebook = await book.load()
@@ -249,7 +249,7 @@ class UpdateNotebookCellParams(Params):
 
 
 async def update_notebook_cell(
-    _caller: Caller, book: AsyncBook, params: UpdateNotebookCellParams
+    _caller: ToolCaller, book: AsyncBook, params: UpdateNotebookCellParams
 ) -> ToolResult:
     """Give a cell a new source; its outputs stay, and count as stale."""
     cell = (await book.load()).cell(params.cellId)
@@ -280,7 +280,7 @@ def describe_failure(what: str) -> Callable[[CellwrightError], ToolResult]:
 
 
 def _make_tool(
-    call: Callable[[Caller, AsyncBook, Any], Awaitable[ToolResult]],
+    call: Callable[[ToolCaller, AsyncBook, Any], Awaitable[ToolResult]],
     model: type[Params],
     effect: Effect,
     title: str,
@@ -290,7 +290,7 @@ def _make_tool(
     """A tool of the profile; its name and its reference are those of `call` in another spelling."""
     words = call.__name__.split("_")
 
-    async def call_with_book(caller: Caller, params: Any) -> ToolResult:
+    async def call_with_book(caller: ToolCaller, params: Any) -> ToolResult:
         book = caller.find_book(params.path)
         return no_active_notebook() if book is None else await call(caller, book, params)
 

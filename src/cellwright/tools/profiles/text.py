@@ -34,7 +34,7 @@ from cellwright.tools.wording import format_count, shorten
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cellwright.tools.tool import Caller
+    from cellwright.tools.tool import ToolCaller
     from cellwright.workspace.workspace import AsyncBook
 
 MOST_LINES = 300
@@ -54,7 +54,7 @@ class TextReadParams(Params):
     max_tokens: MaxTokens = TOKENS
 
 
-async def read_file(caller: Caller, params: TextReadParams) -> ToolResult:
+async def read_file(caller: ToolCaller, params: TextReadParams) -> ToolResult:
     """Some lines of a file."""
     path, selector = split_path(params.path, lambda name: _exists(caller, name))
     book = caller.workspace.open(path)
@@ -81,7 +81,7 @@ async def read_file(caller: Caller, params: TextReadParams) -> ToolResult:
     return page.to_result(data)
 
 
-def _exists(caller: Caller, name: str) -> bool:
+def _exists(caller: ToolCaller, name: str) -> bool:
     return os.path.isfile(os.path.join(caller.workspace.cwd, name))  # noqa: PTH113, PTH118
 
 
@@ -161,7 +161,7 @@ class TextEditParams(Params):
     ]
 
 
-async def edit_file(caller: Caller, params: TextEditParams) -> ToolResult:
+async def edit_file(caller: ToolCaller, params: TextEditParams) -> ToolResult:
     """Replace texts in a file, all or none."""
     book = caller.workspace.open(params.path)
     if is_notebook(params.path):
@@ -222,7 +222,7 @@ class TextWriteParams(Params):
     ] = None
 
 
-async def write_file(caller: Caller, params: TextWriteParams) -> ToolResult:
+async def write_file(caller: ToolCaller, params: TextWriteParams) -> ToolResult:
     """Make a file hold a text."""
     book = caller.workspace.open(params.path)
     if is_notebook(params.path):
@@ -304,7 +304,7 @@ class TextEvalParams(Params):
     ]
 
 
-async def run_cells(caller: Caller, params: TextEvalParams) -> ToolResult:
+async def run_cells(caller: ToolCaller, params: TextEvalParams) -> ToolResult:
     """Run cells in order in the session's kernel."""
     cells = [cell.model_dump() for cell in params.cells]
     done = await caller.workspace.eval(cells, detach=DEADLINE, **caller.run_options())
