@@ -43,21 +43,22 @@ async def start_bridge(hub: Hub) -> Bridge:
 
     It ends with the hub's kernels.
     """
+    from cellwright.workspace.caller import Caller
     from cellwright.workspace.local import AsyncLocalApi
-    from cellwright.workspace.workspace import AsyncWorkspace, Workspace
+    from cellwright.workspace.workspace import AsyncWorkspace
 
     def make_workspace(
         session: str, mode: Any, root: str | None, cwd: str | None
     ) -> AsyncWorkspace:
         actor = f"kernel:{session}"
-        workspace = Workspace(root, cwd=cwd, mode=mode, actor=actor, hub=hub)
-        workspace.owner = None  # a kernel keeps no other kernel alive
-        return AsyncWorkspace(root, cwd=cwd, mode=mode, actor=actor, api=AsyncLocalApi(workspace))
+        caller = Caller(root, cwd=cwd, mode=mode, actor=actor, hub=hub)
+        caller.owner = None  # a kernel keeps no other kernel alive
+        return AsyncWorkspace(root, cwd=cwd, mode=mode, actor=actor, api=AsyncLocalApi(caller))
 
     bridge = Bridge(make_workspace)
     await bridge.start()
-    hub.evaluator.bridge = bridge
-    hub.at_end(bridge.close)
+    hub.sessions.bridge = bridge
+    hub.close_at_end(bridge.close)
     return bridge
 
 

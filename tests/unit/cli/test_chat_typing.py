@@ -12,9 +12,9 @@ from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
+from cellwright.app.workspaces import open_chat_workspaces
 from cellwright.assistant.models.direct import DirectModel
 from cellwright.assistant.permissions import Operation
-from cellwright.assistant.workspaces import ChatWorkspaces
 from cellwright.cli.chat.completion import Completer, FileNames
 from cellwright.cli.chat.confirmation import Confirmer
 from cellwright.cli.chat.prompt import CtrlC, Prompt
@@ -48,7 +48,7 @@ async def state(chat_folder: Path) -> ChatState:
 
 @pytest.fixture
 async def complete(state: ChatState, chat_folder: Path) -> AsyncIterator[Callable[[str], Any]]:
-    workspaces = ChatWorkspaces(chat_folder)
+    workspaces = open_chat_workspaces(chat_folder)
     completer = Completer(PaneChat(workspaces, DirectModel()), state)
 
     async def names(text: str) -> list[str]:

@@ -17,18 +17,17 @@ from cellwright.assistant.models.providers import choose_model
 from cellwright.assistant.permissions import Permissions
 from cellwright.assistant.prompt_files import PromptFolder
 from cellwright.assistant.transcripts import Transcript, Transcripts
-from cellwright.assistant.workspaces import ChatWorkspaces
 from cellwright.cli.chat.confirmation import Confirmer
 from cellwright.cli.chat.display import JsonDisplay, PlainDisplay, make_brief_printer
 from cellwright.cli.chat.session import ChatSession, buffer_log, exit_code_of_error
 from cellwright.cli.chat.slash_commands import NO_MODEL
 from cellwright.cli.chat.state import MODES, ChatState, require_file, resolve_file
-from cellwright.cli.options import resolve_root, warn_without_engine
-from cellwright.cli.output import INTERRUPTED, OK, is_terminal
+from cellwright.cli.options import resolve_root
+from cellwright.cli.output import INTERRUPTED, OK, CommandOutput, is_terminal
 from cellwright.cli.questions import PlainAsker, read_in_thread, read_line
 from cellwright.config.directories import state_directory
 from cellwright.config.loading import load
-from cellwright.errors import CellwrightError, EngineError
+from cellwright.errors import CellwrightError
 from cellwright.tools.profiles.positron import POSITRON
 
 TYPE_CHECKING = False
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from cellwright.assistant.availability import ToolOffer
     from cellwright.assistant.models.model import Model
     from cellwright.assistant.requests import ChatRequest, Detection
+    from cellwright.assistant.workspaces import ChatWorkspaces
     from cellwright.cli.chat.display import ChatDisplay
     from cellwright.cli.chat.prompt import Prompt
     from cellwright.cli.chat.session import LogBuffer
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from cellwright.cli.questions import Asker
     from cellwright.config.settings import Settings
     from cellwright.workspace.requests import Mode
-    from cellwright.workspace.workspace import AsyncWorkspace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,7 +265,7 @@ async def open_chat(options: ChatOptions) -> OpenedChat:
     # The built-in assistant of a resumed chat gives way to the model of the settings.
     resumed_model = resumed.model if resumed is not None and resumed.model != "direct" else None
     model = choose_model(options.model or resumed_model, settings)
-    workspaces = await _connect_workspaces(root, cwd, options)
+    workspaces = _open_workspaces(root, cwd, options)
     chat = PaneChat(
         workspaces,
         model,
@@ -342,25 +341,17 @@ def _restore_chat(
         state.mode = MODES[MODES.index(resumed.mode)]
 
 
-async def _connect_workspaces(root: str, cwd: str, options: ChatOptions) -> ChatWorkspaces:
-    """Connect to workspaces in the engine, or make them in this process."""
-    from cellwright.mcp.workspaces import wants_engine
+def _open_workspaces(root: str, cwd: str, options: ChatOptions) -> ChatWorkspaces:
+    """Return workspaces in the engine, or in this process."""
+    from cellwright.app.workspaces import open_chat_workspaces, wants_engine
 
-    here = ChatWorkspaces(root, cwd=cwd, actor=options.actor)
-    if not (options.uses_engine and wants_engine()):
-        return here
-    from cellwright.engine.aio import connect
-
-    async def connect_engine(mode: Mode) -> AsyncWorkspace:
-        return await connect(root, cwd=cwd, mode=mode, actor=options.actor)
-
-    there = ChatWorkspaces(root, cwd=cwd, actor=options.actor, connect=connect_engine)
-    try:
-        await there.get(options.mode or "ask")
-    except (EngineError, OSError) as error:
-        warn_without_engine(error)
-        return here
-    return there
+    return open_chat_workspaces(
+        root,
+        cwd=cwd,
+        actor=options.actor,
+        engine=options.uses_engine and wants_engine(),
+        warn=lambda sentence: CommandOutput(as_json=False).warn([sentence]),
+    )
 
 
 async def _fill_state(

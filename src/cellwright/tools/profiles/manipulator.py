@@ -13,7 +13,7 @@ from pydantic import Field, create_model
 
 from cellwright.errors import CellwrightError, Conflict, UnknownRevision
 from cellwright.outputs.describe import CHARACTERS_PER_TOKEN, describe
-from cellwright.protocol.access import CellResult, Presence
+from cellwright.protocol.access import CellResult
 from cellwright.protocol.messages import ErrorCode, ManipulatorRequest, Refusal, refusal_of
 from cellwright.protocol.methods import plan_run, read_or_edit, run_plan
 from cellwright.tools.fence import make_readable
@@ -68,23 +68,14 @@ class BookHost:
             raise Refusal(ErrorCode.EXECUTION_FAILED, message)
         return [
             CellResult(
-                each.cell,
+                each.cell or "",
                 "ok" if each.expected else each.status,  # type: ignore[arg-type]  # pending is left out
-                each.error[0] if each.error else "",
+                each.error.ename if each.error else "",
                 each.count,
             )
             for each in done
             if each.status != "pending"
         ]
-
-    async def save(self) -> None:
-        """It is saved."""
-
-    async def presence(self) -> Presence:
-        """Where a person is, as far as the caller knows."""
-        selected = self._caller.selected
-        active = next((cell for cell, how in selected.items() if how == "active"), None)
-        return Presence(active, tuple(selected))
 
 
 def _make_call(name: str) -> Callable[[ToolCaller, Any], Awaitable[ToolResult]]:

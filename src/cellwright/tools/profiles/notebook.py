@@ -76,7 +76,7 @@ async def change_cell(caller: ToolCaller, params: NotebookParams) -> ToolResult:
     edit, details = plan_change(notebook, params)
     done = await book.edit([edit], label=f"notebook {params.action}")
     if params.action == "insert":
-        details["cellIndex"] = done["cells"][0]["after"]
+        details["cellIndex"] = done.cells[0].after
     summary = (
         f"{_DONE[params.action]} cell {details['cellIndex']} ({details['cellType']}). "
         f"Notebook now has {details['totalCells']} cells."

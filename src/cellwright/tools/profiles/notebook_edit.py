@@ -56,8 +56,8 @@ async def edit_cell(caller: ToolCaller, params: NotebookEditParams) -> ToolResul
     # By handle and hash rather than by place: cells may have moved since it was read.
     done = await book.edit([edit], label=f"NotebookEdit {params.edit_mode}")
     if params.edit_mode == "insert":
-        made = done["cells"][0]
-        index, id_ = made["after"], made["handle"]
+        made = done.cells[0]
+        index, id_ = made.after or 0, made.handle
     kind = params.cell_type or notebook.cells[index].type
     text = _describe_edit(params, id_, index, kind)
     return ToolResult(text, {"success": True, "cell_id": id_, "cell_index": index})
