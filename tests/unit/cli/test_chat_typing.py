@@ -12,11 +12,11 @@ from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
+from cellwright.app.workspaces import open_chat_workspaces
 from cellwright.assistant.availability import FILE_TOOLS
 from cellwright.assistant.chat import Chat
 from cellwright.assistant.models.direct import DirectModel
 from cellwright.assistant.permissions import Operation
-from cellwright.assistant.workspaces import ChatWorkspaces
 from cellwright.cli.chat.completion import Completer, FileNames
 from cellwright.cli.chat.confirmation import Confirmer
 from cellwright.cli.chat.prompt import CtrlC, Prompt
@@ -49,7 +49,7 @@ async def state(chat_folder: Path) -> ChatState:
 
 @pytest.fixture
 async def complete(state: ChatState, chat_folder: Path) -> AsyncIterator[Callable[[str], Any]]:
-    workspaces = ChatWorkspaces(chat_folder)
+    workspaces = open_chat_workspaces(chat_folder)
     completer = Completer(Chat(workspaces, DirectModel(), file_tools=FILE_TOOLS), state)
 
     async def names(text: str) -> list[str]:

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 
 import click
 
-from cellwright.app.workspaces import connect_workspace, wants_engine
+from cellwright.app.workspaces import open_chat_workspaces, wants_engine
 from cellwright.assistant.availability import FILE_TOOLS
 from cellwright.assistant.chat import Chat
 from cellwright.assistant.models.providers import choose_model
 from cellwright.assistant.permissions import Permissions
 from cellwright.assistant.prompt_files import PromptFolder
 from cellwright.assistant.transcripts import Transcript, Transcripts
-from cellwright.assistant.workspaces import ChatWorkspaces
 from cellwright.cli.chat.confirmation import Confirmer
 from cellwright.cli.chat.display import JsonDisplay, PlainDisplay, make_brief_printer
 from cellwright.cli.chat.session import ChatSession, buffer_log, exit_code_of_error
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
+    from cellwright.assistant.workspaces import ChatWorkspaces
     from cellwright.cli.chat.display import ChatDisplay
     from cellwright.cli.chat.prompt import Prompt
     from cellwright.cli.chat.session import LogBuffer
@@ -244,7 +244,13 @@ async def open_chat(options: ChatOptions) -> OpenedChat:
     # The built-in assistant of a resumed chat gives way to the model of the settings.
     resumed_model = resumed.model if resumed is not None and resumed.model != "direct" else None
     model = choose_model(options.model or resumed_model, settings)
-    workspaces = await _connect_workspaces(root, cwd, options)
+    workspaces = open_chat_workspaces(
+        root,
+        cwd=cwd,
+        actor=options.actor,
+        engine=options.uses_engine and wants_engine(),
+        warn=print_warning,
+    )
     chat = Chat(
         workspaces,
         model,
@@ -317,29 +323,6 @@ def _restore_chat(chat: Chat, state: ChatState, resumed: Transcript, options: Ch
         state.restore(resumed.desk)
     if options.mode is None and resumed.mode in MODES:
         state.mode = MODES[MODES.index(resumed.mode)]
-
-
-async def _connect_workspaces(root: str, cwd: str, options: ChatOptions) -> ChatWorkspaces:
-    """Connect to workspaces in the engine, or make them in this process."""
-    here = ChatWorkspaces(root, cwd=cwd, actor=options.actor)
-    if not (options.uses_engine and wants_engine()):
-        return here
-    mode: Mode = options.mode or "ask"
-    first = await connect_workspace(
-        root, cwd=cwd, mode=mode, actor=options.actor, warn=print_warning
-    )
-    if first is None:
-        return here
-    connected = {mode: first}
-
-    async def connect_engine(mode: Mode) -> AsyncWorkspace:
-        from cellwright.engine.aio import connect
-
-        return connected.pop(mode, None) or await connect(
-            root, cwd=cwd, mode=mode, actor=options.actor
-        )
-
-    return ChatWorkspaces(root, cwd=cwd, actor=options.actor, connect=connect_engine)
 
 
 async def _fill_state(
