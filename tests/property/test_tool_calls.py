@@ -15,7 +15,7 @@ from hypothesis_jsonschema import from_schema
 
 from cellwright import AsyncWorkspace
 from cellwright.tools.profiles import PROFILES
-from cellwright.tools.tool import Caller, allowed_effects
+from cellwright.tools.tool import ToolCaller, allowed_effects
 from cellwright.tools.toolbox import Toolbox
 from tests.conftest import RUN_ALL
 from tests.unit.cli import samples
@@ -119,7 +119,7 @@ def test_generated_calls_are_answered_and_leave_valid_notebooks(
 
     with asyncio.Runner() as runner:
         workspace = AsyncWorkspace(root, cwd=str(root), actor="test:fuzz")
-        caller = Caller(workspace=workspace)
+        caller = ToolCaller(workspace=workspace)
 
         @settings(
             max_examples=EXAMPLES,
@@ -146,7 +146,7 @@ WRONG: list[Any] = [None, True, -1, 10**30, 1.5, "x", "\0", "\ud800", [], [[]], 
 
 @pytest.mark.parametrize(("profile", "tool"), TOOLS, ids=[f"{p}-{t.name}" for p, t in TOOLS])
 async def test_arguments_of_any_other_type_are_answered_too(
-    profile: str, tool: Tool, caller: Caller, folder: Path
+    profile: str, tool: Tool, caller: ToolCaller, folder: Path
 ) -> None:
     """Every parameter gets every kind of value, alone and with what is required beside it."""
     needed: dict[str, Any] = {"path": "nb.ipynb", "notebook_path": "nb.ipynb"}

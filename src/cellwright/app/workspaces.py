@@ -7,14 +7,18 @@ import os
 
 from cellwright.app import AsyncWorkspace, Workspace
 from cellwright.errors import EngineError
+from cellwright.workspace.caller import Caller
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cellwright.assistant.workspaces import ChatWorkspaces
     from cellwright.workspace.requests import Mode, PathLike
 
     Warn = Callable[[str], object]
+
+_TRIES, _PAUSE = 10, 0.5
 
 
 def name_actor(door: str, name: str | None = None) -> str:
@@ -70,17 +74,84 @@ def _connect(
         return None
 
 
-async def connect_workspace(
-    root: PathLike | None, *, cwd: str | None = None, mode: Mode = "agent", actor: str, warn: Warn
-) -> AsyncWorkspace | None:
-    """Return a workspace in the engine for a door that awaits; None, with a warning, if not."""
-    from cellwright.engine.aio import connect
+class SharedWorkspaces:
+    """Workspaces of several actors and modes that share kernels: the engine's, or this process's.
 
-    try:
-        return await connect(root, cwd=cwd, mode=mode, actor=actor)
-    except (EngineError, OSError) as error:
-        warn(f"{error}; working in this process alone")
-        return None
+    Args:
+        root: no path may lead out of it.
+        cwd: relative paths begin there; by default at the root.
+        engine: whether the engine is used, which is started if needed; if it cannot be reached,
+            and without it, kernels live and die in this process.
+        warn: gets a sentence if the engine cannot be reached.
+    """
+
+    def __init__(
+        self, root: PathLike, *, cwd: str | None = None, engine: bool = False, warn: Warn = str
+    ) -> None:
+        self.root = os.fspath(root)
+        self.cwd = cwd or self.root
+        self._uses_engine = engine
+        self._warn = warn
+        self._host: Caller | None = None  # has the hub that the workspaces of this process share
+        self._was_connected = False
+
+    async def connect(self, actor: str, mode: Mode = "agent") -> AsyncWorkspace:
+        """Return a new workspace, which the caller closes."""
+        if self._uses_engine and self._host is None:
+            found = await self._connect_to_engine(actor, mode)
+            if found is not None:
+                return found
+        if self._host is None:
+            self._host = Caller(self.root, cwd=self.cwd, actor=actor)
+        return AsyncWorkspace(self.root, cwd=self.cwd, mode=mode, actor=actor, hub=self._host.hub)
+
+    async def close(self) -> None:
+        """End the kernels of this process; those of the engine live on."""
+        import asyncio
+
+        if self._host is not None:
+            await asyncio.to_thread(self._host.close)
+            self._host = None
+
+    async def _connect_to_engine(self, actor: str, mode: Mode) -> AsyncWorkspace | None:
+        import asyncio
+
+        from cellwright.engine import aio
+
+        # An engine that has just left makes room for the next. A caller that gives up too soon
+        # would have kernels of its own beside those of the others.
+        tries = _TRIES if self._was_connected else 1
+        while True:
+            try:
+                found = await aio.connect(self.root, cwd=self.cwd, mode=mode, actor=actor)
+            except (EngineError, OSError) as error:
+                tries -= 1
+                if not tries:
+                    self._warn(f"{error}; working in this process alone")
+                    return None
+                await asyncio.sleep(_PAUSE)
+            else:
+                self._was_connected = True
+                return found
+
+
+def open_chat_workspaces(
+    root: PathLike,
+    *,
+    cwd: str | None = None,
+    actor: str = "chat:assistant",
+    engine: bool = False,
+    warn: Warn = str,
+) -> ChatWorkspaces:
+    """Return the workspaces of one chat, one for each mode; see `SharedWorkspaces`."""
+    from cellwright.assistant.workspaces import ChatWorkspaces
+
+    shared = SharedWorkspaces(root, cwd=cwd, engine=engine, warn=warn)
+
+    async def connect(mode: Mode) -> AsyncWorkspace:
+        return await shared.connect(actor, mode)
+
+    return ChatWorkspaces(connect, shared.close)
 
 
 def wants_engine() -> bool:

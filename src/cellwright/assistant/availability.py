@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cellwright.assistant.requests import ChatRequest
-    from cellwright.tools.tool import Caller, Tool
+    from cellwright.tools.tool import Tool, ToolCaller
 
 
 _reference = re.compile(r"(?<![\w#/&])#([A-Za-z][A-Za-z0-9]*)").finditer
@@ -184,7 +184,7 @@ def render_references(references: Sequence[ToolReference]) -> str:
 def _restrict_to_text(tool: Tool) -> Tool:
     """A tool of the profile `text` that refuses notebooks, which have tools of their own."""
 
-    async def call(caller: Caller, params: Any) -> ToolResult:
+    async def call(caller: ToolCaller, params: Any) -> ToolResult:
         path: str = params.path
         names = (path.lower(), caller.workspace.open(path).real.lower())
         # Behind a colon there may be a choice of lines.

@@ -12,9 +12,10 @@ from cellwright.assistant.permissions import describe_operation, find_effect, fi
 from cellwright.errors import CellwrightError
 from cellwright.tools.native.running import describe_run_error
 from cellwright.tools.page import Page
-from cellwright.tools.tool import Caller, ToolResult
+from cellwright.tools.tool import ToolCaller, ToolResult
 from cellwright.tools.toolbox import failure
-from cellwright.tools.wording import has_failed, run_facts, shorten, show_run, summarize_run
+from cellwright.tools.wording import run_facts, shorten, show_run, summarize_run
+from cellwright.workspace.runs.execution import Executions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,7 +76,7 @@ class TurnCalls:
         return result
 
     async def _call(self, call: ToolCall) -> ToolResult:
-        caller = Caller(
+        caller = ToolCaller(
             workspace=self.workspace,
             ask=self.ask,
             progress=self.progress,
@@ -178,14 +179,14 @@ async def wait_for_run(result: ToolResult, workspace: AsyncWorkspace) -> ToolRes
     except asyncio.CancelledError:
         await workspace.cancel(run)
         raise
-    if found["error"]:
-        return describe_run_error(found["error"], run)
-    rows = (found["answer"] or {}).get("executions") or []
+    if found.error is not None:
+        return describe_run_error(found.error, run)
+    executions = found.answer if isinstance(found.answer, Executions) else Executions()
     page = Page(_TOKENS)
-    page.head(summarize_run(rows))
-    show_run(page, rows)
-    data = {**result.data, "done": True, "executions": run_facts(rows)}
-    return page.to_result(data, is_error=any(map(has_failed, rows)))
+    page.head(summarize_run(executions))
+    show_run(page, executions)
+    data = {**result.data, "done": True, "executions": run_facts(executions)}
+    return page.to_result(data, is_error=any(each.is_failure for each in executions))
 
 
 def _refusal(text: str, code: str) -> ToolResult:

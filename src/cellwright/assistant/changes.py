@@ -73,7 +73,7 @@ class ChangeSet:
         for path in self.notebooks:
             ids = [edit.change for edit in self.edits if edit.path == path]
             shown = await workspace.open(path).diff(f"{ids[0]}^", ids[-1])
-            parts.append(shown["diff"])
+            parts.append(shown.diff)
         return "\n".join(parts)
 
     async def undo(self, workspace: AsyncWorkspace, cells: Collection[str] | None = None) -> None:
@@ -99,7 +99,7 @@ class ChangeSet:
                 ids = [edit.change for edit in chosen if edit.path == path]
                 with contextlib.suppress(NothingToUndo):  # taken back before
                     done = await workspace.open(path).undo(ids)
-                    undone.append((path, done["change"]))
+                    undone.append((path, done.change or ""))
         except CellwrightError:
             for path, change in undone:
                 with contextlib.suppress(CellwrightError):  # the first failure is the one to raise
@@ -165,9 +165,9 @@ class Proposal:
         edit = {"op": "replace", "cell": self.cell, "source": self.new}
         done = await workspace.open(self.path).edit([edit], base=self.base, label="inline chat")
         changes = ChangeSet(self.prompt)
-        made = read_edit(self.path, done)
-        if made is not None:
-            changes.edits.append(made)
+        if done.change is not None:
+            cells = tuple(cell.handle for cell in done.cells)
+            changes.edits.append(TurnEdit(self.path, done.change, cells))
         return changes
 
 

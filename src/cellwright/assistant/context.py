@@ -52,6 +52,7 @@ ANALYSED_BELOW = 200
 """In a notebook with fewer cells the dataflow tells which cells are stale; in a larger one a cell is
 stale if its own source is not the one that ran."""
 
+_ACTIVE: dict[str, ExecutionStatus] = {"running": "running", "pending": "pending"}
 _OUTPUTS_OF_A_CELL = 1_200
 _OUTPUTS_OF_ALL = 12_000
 _LEAST_OUTPUTS = 100
@@ -82,7 +83,7 @@ _written = re.compile(r"&(?=(?:amp;)*lt;)(?:lt;|amp;)").sub
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LastRun:
+class CellRunFacts:
     """The last run of a code cell; what is not known is None.
 
     `duration` is in milliseconds, `ended` in ISO 8601, UTC.
@@ -110,7 +111,7 @@ class CellContext:
     content: str
     has_output: bool = False
     selection: SelectionStatus = "unselected"
-    run: LastRun | None = None
+    run: CellRunFacts | None = None
     length: int | None = None
     stale: str | None = None
     outputs: str | None = None
@@ -284,9 +285,9 @@ def _find_stale(notebook: Notebook, runtime: RuntimeState) -> dict[str, str] | N
     from cellwright.workspace.staleness import describe_staleness
 
     return {
-        row["cell"]: row["stale_reason"] or "its result is stale"
+        row.cell: row.stale_reason or "its result is stale"
         for row in describe_staleness(notebook, runtime.runs)
-        if row["state"] == "stale"
+        if row.state == "stale"
     }
 
 
@@ -301,7 +302,7 @@ def _why_stale(cell: Cell, sources: _NotebookFacts) -> str | None:
 def _describe_cell(cell: Cell, sources: _NotebookFacts, outputs: int = 0) -> CellContext:
     run, has_output, shown = None, False, None
     if cell.type == "code":
-        run, has_output = _describe_run(cell, sources)
+        run, has_output = _describe_run(cell, sources), bool(cell.output_types)
         shown = _summarize_outputs(cell, outputs) if has_output and outputs else None
     return CellContext(
         id=cell.handle,
@@ -316,23 +317,20 @@ def _describe_cell(cell: Cell, sources: _NotebookFacts, outputs: int = 0) -> Cel
     )
 
 
-def _describe_run(cell: Cell, sources: _NotebookFacts) -> tuple[LastRun, bool]:
+def _describe_run(cell: Cell, sources: _NotebookFacts) -> CellRunFacts:
     now = sources.runtime.now
-    status = find_status(
+    status, last = find_status(
         cell,
         sources.recorded.get(cell.handle),
         None if now is None else now.get(cell.handle, "idle"),
     )
-    last = status["last_run"] or {}
-    is_running = status["status"] in ("running", "pending")
-    run = LastRun(
-        execution=status["status"] if is_running else "idle",
-        order=status["execution_count"],
-        success=None if last.get("status") == "running" else last.get("success"),
-        duration=last.get("duration_ms"),
-        ended=_format_time(last.get("ended")),
+    return CellRunFacts(
+        execution=_ACTIVE.get(status, "idle"),
+        order=cell.execution_count,
+        success=None if last is None or last.status == "running" else last.success,
+        duration=last.duration_ms if last else None,
+        ended=_format_time(last.ended if last else None),
     )
-    return run, status["has_output"]
 
 
 def _summarize_outputs(cell: Cell, characters: int) -> str:

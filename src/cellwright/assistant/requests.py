@@ -12,12 +12,11 @@ import logging
 import os
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from cellwright.assistant.context import RuntimeState, build_context
 from cellwright.errors import CellwrightError
-from cellwright.journal.executions import ExecutionRecord
 from cellwright.tools.wording import shorten
 
 if TYPE_CHECKING:
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
     from cellwright.assistant.context import NotebookContext
     from cellwright.document.snapshot import CellRef
+    from cellwright.journal.executions import ExecutionRecord
     from cellwright.workspace.requests import Mode
     from cellwright.workspace.workspace import AsyncBook, AsyncWorkspace
 
@@ -171,30 +171,30 @@ async def _load_context(editor: NotebookEditor, workspace: AsyncWorkspace) -> No
 
 async def _load_runtime(book: AsyncBook, workspace: AsyncWorkspace) -> RuntimeState:
     """What is known of a notebook's runs, and of its kernel."""
-    sessions = [row for row in await workspace.sessions() if row["session"] == book.real]
-    runs = [row for row in await workspace.runs() if row["subject"] == book.real]
-    known: dict[str, Any] = sessions[0] if sessions else {}
+    sessions = [row for row in await workspace.sessions() if row.session == book.real]
+    runs = [row for row in await workspace.runs() if row.subject == book.real]
+    session = sessions[0] if sessions else None
     now: dict[str, str] | None = None
-    if known or runs:
+    if session or runs:
         now = {
             cell: status
             for run in reversed(runs)
-            if run["ended"] is None
-            for cell, status in run["cells"].items()
+            if run.ended is None
+            for cell, status in run.cells.items()
             if status in ("running", "pending")
         }
     return RuntimeState(
         runs=await _load_runs(book),
         now=now,
-        kernel=known.get("kernel"),
-        language=known.get("language"),
+        kernel=session.kernel if session else None,
+        language=session.language if session else None,
     )
 
 
 async def _load_runs(book: AsyncBook) -> list[ExecutionRecord]:
     """The recorded runs; none if the history cannot be read."""
     try:
-        return [ExecutionRecord(**row) for row in await book.executions()]
+        return await book.executions()
     except CellwrightError as error:
         _log.info("what ran is not known: %s", error.message)
         return []

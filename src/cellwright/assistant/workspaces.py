@@ -3,45 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from cellwright.workspace.local import AsyncLocalApi
-from cellwright.workspace.workspace import AsyncWorkspace, Workspace
-
 if TYPE_CHECKING:
-    import os
+    from collections.abc import Awaitable, Callable
 
     from cellwright.workspace.requests import Mode
+    from cellwright.workspace.workspace import AsyncWorkspace
 
-
-Connect = Callable[["Mode"], Awaitable[AsyncWorkspace]]
+    Connect = Callable[[Mode], Awaitable[AsyncWorkspace]]
+    Close = Callable[[], Awaitable[object]]
 
 
 class ChatWorkspaces:
-    """The workspaces of one chat.
+    """The workspaces of one chat; `cellwright.app.workspaces.open_chat_workspaces` makes them.
 
     Args:
-        root: no path may lead out of it.
-        cwd: relative paths begin there; by default at the root.
-        actor: who the changes are by, as `chat:name`.
-        connect: makes the workspace of a mode, such as one in the engine; by default kernels
-            live and die in this process.
+        connect: makes the workspace of a mode.
+        close: ends what these workspaces share.
     """
 
-    def __init__(
-        self,
-        root: str | os.PathLike[str],
-        *,
-        cwd: str | None = None,
-        actor: str = "chat:assistant",
-        connect: Connect | None = None,
-    ) -> None:
-        self.root = root
-        self.cwd = cwd or str(root)
-        self.actor = actor
-        self._connect = connect or self._make_guest
-        self._here: Workspace | None = None
+    def __init__(self, connect: Connect, close: Close | None = None) -> None:
+        self._connect = connect
+        self._close = close
         self._open: dict[Mode, AsyncWorkspace] = {}
         self._turn = asyncio.Lock()
 
@@ -53,18 +37,9 @@ class ChatWorkspaces:
             return self._open[mode]
 
     async def close(self) -> None:
-        """Disconnect; kernels of this process end."""
+        """Close the workspaces; kernels of this process end."""
         for workspace in self._open.values():
             await workspace.close()
         self._open.clear()
-        if self._here is not None:
-            await asyncio.to_thread(self._here.close)
-            self._here = None
-
-    async def _make_guest(self, mode: Mode) -> AsyncWorkspace:
-        if self._here is None:
-            self._here = Workspace(self.root, cwd=self.cwd, actor=self.actor)
-        guest = Workspace(self.root, cwd=self.cwd, mode=mode, actor=self.actor, hub=self._here.hub)
-        return AsyncWorkspace(
-            self.root, cwd=self.cwd, mode=mode, actor=self.actor, api=AsyncLocalApi(guest)
-        )
+        if self._close is not None:
+            await self._close()

@@ -12,7 +12,7 @@ from cellwright.errors import CellwrightError
 from cellwright.mcp.results import clean
 from cellwright.tools.fence import FENCE_NOTE
 from cellwright.tools.native.reading import ReadParams, read_notebook
-from cellwright.tools.tool import Caller
+from cellwright.tools.tool import ToolCaller
 from cellwright.tools.wording import shorten
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ async def build_prompt(
     if prompt.cell and cell is not None:
         wanted = {**wanted, "cells": [cell], "only": None}
     try:
-        answer = await read_notebook(Caller(workspace=workspace), ReadParams(**wanted))
+        answer = await read_notebook(ToolCaller(workspace=workspace), ReadParams(**wanted))
     except CellwrightError as error:
         raise MCPError(types.INVALID_PARAMS, shorten(error.message)) from None
     except ValueError:

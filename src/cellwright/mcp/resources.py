@@ -78,10 +78,10 @@ async def list_resources(workspace: AsyncWorkspace) -> list[types.Resource]:
     """The notebooks below the root."""
     return [
         types.Resource(
-            name=clean(make_visible(row["path"])),
-            uri=notebook_uri(row["path"]),
+            name=clean(make_visible(row.path)),
+            uri=notebook_uri(row.path),
             mime_type=TEXT_VIEW,
-            size=row["size"],
+            size=row.size,
         )
         for row in (await workspace.list())[:_MOST_LISTED]
     ]
@@ -132,10 +132,10 @@ async def _read_cell(
     workspace: AsyncWorkspace, uri: str, path: str, cell: str
 ) -> types.TextResourceContents:
     from cellwright.tools.native.reading import ReadParams, read_notebook
-    from cellwright.tools.tool import Caller
+    from cellwright.tools.tool import ToolCaller
 
     wanted = ReadParams(path=path, cells=[cell], outputs=True)
-    answer = await read_notebook(Caller(workspace=workspace), wanted)
+    answer = await read_notebook(ToolCaller(workspace=workspace), wanted)
     return types.TextResourceContents(uri=uri, mime_type="text/plain", text=clean(answer.text))
 
 
@@ -143,14 +143,12 @@ async def _read_artifact(
     workspace: AsyncWorkspace, uri: str
 ) -> types.TextResourceContents | types.BlobResourceContents:
     part = await workspace.artifact(uri.removeprefix(ARTIFACT), 0, _MOST_BYTES)
-    if "text" not in part:
-        return types.BlobResourceContents(uri=uri, mime_type=part["mime"], blob=part["base64"])
-    text = part["text"]
-    if part["next_offset"] is not None:
-        text += f"\nLEFT OUT: the rest; notebook_outputs continues at offset={part['next_offset']}"
-    return types.TextResourceContents(
-        uri=uri, mime_type=part["mime"], text=clean(make_visible(text))
-    )
+    if part.text is None:
+        return types.BlobResourceContents(uri=uri, mime_type=part.mime, blob=part.base64 or "")
+    text = part.text
+    if part.next_offset is not None:
+        text += f"\nLEFT OUT: the rest; notebook_outputs continues at offset={part.next_offset}"
+    return types.TextResourceContents(uri=uri, mime_type=part.mime, text=clean(make_visible(text)))
 
 
 async def complete_argument(
@@ -160,7 +158,7 @@ async def complete_argument(
     name, value = params.argument.name, params.argument.value
     known = (params.context.arguments if params.context else None) or {}
     if name == "path":
-        found = [row["path"] for row in await workspace.list()]
+        found = [row.path for row in await workspace.list()]
     elif name == "cell":
         found = await _list_cells(workspace, known.get("path", ""))
     else:

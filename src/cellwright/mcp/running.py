@@ -43,9 +43,9 @@ def run_server(
     else:
         listening.check()
     logging.basicConfig(stream=sys.stderr, level=logging.ERROR, format="%(name)s: %(message)s")
+    from cellwright.app.workspaces import wants_engine
     from cellwright.config.loading import load
     from cellwright.mcp.server import McpServer, stdio_place
-    from cellwright.mcp.workspaces import wants_engine
     from cellwright.tools.profiles import PROFILES
 
     async def serve() -> None:

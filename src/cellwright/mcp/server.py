@@ -19,7 +19,7 @@ from cellwright.mcp.resources import Subscriptions
 from cellwright.mcp.results import is_program, list_tools, to_result
 from cellwright.mcp.workspaces import ClientWorkspaces, actor_name
 from cellwright.tools.fence import FENCE_NOTE
-from cellwright.tools.tool import Caller, ToolResult
+from cellwright.tools.tool import ToolCaller, ToolResult
 from cellwright.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class McpServer:
         async def work(
             progress: Callable[[dict[str, Any]], object] | None, ask: Ask | None
         ) -> ToolResult:
-            caller = Caller(workspace=workspace, progress=progress, ask=ask)
+            caller = ToolCaller(workspace=workspace, progress=progress, ask=ask)
             try:
                 answer = await self.toolbox.call(params.name, params.arguments, caller)
             except Exception as error:  # noqa: BLE001  # a bug must not end the connection

@@ -43,21 +43,22 @@ async def start_bridge(hub: Hub) -> Bridge:
 
     It ends with the hub's kernels.
     """
+    from cellwright.workspace.caller import Caller
     from cellwright.workspace.local import AsyncLocalApi
-    from cellwright.workspace.workspace import AsyncWorkspace, Workspace
+    from cellwright.workspace.workspace import AsyncWorkspace
 
     def make_workspace(
         session: str, mode: Any, root: str | None, cwd: str | None
     ) -> AsyncWorkspace:
         actor = f"kernel:{session}"
-        workspace = Workspace(root, cwd=cwd, mode=mode, actor=actor, hub=hub)
-        workspace.owner = None  # a kernel keeps no other kernel alive
-        return AsyncWorkspace(root, cwd=cwd, mode=mode, actor=actor, api=AsyncLocalApi(workspace))
+        caller = Caller(root, cwd=cwd, mode=mode, actor=actor, hub=hub)
+        caller.owner = None  # a kernel keeps no other kernel alive
+        return AsyncWorkspace(root, cwd=cwd, mode=mode, actor=actor, api=AsyncLocalApi(caller))
 
     bridge = Bridge(make_workspace)
     await bridge.start()
-    hub.evaluator.bridge = bridge
-    hub.at_end(bridge.close)
+    hub.sessions.bridge = bridge
+    hub.close_at_end(bridge.close)
     return bridge
 
 
@@ -199,7 +200,7 @@ class Bridge:
     async def _respond(self, request: BridgeRequest, workspace: AsyncWorkspace) -> Response:
         # Here and not above: many kernels never call, and what describes tools loads slowly.
         from cellwright.tools.native import NATIVE
-        from cellwright.tools.tool import Caller
+        from cellwright.tools.tool import ToolCaller
         from cellwright.tools.toolbox import Toolbox
 
         box = Toolbox(self._tools or NATIVE, workspace.mode)
@@ -216,7 +217,7 @@ class Bridge:
             return HTTPStatus.BAD_REQUEST, _error("INVALID_JSON", "The body is not JSON")
         if not isinstance(arguments, dict):
             return HTTPStatus.BAD_REQUEST, _error("INVALID_JSON", "The body is not an object")
-        result = await box.call(name, arguments, Caller(workspace=workspace))
+        result = await box.call(name, arguments, ToolCaller(workspace=workspace))
         return HTTPStatus.OK, _result_to_json(result)
 
 

@@ -65,7 +65,7 @@ class ToolResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Caller:
+class ToolCaller:
     """Who calls a tool, and what it can do for it meanwhile.
 
     `active` is the notebook that a person looks at, where a door knows it; tools of profiles that
@@ -103,7 +103,7 @@ class Tool:
     name: str
     description: str
     model: type[BaseModel]
-    call: Callable[[Caller, Any], Awaitable[ToolResult]]
+    call: Callable[[ToolCaller, Any], Awaitable[ToolResult]]
     effects: Effect | Mapping[str, Effect]
     words: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, Mapping[str, Effect]] = field(default_factory=dict)

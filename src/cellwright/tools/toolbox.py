@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pydantic import ValidationError
 
-    from cellwright.tools.tool import Caller, Tool
+    from cellwright.tools.tool import Tool, ToolCaller
     from cellwright.workspace.requests import Mode
 
 
@@ -65,7 +65,7 @@ class Toolbox:
         ]
 
     async def call(
-        self, name: str, arguments: Mapping[str, Any] | None, caller: Caller
+        self, name: str, arguments: Mapping[str, Any] | None, caller: ToolCaller
     ) -> ToolResult:
         """Call a tool by name; whatever goes wrong is a result that says what to do next."""
         from pydantic import ValidationError
@@ -118,7 +118,7 @@ def _describe_invalid(tool: Tool, error: ValidationError) -> ToolResult:
     return ToolResult(text, {"code": "INVALID_PARAMETERS"}, is_error=True)
 
 
-async def _suggest_path(error: NotebookNotFound, caller: Caller) -> None:
+async def _suggest_path(error: NotebookNotFound, caller: ToolCaller) -> None:
     near = await find_similar_notebooks(caller.workspace, error.path)
     if near:
         paths = " or ".join(f"`{shorten(path, 100)}`" for path in near)

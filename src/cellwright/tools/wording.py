@@ -6,15 +6,20 @@ import asyncio
 import difflib
 import json
 import re
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from cellwright.errors import CellNotFound, CellwrightError, InvalidSelector
 from cellwright.outputs.sanitize import make_visible
+from cellwright.workspace.values import to_plain
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from cellwright.tools.page import Page
+    from cellwright.workspace.answers import CellView, OtherActor
+    from cellwright.workspace.runs.execution import Execution
+    from cellwright.workspace.values import Value
     from cellwright.workspace.workspace import AsyncWorkspace
 
 MOST_ROWS = 200
@@ -63,121 +68,115 @@ def code_block(text: str, language: str = "") -> str:
     return f"{ticks}{language}\n{text}\n{ticks}"
 
 
-def first_rows(rows: Sequence[Any]) -> list[Any]:
-    """As many rows as go into the data of a result; the text says what is missing."""
-    return [_shorten_values(row) if isinstance(row, dict) else row for row in rows[:MOST_ROWS]]
+def to_facts(rows: Sequence[Value | Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """As many rows as go into the data of a result, with long texts cut."""
+    return [
+        {
+            name: shorten(value, _LONGEST_FACT) if isinstance(value, str) else value
+            for name, value in to_plain(row).items()
+        }
+        for row in rows[:MOST_ROWS]
+    ]
 
 
-def _shorten_values(row: dict[str, Any]) -> dict[str, Any]:
-    """A row with its texts shortened; a long one came from outside."""
-    return {
-        name: shorten(value, _LONGEST_FACT) if isinstance(value, str) else value
-        for name, value in row.items()
-    }
-
-
-def cell_line(cell: dict[str, Any]) -> str:
+def cell_line(cell: CellView) -> str:
     """The facts about a cell, without its source."""
-    parts = [f"cell {cell['index']}", f"id {quote_name(cell['handle'])}", str(cell["type"])]
-    if cell["type"] == "code":
-        count = cell.get("execution_count")
-        parts.append(f"[{count if count is not None else ' '}] {cell['status']}")
-        if cell.get("stale"):
-            parts.append(f"stale: {shorten(cell.get('stale_reason') or 'its source changed')}")
-    if cell.get("problem"):
-        parts.append(f"broken: {shorten(cell['problem'])}")
+    parts = [f"cell {cell.index}", f"id {quote_name(cell.handle)}", cell.type]
+    if cell.type == "code":
+        parts.append(f"[{_format_execution_count(cell.execution_count)}] {cell.status}")
+        if cell.stale:
+            parts.append(f"stale: {shorten(cell.stale_reason or 'its source changed')}")
+    if cell.problem:
+        parts.append(f"broken: {shorten(cell.problem)}")
     return " · ".join(parts)
 
 
-def others_lines(others: Sequence[dict[str, Any]]) -> list[str]:
+def _format_execution_count(count: int | None) -> str:
+    return " " if count is None else str(count)
+
+
+def others_lines(others: Sequence[OtherActor]) -> list[str]:
     """Who else is at work on a notebook."""
     return [
-        f"{quote_name(who['actor'])} did `{shorten(who['did'], 40)}` {who['seconds']:.0f} s ago"
+        f"{quote_name(who.actor)} did `{shorten(who.did, 40)}` {who.seconds:.0f} s ago"
         for who in others[:5]
     ]
 
 
-def show_run(page: Page, rows: Sequence[dict[str, Any]], path: str = "") -> None:
+def show_run(page: Page, executions: Sequence[Execution], path: str = "") -> None:
     """Show how each cell of a run went and what it said; those that said most are cut."""
-    waiting = sum(bool(row["outputs"]) for row in rows)
-    shortened: list[int] = []
-    for place, row in enumerate(rows):
-        if not page.say(run_line(row)):
-            page.leave_out(f"{format_count(len(rows) - place, 'cell')} of the run")
+    waiting = sum(bool(execution.outputs) for execution in executions)
+    shortened: list[int | None] = []
+    for place, execution in enumerate(executions):
+        if not page.say(run_line(execution)):
+            page.leave_out(f"{format_count(len(executions) - place, 'cell')} of the run")
             break
-        for note in row["notes"]:
+        for note in execution.notes:
             page.say(f"  note: {shorten(note, 400)}")
-        check = row.get("check")
+        cell, check = execution.cell or "", execution.check
         if check is not None and check["diff"]:
-            page.show(f"how {row['cell']} differs", check["diff"], page.room // 2)
-        if row["outputs"]:
-            if not page.show_outputs(row["cell"], row["outputs"], page.room // waiting):
-                shortened.append(row["index"])
+            page.show(f"how {cell} differs", check["diff"], page.room // 2)
+        if execution.outputs:
+            if not page.show_outputs(cell, execution.outputs, page.room // waiting):
+                shortened.append(execution.index)
             waiting -= 1
     if shortened:
         whose = f"path={json.dumps(path)}, " if path else ""
         page.leave_out(f"parts of outputs; notebook_outputs with {whose}cells={shortened[:20]}")
 
 
-def run_line(row: dict[str, Any]) -> str:
+def run_line(execution: Execution) -> str:
     """How one cell went."""
-    count = row["execution_count"]
-    line = f"cell {row['index']} · id {quote_name(row['cell'])} · {row['status']}"
-    if row["status"] != "pending":
-        line += f" · [{count if count is not None else ' '}] · {row['seconds']:.2f} s"
-    if row["error"]:
-        line += f" · {error_name(row['error'])}"
-        if row["error"].get("line"):
-            line += f" at its line {row['error']['line']}"
-        if row.get("expected"):
+    line = f"cell {execution.index} · id {quote_name(execution.cell or '')} · {execution.status}"
+    if execution.status != "pending":
+        line += f" · [{_format_execution_count(execution.count)}] · {execution.seconds:.2f} s"
+    if execution.error:
+        line += f" · {quote_name(execution.error.ename)}"
+        if execution.error.line:
+            line += f" at its line {execution.error.line}"
+        if execution.expected:
             line += ", as its tag says"
-    if row.get("check") is not None:
-        line += f" · check: {row['check']['result']}"
-    elif row["status"] not in ("pending", "running") and not row["saved"]:
+    if execution.check is not None:
+        line += f" · check: {execution.check['result']}"
+    elif execution.status not in ("pending", "running") and not execution.saved:
         line += " · outputs NOT saved"
-    if row["stale"]:
+    if execution.stale:
         line += " · edited while it ran"
     return line
 
 
-def error_name(error: dict[str, Any]) -> str:
-    """The name of an error; its message is among the outputs, inside the fence."""
-    return quote_name(str(error["ename"]))
-
-
-def run_facts(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def run_facts(executions: Sequence[Execution]) -> list[dict[str, Any]]:
     """The executions for programs: how each went, without what it said."""
-    names = ("cell", "index", "status", "execution_count", "seconds", "saved", "stale")
     return [
         {
-            **{name: row[name] for name in names},
-            "error": row["error"] and {"ename": shorten(str(row["error"]["ename"]), _LONGEST)},
-            **({"check": row["check"]["result"]} if row.get("check") is not None else {}),
+            "cell": shorten(execution.cell or "", _LONGEST_FACT),
+            "index": execution.index,
+            "status": execution.status,
+            "execution_count": execution.count,
+            "seconds": round(execution.seconds, 3),
+            "saved": execution.saved,
+            "stale": execution.stale,
+            "error": execution.error and {"ename": shorten(execution.error.ename, _LONGEST)},
+            **({} if execution.check is None else {"check": execution.check["result"]}),
         }
-        for row in first_rows(rows)
+        for execution in executions[:MOST_ROWS]
     ]
 
 
-def has_failed(row: dict[str, Any]) -> bool:
-    """Whether a cell failed although no tag of it says that it would."""
-    return row["status"] not in ("ok", "pending", "running") and not row.get("expected")
-
-
-def summarize_run(rows: Sequence[dict[str, Any]]) -> str:
+def summarize_run(executions: Sequence[Execution]) -> str:
     """What happened to the cells of a run, in one line."""
-    if not rows:
+    if not executions:
         return "Nothing to run."
-    counts: dict[str, int] = {}
-    for row in rows:
-        counts[row["status"]] = counts.get(row["status"], 0) + 1
-    failed = next(filter(has_failed, rows), None)
+    counts = Counter(execution.status for execution in executions)
+    failed = next((execution for execution in executions if execution.is_failure), None)
     statuses = ", ".join(f"{number} {status}" for status, number in counts.items())
     if failed is not None:
-        return f"FAILED at cell {failed['index']} ({quote_name(failed['cell'])}): {statuses}."
-    differing = sum(1 for row in rows if (row.get("check") or {}).get("result") == "differs")
+        return f"FAILED at cell {failed.index} ({quote_name(failed.cell or '')}): {statuses}."
+    number = format_count(len(executions), "cell")
+    differing = sum((each.check or {}).get("result") == "differs" for each in executions)
     if differing:
-        return f"Checked {format_count(len(rows), 'cell')}: {differing} with other outputs than the file has."
-    return f"Ran {format_count(len(rows), 'cell')}: {statuses}."
+        return f"Checked {number}: {differing} with other outputs than the file has."
+    return f"Ran {number}: {statuses}."
 
 
 def describe_unfinished_run(run: str) -> str:
@@ -194,7 +193,7 @@ async def find_similar_notebooks(workspace: AsyncWorkspace, path: str) -> list[s
             rows = await workspace.list()
     except (TimeoutError, CellwrightError):
         return []
-    return find_similar_paths(path, [row["path"] for row in rows])
+    return find_similar_paths(path, [row.path for row in rows])
 
 
 def find_similar_paths(path: str, known: list[str]) -> list[str]:

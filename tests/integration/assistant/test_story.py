@@ -6,20 +6,16 @@ import contextlib
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.unit.engine.engines import engine_of_its_own
 
+from cellwright.app.workspaces import open_chat_workspaces
 from cellwright.assistant.models.scripted import ScriptedModel
-from cellwright.assistant.workspaces import ChatWorkspaces
-from cellwright.engine.aio import connect
-from tests.engines import engine_of_its_own
 from tests.unit.assistant import notebooks
 from tests.unit.assistant.chatting import NOTEBOOK, Conversation, call
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
-
-    from cellwright import AsyncWorkspace
-    from cellwright.workspace.requests import Mode
 
 
 @pytest.fixture(params=["in this process", "in the engine"])
@@ -31,11 +27,7 @@ async def chat(
     with contextlib.ExitStack() as stack:
         if request.param == "in the engine":
             stack.enter_context(engine_of_its_own(monkeypatch))
-
-            async def connected(mode: Mode) -> AsyncWorkspace:
-                return await connect(folder, cwd=str(folder), mode=mode, actor="chat:test")
-
-            made.workspaces = ChatWorkspaces(folder, connect=connected)
+            made.workspaces = open_chat_workspaces(folder, actor="chat:test", engine=True)
             made.chat.workspaces = made.workspaces
         yield made
         await made.workspaces.close()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cellwright import AsyncWorkspace
-from cellwright.tools.tool import Caller
+from cellwright.tools.tool import ToolCaller
 from tests.unit.tools.conftest import Call
 from tests.unit.tools.support import book, outside, within
 
@@ -28,7 +28,7 @@ display(Image(raw))
 async def real(tmp_path: Path) -> AsyncIterator[Call]:
     """Somebody who calls tools where kernels are processes."""
     async with AsyncWorkspace(tmp_path, cwd=str(tmp_path), actor="test:ada") as workspace:
-        yield Call(Caller(workspace=workspace))
+        yield Call(ToolCaller(workspace=workspace))
 
 
 async def test_a_failing_cell_is_found_mended_run_looked_at_and_undone(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cellwright.app.workspaces import open_chat_workspaces
 from cellwright.assistant.chat import (
     Chat,
     TextEvent,
@@ -15,7 +16,6 @@ from cellwright.assistant.chat import (
 from cellwright.assistant.models.direct import DirectModel
 from cellwright.assistant.models.model import ToolCall
 from cellwright.assistant.requests import ChatRequest, FileReference, NotebookEditor
-from cellwright.assistant.workspaces import ChatWorkspaces
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +56,7 @@ class Conversation:
         self.folder = folder
         self.decision: Decision = decision
         self.asked: list[Operation] = []
-        self.workspaces = ChatWorkspaces(folder, actor="chat:test")
+        self.workspaces = open_chat_workspaces(folder, actor="chat:test")
         self.chat = Chat(
             self.workspaces, model or DirectModel(), **{"confirm": self._confirm, **options}
         )

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cellwright.assistant.models.model import ModelEvent, ModelRequest
-    from cellwright.tools.tool import Caller, ToolResult
+    from cellwright.tools.tool import ToolCaller, ToolResult
     from tests.unit.assistant.chatting import Conversation
 
     Make = Callable[..., Conversation]
@@ -529,7 +529,7 @@ async def test_an_edit_that_was_under_way_when_a_turn_was_broken_off_can_be_undo
     began, go = asyncio.Event(), asyncio.Event()
     tool = next(tool for tool in POSITRON if tool.name == "UpdateNotebookCell")
 
-    async def slow(caller: Caller, params: Any) -> ToolResult:
+    async def slow(caller: ToolCaller, params: Any) -> ToolResult:
         began.set()
         await go.wait()
         return await tool.call(caller, params)

@@ -12,13 +12,14 @@ from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
+from cellwright.app.workspaces import open_chat_workspaces
+from cellwright.assistant.availability import FILE_TOOLS
+from cellwright.assistant.chat import Chat
 from cellwright.assistant.models.direct import DirectModel
 from cellwright.assistant.permissions import Operation
-from cellwright.assistant.workspaces import ChatWorkspaces
 from cellwright.cli.chat.completion import Completer, FileNames
 from cellwright.cli.chat.confirmation import Confirmer
 from cellwright.cli.chat.prompt import CtrlC, Prompt
-from cellwright.cli.chat.startup import PaneChat
 from cellwright.cli.chat.state import ChatState
 from cellwright.cli.chat.turn import InterruptHandler
 from cellwright.kernel.events import InputRequested
@@ -48,8 +49,8 @@ async def state(chat_folder: Path) -> ChatState:
 
 @pytest.fixture
 async def complete(state: ChatState, chat_folder: Path) -> AsyncIterator[Callable[[str], Any]]:
-    workspaces = ChatWorkspaces(chat_folder)
-    completer = Completer(PaneChat(workspaces, DirectModel()), state)
+    workspaces = open_chat_workspaces(chat_folder)
+    completer = Completer(Chat(workspaces, DirectModel(), file_tools=FILE_TOOLS), state)
 
     async def names(text: str) -> list[str]:
         found = await completer.complete(text)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
-    from cellwright.tools.tool import Caller, ToolResult
+    from cellwright.tools.tool import ToolCaller, ToolResult
 
 ERAS = ("legacy", "2026-07-28")
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -30,7 +30,9 @@ class Anything(BaseModel):
     text: str = ""
 
 
-def tool(name: str, call: Callable[[Caller, Any], Awaitable[ToolResult]], **options: Any) -> Tool:
+def tool(
+    name: str, call: Callable[[ToolCaller, Any], Awaitable[ToolResult]], **options: Any
+) -> Tool:
     """A tool that does what a test wants."""
     settings: dict[str, Any] = {"effects": "read", "description": "For a test.", **options}
     return Tool(name=name, model=Anything, call=call, **settings)

@@ -15,7 +15,7 @@ from tests.unit.mcp.serving import ERAS, door, serving, text_of, tool
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cellwright.tools.tool import Caller
+    from cellwright.tools.tool import ToolCaller
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -28,7 +28,7 @@ async def test_progress_rises_and_says_which_cell_runs(tmp_path: Path, era: str)
         if len(heard) >= 2:
             two_told.set()
 
-    async def work(caller: Caller, _params: Any) -> ToolResult:
+    async def work(caller: ToolCaller, _params: Any) -> ToolResult:
         assert caller.progress is not None
         caller.progress({"run": "r1"})
         for cell in ("a", "b"):
@@ -61,7 +61,7 @@ async def test_a_cell_that_asks_gets_what_the_person_types(tmp_path: Path, era: 
         asked.append(params.message)
         return types.ElicitResult(action="accept", content={"answer": f"line {len(asked)}"})
 
-    async def work(caller: Caller, _params: Any) -> ToolResult:
+    async def work(caller: ToolCaller, _params: Any) -> ToolResult:
         assert caller.ask is not None
         first = await caller.ask(InputRequested("Your name? "))
         second = await caller.ask(InputRequested("Password: ", password=True))
@@ -81,7 +81,7 @@ async def test_a_person_who_declines_gives_no_line(tmp_path: Path, era: str) -> 
     async def person(_context: Any, _params: types.ElicitRequestParams) -> types.ElicitResult:
         return types.ElicitResult(action="decline")
 
-    async def work(caller: Caller, _params: Any) -> ToolResult:
+    async def work(caller: ToolCaller, _params: Any) -> ToolResult:
         assert caller.ask is not None
         return ToolResult(repr(await caller.ask(InputRequested("?"))))
 
@@ -92,7 +92,7 @@ async def test_a_person_who_declines_gives_no_line(tmp_path: Path, era: str) -> 
 
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_client_that_cannot_ask_is_not_asked(tmp_path: Path, era: str) -> None:
-    async def work(caller: Caller, _params: Any) -> ToolResult:
+    async def work(caller: ToolCaller, _params: Any) -> ToolResult:
         return ToolResult(str(caller.ask))
 
     async with serving(door(tmp_path, tools=(tool("work", work),)), era) as client:
@@ -105,7 +105,7 @@ async def test_a_call_that_waits_for_an_answer_is_found_by_its_own_handle_only(
     async def person(_context: Any, _params: types.ElicitRequestParams) -> types.ElicitResult:
         raise AssertionError("the test answers itself")
 
-    async def work(caller: Caller, _params: Any) -> ToolResult:
+    async def work(caller: ToolCaller, _params: Any) -> ToolResult:
         assert caller.ask is not None
         return ToolResult(str(await caller.ask(InputRequested("?"))))
 

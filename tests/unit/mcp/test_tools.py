@@ -14,7 +14,7 @@ from tests.unit.mcp.serving import ERAS, PIXEL, door, named, notebook, serving, 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cellwright.tools.tool import Caller
+    from cellwright.tools.tool import ToolCaller
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -79,7 +79,7 @@ async def test_an_unknown_tool_and_wrong_parameters_are_answers_not_crashes(
 
 
 async def test_models_get_the_text_and_programs_the_facts_too(tmp_path: Path) -> None:
-    async def answer(_caller: Caller, _params: Any) -> ToolResult:
+    async def answer(_caller: ToolCaller, _params: Any) -> ToolResult:
         return ToolResult("what the cell said", {"revision": "abc"})
 
     found = {}
@@ -122,7 +122,7 @@ async def test_pictures_are_images_and_never_base64_in_text_or_facts(tmp_path: P
 
 
 async def test_text_that_utf8_cannot_carry_does_not_end_the_connection(tmp_path: Path) -> None:
-    async def answer(_caller: Caller, _params: Any) -> ToolResult:
+    async def answer(_caller: ToolCaller, _params: Any) -> ToolResult:
         return ToolResult("half \ud800 a pair", {"path": "\udcff.ipynb", "list": ["\ud800"]})
 
     async with serving(door(tmp_path, tools=(tool("say", answer),))) as client:
@@ -134,7 +134,7 @@ async def test_text_that_utf8_cannot_carry_does_not_end_the_connection(tmp_path:
 
 
 async def test_an_error_of_a_cell_is_marked_as_one(tmp_path: Path) -> None:
-    async def answer(_caller: Caller, _params: Any) -> ToolResult:
+    async def answer(_caller: ToolCaller, _params: Any) -> ToolResult:
         return ToolResult("FAILED", is_error=True, images=(_pixel(),))
 
     async with serving(door(tmp_path, tools=(tool("fail", answer),))) as client:

@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cellwright.mcp.workspaces import ClientWorkspaces, actor_name, wants_engine
+from cellwright.app.workspaces import wants_engine
+from cellwright.mcp.workspaces import ClientWorkspaces, actor_name
 from cellwright.tools.profiles import PROFILES
 from tests.unit.mcp.serving import ERAS, door, serving, text_of
 

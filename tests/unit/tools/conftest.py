@@ -12,7 +12,7 @@ from cellwright.kernel.factory import KernelFactory
 from cellwright.kernel.memory import MemoryKernel
 from cellwright.kernel.transport import Launch
 from cellwright.tools.profiles import PROFILES
-from cellwright.tools.tool import Caller
+from cellwright.tools.tool import ToolCaller
 from cellwright.tools.toolbox import Toolbox
 from tests.unit.cli import samples
 
@@ -56,14 +56,14 @@ async def workspace(folder: Path, kernels: list[MemoryKernel]) -> AsyncIterator[
 
 
 @pytest.fixture
-def caller(workspace: AsyncWorkspace) -> Caller:
-    return Caller(workspace=workspace)
+def caller(workspace: AsyncWorkspace) -> ToolCaller:
+    return ToolCaller(workspace=workspace)
 
 
 class Call:
     """Calls tools of all profiles by name, as a door does."""
 
-    def __init__(self, caller: Caller) -> None:
+    def __init__(self, caller: ToolCaller) -> None:
         self.caller = caller
 
     async def __call__(self, name: str, profile: str = "native", **arguments: Any) -> ToolResult:
@@ -74,7 +74,7 @@ class Call:
 @pytest.fixture
 async def in_mode(
     folder: Path, kernels: list[MemoryKernel]
-) -> AsyncIterator[Callable[[Mode], Caller]]:
+) -> AsyncIterator[Callable[[Mode], ToolCaller]]:
     """Callers whose workspace has a mode."""
     del kernels
     async with AsyncExitStack() as stack:
@@ -82,16 +82,16 @@ async def in_mode(
         for mode in ("ask", "edit", "agent"):
             workspace = AsyncWorkspace(folder, cwd=str(folder), mode=mode, actor="test:ada")
             made[mode] = await stack.enter_async_context(workspace)
-        yield lambda mode: Caller(workspace=made[mode])
+        yield lambda mode: ToolCaller(workspace=made[mode])
 
 
 @pytest.fixture
-def call(caller: Caller) -> Call:
+def call(caller: ToolCaller) -> Call:
     return Call(caller)
 
 
 @pytest.fixture
-def profile(caller: Caller) -> Callable[[str], Any]:
+def profile(caller: ToolCaller) -> Callable[[str], Any]:
     """Calls of one profile: `profile("text")("read", path=…)`."""
 
     def of(name: str) -> Any:

@@ -14,7 +14,7 @@ from cellwright import AsyncWorkspace
 from cellwright.outputs.describe import CHARACTERS_PER_TOKEN
 from cellwright.tools.page import IMAGES, SLACK, Page
 from cellwright.tools.profiles import PROFILES
-from cellwright.tools.tool import Caller
+from cellwright.tools.tool import ToolCaller
 from cellwright.tools.toolbox import Toolbox
 from tests.conftest import RUN_ALL
 from tests.unit.cli import samples
@@ -151,7 +151,7 @@ async def test_no_answer_is_longer_than_its_budget(
     async with AsyncWorkspace(folder, cwd=str(folder)) as workspace:
         with fresh(folder, found):
             words = {**words, "path": "nb.ipynb", "max_tokens": max_tokens}
-            answer = await box.call(name, words, Caller(workspace=workspace))
+            answer = await box.call(name, words, ToolCaller(workspace=workspace))
     check(answer, max_tokens if not answer.is_error else 2000)
 
 
@@ -176,7 +176,7 @@ async def test_profiles_without_a_budget_have_the_default_one(
     async with AsyncWorkspace(folder, cwd=str(folder)) as workspace:
         with fresh(folder, found):
             for name, words in calls:
-                check(await box.call(name, words, Caller(workspace=workspace)), 8000)
+                check(await box.call(name, words, ToolCaller(workspace=workspace)), 8000)
 
 
 @settings(max_examples=EXAMPLES, phases=QUICK)

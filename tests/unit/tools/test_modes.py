@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from cellwright.tools.tool import Caller
+    from cellwright.tools.tool import ToolCaller
     from cellwright.workspace.requests import Mode
 
-    InMode = Callable[[Mode], Caller]
+    InMode = Callable[[Mode], ToolCaller]
 
 MODES: tuple[Mode, ...] = ("ask", "edit", "agent")
 
@@ -147,7 +147,9 @@ async def test_a_setting_lets_mode_edit_edit_but_not_run(
     assert (await box.call("notebook_edit", words, caller)).data["code"] == "MODE_FORBIDS"
 
 
-async def test_in_ask_the_mode_to_switch_to_is_the_nearest_that_allows_it(caller: Caller) -> None:
+async def test_in_ask_the_mode_to_switch_to_is_the_nearest_that_allows_it(
+    caller: ToolCaller,
+) -> None:
     box = Toolbox(PROFILES["native"], "ask", edit_mode_edits=True)
     words = {"path": "nb.ipynb", "edits": [{"op": "delete", "cell": 0}]}
     assert "Switch to mode `edit`" in (await box.call("notebook_edit", words, caller)).text

@@ -16,7 +16,7 @@ from tests.unit.tools.support import book, picture, within
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cellwright.tools.tool import Caller
+    from cellwright.tools.tool import ToolCaller
     from tests.unit.tools.conftest import Call
 
 PATH = {"path": "nb.ipynb"}
@@ -130,7 +130,7 @@ async def test_a_cell_that_fails_is_named_by_its_index(call: Call, folder: Path)
     assert not cells(folder)[2]["outputs"]
 
 
-async def test_without_a_notebook(caller: Caller) -> None:
+async def test_without_a_notebook(caller: ToolCaller) -> None:
     box = Toolbox(PROFILES["manipulator"])
     answer = await box.call("get_cell_count", {}, caller)
     assert answer.data == error("NO_ACTIVE_NOTEBOOK", "No active notebook is available")

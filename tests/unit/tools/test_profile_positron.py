@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cellwright.kernel.memory import MemoryKernel
-    from cellwright.tools.tool import Caller, ToolResult
+    from cellwright.tools.tool import ToolCaller, ToolResult
 
 WORDS: dict[str, dict[str, Any]] = {
     "GetNotebookCells": {},
@@ -29,12 +29,12 @@ WORDS: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture
-def active(caller: Caller) -> Caller:
+def active(caller: ToolCaller) -> ToolCaller:
     """Somebody who looks at `nb.ipynb`, with a cell selected and another being edited."""
     return replace(caller, active="nb.ipynb", selected={"load": "selected", "sum": "active"})
 
 
-async def ask(caller: Caller, name: str, **words: Any) -> ToolResult:
+async def ask(caller: ToolCaller, name: str, **words: Any) -> ToolResult:
     return await Toolbox(PROFILES["positron"]).call(name, words, caller)
 
 
@@ -44,7 +44,7 @@ def cells(folder: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", WORDS)
-async def test_without_an_active_notebook_every_tool_says_so(name: str, caller: Caller) -> None:
+async def test_without_an_active_notebook_every_tool_says_so(name: str, caller: ToolCaller) -> None:
     answer = await ask(caller, name, **WORDS[name])
     assert answer.text == "No active notebook found"
     assert answer.is_error
@@ -52,7 +52,7 @@ async def test_without_an_active_notebook_every_tool_says_so(name: str, caller: 
 
 @pytest.mark.parametrize("name", WORDS)
 async def test_a_path_names_the_notebook_and_wins_over_the_active_one(
-    name: str, active: Caller, folder: Path
+    name: str, active: ToolCaller, folder: Path
 ) -> None:
     (folder / "other.ipynb").write_bytes(samples.write(samples.code("load", "print 1")))
     before = (folder / "nb.ipynb").read_bytes()
@@ -61,7 +61,7 @@ async def test_a_path_names_the_notebook_and_wins_over_the_active_one(
     assert (folder / "nb.ipynb").read_bytes() == before
 
 
-async def test_cells_come_as_blocks_with_id_status_and_source(active: Caller) -> None:
+async def test_cells_come_as_blocks_with_id_status_and_source(active: ToolCaller) -> None:
     answer = await ask(active, "GetNotebookCells")
     lines = outside(answer.text)
     assert lines[:6] == [
@@ -79,7 +79,7 @@ async def test_cells_come_as_blocks_with_id_status_and_source(active: Caller) ->
     assert "total = 42\nprint(total)" in within(answer.text)
 
 
-async def test_cells_have_the_fields_of_the_document(active: Caller) -> None:
+async def test_cells_have_the_fields_of_the_document(active: ToolCaller) -> None:
     data = (await ask(active, "GetNotebookCells")).data["cells"]
     assert data[0] == {
         "id": "intro",
@@ -102,7 +102,7 @@ async def test_cells_have_the_fields_of_the_document(active: Caller) -> None:
     }
 
 
-async def test_after_a_run_its_duration_and_end_are_known(active: Caller, folder: Path) -> None:
+async def test_after_a_run_its_duration_and_end_are_known(active: ToolCaller, folder: Path) -> None:
     (folder / "nb.ipynb").write_bytes(book("print one"))
     await ask(active, "RunNotebookCells", cellIds=["c0"])
     (cell,) = (await ask(active, "GetNotebookCells")).data["cells"]
@@ -113,7 +113,7 @@ async def test_after_a_run_its_duration_and_end_are_known(active: Caller, folder
 
 
 async def test_a_cell_that_runs_is_running_and_the_next_is_pending(
-    active: Caller, folder: Path
+    active: ToolCaller, folder: Path
 ) -> None:
     (folder / "nb.ipynb").write_bytes(book("sleep 600", "print one"))
     workspace = active.workspace
@@ -123,12 +123,12 @@ async def test_a_cell_that_runs_is_running_and_the_next_is_pending(
     await workspace.cancel(run.run)
 
 
-async def test_some_cells_by_id_or_index(active: Caller) -> None:
+async def test_some_cells_by_id_or_index(active: ToolCaller) -> None:
     answer = await ask(active, "GetNotebookCells", cellIds=["sum", 4])
     assert [cell["id"] for cell in answer.data["cells"]] == ["sum", "plot"]
 
 
-async def test_ids_that_are_not_there_are_passed_over_and_named(active: Caller) -> None:
+async def test_ids_that_are_not_there_are_passed_over_and_named(active: ToolCaller) -> None:
     answer = await ask(active, "GetNotebookCells", cellIds=["lod", "sum"])
     assert [cell["id"] for cell in answer.data["cells"]] == ["sum"]
     assert outside(answer.text)[-1] == "LEFT OUT: No cell `lod`. Did you mean load?"
@@ -137,12 +137,12 @@ async def test_ids_that_are_not_there_are_passed_over_and_named(active: Caller) 
     assert "Did you mean load?" in answer.text
 
 
-async def test_a_notebook_without_cells(active: Caller, folder: Path) -> None:
+async def test_a_notebook_without_cells(active: ToolCaller, folder: Path) -> None:
     (folder / "nb.ipynb").write_bytes(samples.write())
     assert (await ask(active, "GetNotebookCells")).text == "The notebook has no cells"
 
 
-async def test_many_cells_are_cut_and_can_be_asked_for(active: Caller, folder: Path) -> None:
+async def test_many_cells_are_cut_and_can_be_asked_for(active: ToolCaller, folder: Path) -> None:
     (folder / "nb.ipynb").write_bytes(book(*(["x = 1\n" * 100] * 200)))
     answer = await ask(active, "GetNotebookCells")
     last = outside(answer.text)[-1]
@@ -153,7 +153,7 @@ async def test_many_cells_are_cut_and_can_be_asked_for(active: Caller, folder: P
     assert [cell["id"] for cell in more.data["cells"]] == rest
 
 
-async def test_the_outputs_of_a_cell(active: Caller, folder: Path) -> None:
+async def test_the_outputs_of_a_cell(active: ToolCaller, folder: Path) -> None:
     answer = await ask(active, "GetCellOutputs", cellId="plot")
     assert "NameError: name 'y' is not defined" in within(answer.text)
     for cell in ("later", "intro"):
@@ -164,7 +164,7 @@ async def test_the_outputs_of_a_cell(active: Caller, folder: Path) -> None:
     assert len((await ask(active, "GetCellOutputs", cellId="p")).images) == 1
 
 
-async def test_an_unknown_cell_is_a_failure_with_a_hint(active: Caller) -> None:
+async def test_an_unknown_cell_is_a_failure_with_a_hint(active: ToolCaller) -> None:
     answer = await ask(active, "GetCellOutputs", cellId="lod")
     assert answer.text == "Failed to get cell outputs: No cell `lod`. Did you mean load?"
     assert answer.is_error
@@ -174,7 +174,7 @@ async def test_an_unknown_cell_is_a_failure_with_a_hint(active: Caller) -> None:
     assert answer.text.startswith("Failed to run notebook cells: ")
 
 
-async def test_cells_are_run_and_their_outputs_follow(active: Caller, folder: Path) -> None:
+async def test_cells_are_run_and_their_outputs_follow(active: ToolCaller, folder: Path) -> None:
     (folder / "nb.ipynb").write_bytes(book("print one", "set x 1", "result two"))
     answer = await ask(active, "RunNotebookCells", cellIds=["c0", "c1", "c2"])
     assert outside(answer.text) == [
@@ -190,7 +190,7 @@ async def test_cells_are_run_and_their_outputs_follow(active: Caller, folder: Pa
     assert cells(folder)[0]["outputs"]
 
 
-async def test_a_run_in_which_a_cell_failed_is_no_success(active: Caller, folder: Path) -> None:
+async def test_a_run_in_which_a_cell_failed_is_no_success(active: ToolCaller, folder: Path) -> None:
     (folder / "nb.ipynb").write_bytes(book("print one", "raise Oops no", "print two"))
     answer = await ask(active, "RunNotebookCells", cellIds=["c0", "c1", "c2"])
     assert answer.is_error
@@ -201,20 +201,20 @@ async def test_a_run_in_which_a_cell_failed_is_no_success(active: Caller, folder
     assert "Oops: no" in within(answer.text)
 
 
-async def test_cells_of_text_are_passed_over(active: Caller, folder: Path) -> None:
+async def test_cells_of_text_are_passed_over(active: ToolCaller, folder: Path) -> None:
     found = [samples.markdown("m", "# x"), samples.code("c", "print 1")]
     (folder / "nb.ipynb").write_bytes(samples.write(*found))
     answer = await ask(active, "RunNotebookCells", cellIds=["m", "c"])
     assert answer.text.startswith("Successfully executed 1 cell(s).")
 
 
-async def test_no_cells_to_run_is_a_failure(active: Caller) -> None:
+async def test_no_cells_to_run_is_a_failure(active: ToolCaller) -> None:
     answer = await ask(active, "RunNotebookCells", cellIds=[])
     assert answer.text.startswith("Failed to run notebook cells: cellIds is empty")
 
 
 @pytest.mark.parametrize(("index", "place"), [(0, 0), (3, 3), (7, 7), (-1, 7)])
-async def test_a_cell_is_added(index: int, place: int, active: Caller, folder: Path) -> None:
+async def test_a_cell_is_added(index: int, place: int, active: ToolCaller, folder: Path) -> None:
     words = {"type": "markdown", "index": index, "content": "# New"}
     answer = await ask(active, "AddNotebookCell", **words)
     made = cells(folder)[place]
@@ -225,7 +225,7 @@ async def test_a_cell_is_added(index: int, place: int, active: Caller, folder: P
     assert made["cell_type"] == "markdown"
 
 
-async def test_a_place_that_is_not_there(active: Caller, folder: Path) -> None:
+async def test_a_place_that_is_not_there(active: ToolCaller, folder: Path) -> None:
     words = {"type": "code", "content": "x"}
     answer = await ask(active, "AddNotebookCell", index=8, **words)
     assert answer.text == (
@@ -237,7 +237,7 @@ async def test_a_place_that_is_not_there(active: Caller, folder: Path) -> None:
 
 
 async def test_a_cell_is_updated_and_keeps_its_outputs(
-    active: Caller, folder: Path, kernels: list[MemoryKernel]
+    active: ToolCaller, folder: Path, kernels: list[MemoryKernel]
 ) -> None:
     answer = await ask(active, "UpdateNotebookCell", cellId="load", content="total = 1")
     assert answer.text == "Successfully updated cell load"

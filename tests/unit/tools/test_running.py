@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from cellwright.kernel.events import InputRequested
     from cellwright.kernel.memory import MemoryKernel
-    from cellwright.tools.tool import Caller
+    from cellwright.tools.tool import ToolCaller
     from tests.unit.tools.conftest import Call
 
 
@@ -211,7 +211,7 @@ async def test_what_cannot_be_run(words: dict[str, Any], code: str, call: Call) 
     assert (await call("notebook_run", **words)).data["code"] == code
 
 
-async def test_progress_is_told_while_cells_run(caller: Caller, folder: Path) -> None:
+async def test_progress_is_told_while_cells_run(caller: ToolCaller, folder: Path) -> None:
     write(folder, "print one")
     told: list[dict[str, Any]] = []
     watching = replace(caller, progress=told.append)

@@ -22,19 +22,20 @@ from cellwright.tools.tool import Tool, ToolResult
 from cellwright.tools.wording import (
     MOST_ROWS,
     describe_unfinished_run,
-    first_rows,
     format_count,
-    has_failed,
     others_lines,
     quote_name,
     run_facts,
     shorten,
     show_run,
     summarize_run,
+    to_facts,
 )
 
 if TYPE_CHECKING:
-    from cellwright.tools.tool import Caller
+    from cellwright.journal.history import Entry
+    from cellwright.tools.tool import ToolCaller
+    from cellwright.workspace.answers import CellChangeView, DiffAnswer, EditAnswer, StaleCell
 
 
 Op = Literal[
@@ -109,7 +110,7 @@ class EditParams(Params):
     max_tokens: MaxTokens = 8000
 
 
-async def edit_notebook(caller: Caller, params: EditParams) -> ToolResult:
+async def edit_notebook(caller: ToolCaller, params: EditParams) -> ToolResult:
     """Apply the edits, and perhaps run cells; one answer for both."""
     book = caller.workspace.open(params.path)
     options: dict[str, Any] = {}
@@ -131,69 +132,67 @@ def _edit_label(params: EditParams) -> str:
     return ", ".join(dict.fromkeys(edit.op for edit in params.edits))
 
 
-def _describe_edit(params: EditParams, done: dict[str, Any]) -> ToolResult:
+def _describe_edit(params: EditParams, done: EditAnswer) -> ToolResult:
     page = Page(params.max_tokens)
     path = shorten(params.path, 100)
-    if not done["changed"]:
+    if not done.changed:
         page.head(
-            f"Nothing changed in {path}: it has that content already. Revision {done['revision']}."
+            f"Nothing changed in {path}: it has that content already. Revision {done.revision}."
         )
-    elif not done["saved"]:
+    elif not done.saved:
         page.head(f"DRY RUN: nothing was changed in {path}.")
     else:
         page.head(
-            f"Edited {path}, saved and read back. Revision {done['revision']}, change {done['change']}."
+            f"Edited {path}, saved and read back. Revision {done.revision}, change {done.change}."
         )
-    rows = done.get("executions")
-    if rows is not None:
-        page.head(summarize_run(rows))
-        if not done["done"]:
-            page.head(describe_unfinished_run(done["run"]))
+    executions = done.executions
+    if executions is not None:
+        page.head(summarize_run(executions))
+        if not done.done:
+            page.head(describe_unfinished_run(done.run or ""))
     names = ("path", "before", "revision", "change", "changed", "saved", "host")
-    data = {name: done[name] for name in names}
-    data["cells"] = first_rows(done["cells"])
+    data = {name: getattr(done, name) for name in names}
+    data["cells"] = to_facts(done.cells)
     _show_change(page, params, done)
-    if rows is None:
+    if executions is None:
         return page.to_result(data)
-    show_run(page, rows, params.path)
-    page.say_all([_stale_cell_line(cell) for cell in done["stale"]], "stale cells")
-    data |= {"executions": run_facts(rows), "stale": first_rows(done["stale"])}
-    data |= {"run": done["run"], "done": done["done"]}
-    failed = any(map(has_failed, rows))
-    return page.to_result(data, is_error=failed)
+    show_run(page, executions, params.path)
+    stale = done.stale or []
+    page.say_all([_stale_cell_line(cell) for cell in stale], "stale cells")
+    data |= {"executions": run_facts(executions), "stale": to_facts(stale)}
+    data |= {"run": done.run, "done": done.done}
+    return page.to_result(data, is_error=any(each.is_failure for each in executions))
 
 
-def _show_change(page: Page, params: EditParams, done: dict[str, Any]) -> None:
+def _show_change(page: Page, params: EditParams, done: EditAnswer) -> None:
     """Show what was changed; the diff takes half of the page at most."""
-    page.say_all([_changed_cell_line(cell) for cell in done["cells"][:MOST_ROWS]], "changed cells")
-    if len(done["cells"]) > MOST_ROWS:
-        page.leave_out(
-            f"{len(done['cells']) - MOST_ROWS:,} changed cells; notebook_history has all"
-        )
-    for warning in done["warnings"]:
+    page.say_all([_changed_cell_line(cell) for cell in done.cells[:MOST_ROWS]], "changed cells")
+    if len(done.cells) > MOST_ROWS:
+        page.leave_out(f"{len(done.cells) - MOST_ROWS:,} changed cells; notebook_history has all")
+    for warning in done.warnings:
         page.say(f"warning: {shorten(warning, 400)}")
-    for line in others_lines(done["others"]):
+    for line in others_lines(done.others):
         page.say(line)
-    if done["diff"]:
+    if done.diff:
         most = page.room // 2
-        if len(done["diff"]) <= most or params.dry_run:
-            cut = page.show("diff", done["diff"], most)
+        if len(done.diff) <= most or params.dry_run:
+            cut = page.show("diff", done.diff, most)
             more = "a larger max_tokens shows more"
         else:
-            cut = len(done["diff"])
+            cut = len(done.diff)
             more = "notebook_history with action=diff shows it"
         if cut:
             page.leave_out(f"{cut:,} characters of the diff; {more}")
 
 
-def _changed_cell_line(cell: dict[str, Any]) -> str:
-    place = cell["after"] if cell["after"] is not None else f"was {cell['before']}"
-    return f"{cell['kind']}: cell {place} · id {quote_name(cell['handle'])} · {cell['type']}"
+def _changed_cell_line(cell: CellChangeView) -> str:
+    place = cell.after if cell.after is not None else f"was {cell.before}"
+    return f"{cell.kind}: cell {place} · id {quote_name(cell.handle)} · {cell.type}"
 
 
-def _stale_cell_line(cell: dict[str, Any]) -> str:
-    why = shorten(cell["reason"] or "")
-    return f"still stale: cell {cell['index']} ({quote_name(cell['cell'])}): {why}"
+def _stale_cell_line(cell: StaleCell) -> str:
+    why = shorten(cell.reason or "")
+    return f"still stale: cell {cell.index} ({quote_name(cell.cell)}): {why}"
 
 
 class HistoryParams(Params):
@@ -209,14 +208,14 @@ class HistoryParams(Params):
     max_tokens: MaxTokens = 4000
 
 
-async def use_history(caller: Caller, params: HistoryParams) -> ToolResult:
+async def use_history(caller: ToolCaller, params: HistoryParams) -> ToolResult:
     """Look at the history, or go back in it."""
     book = caller.workspace.open(params.path)
     if params.action == "log":
         return _describe_log(params, await book.log(params.limit))
     if params.action == "diff":
         found = await book.diff(params.change, params.to)
-        return _describe_diff(params, found, f"{format_count(len(found['cells']), 'cell')} differ.")
+        return _describe_diff(params, found, f"{format_count(len(found.cells), 'cell')} differ.")
     if params.action == "restore":
         if params.change is None:
             raise InvalidParameters("restore needs `change`", hint="log tells the ids; or `first`")
@@ -227,15 +226,15 @@ async def use_history(caller: Caller, params: HistoryParams) -> ToolResult:
         done = await book.redo(params.change)
     words = {"undo": "Undone", "redo": "Redone", "restore": "Restored"}
     said = (
-        f"{words[params.action]}: revision {done['revision']}, change {done['change']}. "
+        f"{words[params.action]}: revision {done.revision}, change {done.change}. "
         "Outputs came back too; the kernel's state was not undone."
     )
-    if not done["changed"]:
-        said = f"Nothing changed: it has that content already. Revision {done['revision']}."
+    if not done.changed:
+        said = f"Nothing changed: it has that content already. Revision {done.revision}."
     return _describe_diff(params, done, said)
 
 
-def _describe_log(params: HistoryParams, entries: list[dict[str, Any]]) -> ToolResult:
+def _describe_log(params: HistoryParams, entries: list[Entry]) -> ToolResult:
     page = Page(params.max_tokens)
     page.head(
         f"{format_count(len(entries), 'change')} of {shorten(params.path)}, the newest first."
@@ -247,33 +246,30 @@ def _describe_log(params: HistoryParams, entries: list[dict[str, Any]]) -> ToolR
         page.leave_out("perhaps older changes; raise limit")
     names = ("id", "when", "actor", "kind", "label")
     changes = [
-        {name: shorten(str(entry[name])) for name in names if entry.get(name) is not None}
-        for entry in first_rows(entries[:shown])
+        {name: shorten(getattr(entry, name)) for name in names}
+        for entry in entries[: min(shown, MOST_ROWS)]
     ]
     return page.to_result({"path": params.path, "changes": changes})
 
 
-def _entry_row(entry: dict[str, Any]) -> str:
-    label, who = shorten(entry.get("label") or ""), shorten(entry["actor"])
-    return f"{entry['id']} · {entry['when']} · {who} · {entry['kind']} {label}"
+def _entry_row(entry: Entry) -> str:
+    label, who = shorten(entry.label), shorten(entry.actor)
+    return f"{entry.id} · {entry.when} · {who} · {entry.kind} {label}"
 
 
-def _describe_diff(params: HistoryParams, done: dict[str, Any], said: str) -> ToolResult:
+def _describe_diff(params: HistoryParams, done: DiffAnswer, said: str) -> ToolResult:
     page = Page(params.max_tokens)
     page.head(said)
     page.say_all(
-        [
-            f"{cell['kind']}: id {quote_name(cell['handle'])} · {cell['type']}"
-            for cell in done["cells"]
-        ],
+        [f"{cell.kind}: id {quote_name(cell.handle)} · {cell.type}" for cell in done.cells],
         "cells",
     )
-    cut = page.show("diff", done["diff"]) if done["diff"] else 0
+    cut = page.show("diff", done.diff) if done.diff else 0
     if cut:
         page.leave_out(f"{cut:,} characters of the diff; raise max_tokens")
     names = ("path", "before", "revision", "change", "changed", "saved")
-    data = {name: done[name] for name in names if name in done}
-    return page.to_result({**data, "cells": first_rows(done["cells"])})
+    data = {name: getattr(done, name) for name in names if name in done.FIELDS}
+    return page.to_result({**data, "cells": to_facts(done.cells)})
 
 
 EDIT = Tool(

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
 from cellwright.tools.page import Page
 from cellwright.tools.params import MaxTokens, Name, Params
 from cellwright.tools.tool import Tool, ToolResult
-from cellwright.tools.wording import first_rows, format_count, quote_name, shorten
+from cellwright.tools.wording import format_count, quote_name, shorten, to_facts
 
 if TYPE_CHECKING:
-    from cellwright.tools.tool import Caller
+    from cellwright.tools.tool import ToolCaller
+    from cellwright.workspace.answers import KernelSpecView, SessionView, Variable
 
 
 class KernelParams(Params):
@@ -24,7 +25,7 @@ class KernelParams(Params):
     max_tokens: MaxTokens = 4000
 
 
-async def manage_kernel(caller: Caller, params: KernelParams) -> ToolResult:
+async def manage_kernel(caller: ToolCaller, params: KernelParams) -> ToolResult:
     """Look at kernels, or look after one."""
     page = Page(params.max_tokens)
     if params.action == "specs":
@@ -37,56 +38,56 @@ async def manage_kernel(caller: Caller, params: KernelParams) -> ToolResult:
     found = await caller.workspace.kernel(params.action, name or "default")
     page.head(_session_line(found))
     if params.action == "interrupt":
-        page.head("Interrupted." if found["interrupted"] else "Nothing was running.")
+        page.head("Interrupted." if found.interrupted else "Nothing was running.")
     elif params.action == "restart":
         page.head("Restarted: its variables are gone.")
     elif params.action == "shutdown":
         page.head("Shut down: its variables are gone.")
     elif params.action == "variables":
-        rows = [_variable_line(variable) for variable in found["variables"]]
+        rows = [_variable_line(variable) for variable in found.variables or ()]
         if rows:
             cut = page.show(format_count(len(rows), "variable"), "\n".join(rows))
             if cut:
                 page.leave_out(f"{cut:,} characters about variables; raise max_tokens")
         else:
             page.head("It has no variables.")
-    return page.to_result({key: found[key] for key in found if key != "variables"})
+    return page.to_result(found.replace(variables=None).to_json())
 
 
-def _describe_sessions(page: Page, rows: list[dict[str, Any]]) -> ToolResult:
+def _describe_sessions(page: Page, rows: list[SessionView]) -> ToolResult:
     page.head(
         f"{format_count(len(rows), 'kernel')} running."
         if rows
         else "No kernel runs; one starts when needed."
     )
     page.say_all([_session_line(row) for row in rows], "kernels")
-    return page.to_result({"sessions": first_rows(rows)})
+    return page.to_result({"sessions": to_facts(rows)})
 
 
-def _session_line(row: dict[str, Any]) -> str:
-    kernel = quote_name(row["kernel"]) if row["kernel"] else "no kernel yet"
+def _session_line(row: SessionView) -> str:
+    kernel = quote_name(row.kernel) if row.kernel else "no kernel yet"
     return (
-        f"{quote_name(row['session'], 150)} · {row['state']} · {kernel} · "
-        f"{format_count(row['executions'], 'execution')} · {row['waiting']} waiting"
+        f"{quote_name(row.session, 150)} · {row.state} · {kernel} · "
+        f"{format_count(row.executions, 'execution')} · {row.waiting} waiting"
     )
 
 
-def _describe_specs(page: Page, rows: list[dict[str, Any]]) -> ToolResult:
+def _describe_specs(page: Page, rows: list[KernelSpecView]) -> ToolResult:
     page.head("Kernels that can be started:")
     lines = []
     for row in rows:
-        if "problem" in row:
-            lines.append(f"{shorten(row['problem'])} hint: {shorten(row['hint'])}")
+        if row.problem is not None:
+            lines.append(f"{shorten(row.problem)} hint: {shorten(row.hint or '')}")
             continue
-        mark = " (default here)" if row["default"] else ""
-        lines.append(f"{quote_name(row['name'])} · {quote_name(row['language'])}{mark}")
+        mark = " (default here)" if row.default else ""
+        lines.append(f"{quote_name(row.name or '')} · {quote_name(row.language or '')}{mark}")
     page.say_all(lines, "kernels")
-    return page.to_result({"specs": first_rows(rows)})
+    return page.to_result({"specs": to_facts(rows)})
 
 
-def _variable_line(row: dict[str, Any]) -> str:
-    shape = f" {row['size']}" if row["size"] else ""
-    return f"{row['name']}: {row['type']}{shape} = {shorten(row['value'], 120)}"
+def _variable_line(row: Variable) -> str:
+    shape = f" {row.size}" if row.size else ""
+    return f"{row.name}: {row.type}{shape} = {shorten(row.value, 120)}"
 
 
 KERNEL = Tool(

@@ -17,13 +17,14 @@ from cellwright.tools.page import Page
 from cellwright.tools.params import Cells, InvalidParameters, MaxTokens, Name, Params, Path
 from cellwright.tools.tool import Tool, ToolResult
 from cellwright.tools.wording import (
+    MOST_ROWS,
     cell_line,
     find_similar_paths,
-    first_rows,
     format_count,
     others_lines,
     quote_name,
     shorten,
+    to_facts,
 )
 from cellwright.workspace.runs.choice import choose_cells
 from cellwright.workspace.status import describe_notebook
@@ -34,9 +35,11 @@ if TYPE_CHECKING:
 
     from cellwright.document.cells import Cell
     from cellwright.document.notebook import Notebook
+    from cellwright.document.outputs import Output
     from cellwright.outputs.images import ModelImage
     from cellwright.text.view import TextView
-    from cellwright.tools.tool import Caller
+    from cellwright.tools.tool import ToolCaller
+    from cellwright.workspace.answers import CellView, OutlineRow, ReadAnswer
     from cellwright.workspace.workspace import AsyncBook
 
 
@@ -58,22 +61,22 @@ class ListParams(Params):
     max_tokens: MaxTokens = 2000
 
 
-async def list_notebooks(caller: Caller, params: ListParams) -> ToolResult:
+async def list_notebooks(caller: ToolCaller, params: ListParams) -> ToolResult:
     """The notebooks below the root."""
     every = await caller.workspace.list()
-    found = [row for row in every if params.match.lower() in row["path"].lower()]
+    found = [row for row in every if params.match.lower() in row.path.lower()]
     page = Page(params.max_tokens)
     page.head(f"{format_count(len(found), 'notebook')}{' match' if params.match else ''}.")
     if every and not found:
-        near = find_similar_paths(params.match, [row["path"] for row in every])
-        found = [row for row in every if row["path"] in near] or every[:10]
+        near = find_similar_paths(params.match, [row.path for row in every])
+        found = [row for row in every if row.path in near] or every[:10]
         page.head(f"Of {format_count(len(every), 'notebook')} in all, some others:")
-    rows = [f"{one_line(row['path'])}  {row['size']:,} bytes" for row in found]
+    rows = [f"{one_line(row.path)}  {row.size:,} bytes" for row in found]
     shown = page.show_rows("paths", rows)
     left = len(found) - shown
     if left:
         page.leave_out(f"{format_count(left, 'notebook')}; narrow with match, or raise max_tokens")
-    data = {"notebooks": first_rows(found[:shown]), "total": len(found)}
+    data = {"notebooks": to_facts(found[:shown]), "total": len(found)}
     return page.to_result(data)
 
 
@@ -94,32 +97,32 @@ class ReadParams(Params):
     max_tokens: MaxTokens = 8000
 
 
-async def read_notebook(caller: Caller, params: ReadParams) -> ToolResult:
+async def read_notebook(caller: ToolCaller, params: ReadParams) -> ToolResult:
     """The notebook, or a part of it, within the budget."""
     book = caller.workspace.open(params.path)
     if params.view == "outline":
         return await _read_outline(params, book)
     found, notebook = await read_consistently(book)
-    every = found["cells"]
+    every = found.cells
     view = render_text(notebook) if params.view == "text" or params.section is not None else None
     chosen = _choose_cells(params, notebook, view, every)
     page = Page(params.max_tokens)
-    characters = sum(len(cell["source"]) for cell in every)
+    characters = sum(len(cell.source) for cell in every)
     showing = f" · showing {len(chosen)}" if len(chosen) < len(every) else ""
     page.head(
-        f"{shorten(params.path, 100)} · revision {found['revision']} · "
+        f"{shorten(params.path, 100)} · revision {found.revision} · "
         f"{format_count(len(every), 'cell')}, {characters:,} characters of source{showing}"
     )
     if every and not chosen:
         page.head("No cell matches.")
-    for line in others_lines(found["others"]):
+    for line in others_lines(found.others):
         page.say(line)
     shown = _show_cells(page, params, chosen, notebook, view if params.view == "text" else None)
     data = {
         "path": params.path,
-        "revision": found["revision"],
+        "revision": found.revision,
         "total_cells": len(every),
-        "cells": [_cell_facts(cell) for cell in first_rows(chosen[:shown])],
+        "cells": [_cell_facts(cell) for cell in chosen[: min(shown, MOST_ROWS)]],
         "left_out": len(chosen) - shown,
     }
     return page.to_result(data)
@@ -129,42 +132,48 @@ async def _read_outline(params: ReadParams, book: AsyncBook) -> ToolResult:
     found = await book.select("outline")
     page = Page(params.max_tokens)
     page.head(
-        f"{shorten(params.path, 100)} · revision {found['revision']} · "
-        f"{format_count(found['total_cells'], 'cell')}, {found['total_lines']:,} lines"
+        f"{shorten(params.path, 100)} · revision {found.revision} · "
+        f"{format_count(found.total_cells or 0, 'cell')}, {found.total_lines:,} lines"
     )
-    rows = [_outline_row(entry) for entry in found["outline"]]
+    rows = [_outline_row(entry) for entry in found.outline]
     left = len(rows) - page.show_rows("outline: index, id, lines of the text view, title", rows)
     if left:
         page.leave_out(f"{left:,} entries; raise max_tokens, or use search")
-    names = ("revision", "total_cells", "total_lines")
-    return page.to_result({"path": params.path, **{name: found[name] for name in names}})
+    return page.to_result(
+        {
+            "path": params.path,
+            "revision": found.revision,
+            "total_cells": found.total_cells,
+            "total_lines": found.total_lines,
+        }
+    )
 
 
-def _outline_row(entry: dict[str, Any]) -> str:
-    mark = "#" * entry["level"] if entry["kind"] == "heading" else f"  {entry['type']}"
-    lines = f"lines {entry['first']}-{entry['last']}"
-    outputs = " +outputs" if entry["has_outputs"] and entry["kind"] == "cell" else ""
-    name, title = shorten(entry["handle"], 64), shorten(entry["title"], 100)
-    return f"{entry['cell']} {name}  {lines}{outputs}  {mark} {title}"
+def _outline_row(entry: OutlineRow) -> str:
+    mark = "#" * entry.level if entry.kind == "heading" else f"  {entry.type}"
+    lines = f"lines {entry.first}-{entry.last}"
+    outputs = " +outputs" if entry.has_outputs and entry.kind == "cell" else ""
+    name, title = shorten(entry.handle, 64), shorten(entry.title, 100)
+    return f"{entry.cell} {name}  {lines}{outputs}  {mark} {title}"
 
 
-async def read_consistently(book: AsyncBook) -> tuple[dict[str, Any], Notebook]:
+async def read_consistently(book: AsyncBook) -> tuple[ReadAnswer, Notebook]:
     """The status of the cells, and the notebook itself, of the same moment."""
     for _ in range(_ATTEMPTS):
         try:
             found = await book.read(stale=True)
         except InvalidCell:  # one broken cell must not hide the others
             notebook = await book.load()
-            return {**describe_notebook(notebook, book.name), "others": []}, notebook
+            return describe_notebook(notebook, book.name), notebook
         notebook = await book.load()
-        if notebook.revision == found["revision"]:
+        if notebook.revision == found.revision:
             return found, notebook
     raise Conflict("The notebook changes faster than it can be read")
 
 
 def _choose_cells(
-    params: ReadParams, notebook: Notebook, view: TextView | None, cells: list[dict[str, Any]]
-) -> list[dict[str, Any]]:
+    params: ReadParams, notebook: Notebook, view: TextView | None, cells: list[CellView]
+) -> list[CellView]:
     wanted: set[int] | None = None
     if params.cells is not None:
         wanted = {cell.index for cell in choose_cells(notebook, params.cells)}
@@ -173,33 +182,33 @@ def _choose_cells(
         numbers = [line.number for line in found.lines if not line.context]
         inside = {each.cell.index for each in map(view.cell_at, numbers) if each is not None}
         wanted = inside if wanted is None else wanted & inside
-    chosen = [cell for cell in cells if wanted is None or cell["index"] in wanted]
+    chosen = [cell for cell in cells if wanted is None or cell.index in wanted]
     if params.only == "errors":
-        chosen = [cell for cell in chosen if cell["status"] in _FAILED]
+        chosen = [cell for cell in chosen if cell.status in _FAILED]
     elif params.only == "stale":
-        chosen = [cell for cell in chosen if cell.get("stale") or cell["status"] == "never"]
+        chosen = [cell for cell in chosen if cell.stale or cell.status == "never"]
     if params.search is not None:
         needle = params.search.lower()
-        chosen = [cell for cell in chosen if needle in cell["source"].lower()]
+        chosen = [cell for cell in chosen if needle in cell.source.lower()]
     return chosen
 
 
 def _show_cells(
     page: Page,
     params: ReadParams,
-    cells: list[dict[str, Any]],
+    cells: list[CellView],
     notebook: Notebook,
     view: TextView | None,
 ) -> int:
     """Show the cells; returns how many of them are on the page."""
-    rest = sum(len(cell["source"]) + 250 for cell in cells)  # what the sources to come will take
+    rest = sum(len(cell.source) + 250 for cell in cells)  # what the sources to come will take
     shortened: list[int] = []
     shown = len(cells)
     for place, cell in enumerate(cells):
-        source, name = cell["source"], f"source of {cell['handle']}"
+        source, name = cell.source, f"source of {cell.handle}"
         rest -= len(source) + 250
         if view is not None:
-            lines = view.cells[cell["index"]]
+            lines = view.cells[cell.index]
             source = "\n".join(view.lines[lines.marker - 1 : lines.last])
             name = f"lines {lines.marker}-{lines.last}"
         if place and not page.fits(cell_line(cell) + source[params.offset :]):
@@ -208,38 +217,39 @@ def _show_cells(
             break
         source = make_readable(source)[params.offset :]  # offsets count what is shown
         page.say(cell_line(cell))
-        cut = page.show(name, source, cell=cell["handle"])
+        cut = page.show(name, source, cell=cell.handle)
         if cut:
             offset = params.offset + len(source) - cut
-            one = f"cells=[{json.dumps(cell['index'])}]"
-            page.leave_out(f"{cut:,} characters of cell {cell['index']}; {one}, offset={offset}")
+            one = f"cells=[{json.dumps(cell.index)}]"
+            page.leave_out(f"{cut:,} characters of cell {cell.index}; {one}, offset={offset}")
         outputs = _outputs_of(notebook, cell) if params.outputs else ()
         if outputs:
             share = max(_LEAST_OUTPUT, (page.room - rest) // (len(cells) - place))
-            if not page.show_outputs(cell["handle"], outputs, share):
-                shortened.append(cell["index"])
+            if not page.show_outputs(cell.handle, outputs, share):
+                shortened.append(cell.index)
     if shortened:
         page.leave_out(f"parts of outputs; notebook_outputs with cells={shortened[:20]}")
     return shown
 
 
-def _outputs_of(notebook: Notebook, cell: dict[str, Any]) -> Any:
-    there = notebook.cells[cell["index"]]
+def _outputs_of(notebook: Notebook, cell: CellView) -> Sequence[Output]:
+    there = notebook.cells[cell.index]
     return there.outputs if there.type == "code" and not there.problem else ()
 
 
-def _leave_out(page: Page, cells: list[dict[str, Any]]) -> None:
-    first, last = cells[0]["index"], cells[-1]["index"]
+def _leave_out(page: Page, cells: list[CellView]) -> None:
+    first, last = cells[0].index, cells[-1].index
     if last - first + 1 == len(cells):
         which = json.dumps([f"{first}-{last}" if len(cells) > 1 else first])
     else:
-        which = json.dumps([cell["index"] for cell in cells[:20]])
+        which = json.dumps([cell.index for cell in cells[:20]])
     page.leave_out(f"{format_count(len(cells), 'cell')}; cells={which}, or a larger max_tokens")
 
 
-def _cell_facts(cell: dict[str, Any]) -> dict[str, Any]:
+def _cell_facts(cell: CellView) -> dict[str, Any]:
     names = ("index", "id", "handle", "type", "hash", "execution_count", "status", "stale")
-    facts = {name: cell[name] for name in names if name in cell}
+    shape = cell.to_json()
+    facts = {name: shape[name] for name in names if name in shape}
     return {
         name: shorten(value, 100) if isinstance(value, str) else value
         for name, value in facts.items()
@@ -265,7 +275,7 @@ class OutputsParams(Params):
         return self
 
 
-async def read_outputs(caller: Caller, params: OutputsParams) -> ToolResult:
+async def read_outputs(caller: ToolCaller, params: OutputsParams) -> ToolResult:
     """What cells printed, showed and raised; or a part of an artifact."""
     if params.artifact is not None:
         return await _read_artifact(caller, params, params.artifact)
@@ -283,7 +293,7 @@ async def read_outputs(caller: Caller, params: OutputsParams) -> ToolResult:
     shown = _show_part(page, params, chosen[0]) if params.offset else _show_outputs(page, chosen)
     data = {
         "path": params.path,
-        "cells": [shorten(cell.handle, 100) for cell in first_rows(chosen[:shown])],
+        "cells": [shorten(cell.handle, 100) for cell in chosen[: min(shown, MOST_ROWS)]],
         "left_out": len(chosen) - shown,
     }
     return page.to_result(data)
@@ -323,31 +333,29 @@ def _show_part(page: Page, params: OutputsParams, cell: Cell) -> int:
     return 1
 
 
-async def _read_artifact(caller: Caller, params: OutputsParams, artifact: str) -> ToolResult:
+async def _read_artifact(caller: ToolCaller, params: OutputsParams, artifact: str) -> ToolResult:
     page = Page(params.max_tokens)
     limit = max(1, min(params.limit, page.room - 200))
     part = await caller.workspace.artifact(artifact, params.offset, limit)
     names = ("id", "mime", "size", "sha256", "offset", "next_offset")
-    data = {name: part[name] for name in names if name in part}
-    page.artifacts.append(part["id"])
-    page.head(
-        f"artifact://{quote_name(part['id'])} · {quote_name(part['mime'])} · {part['size']:,} bytes"
-    )
-    if "text" not in part:
-        picture = await load_picture(caller, artifact, part["mime"], part["size"])
+    data = {name: getattr(part, name) for name in names}
+    page.artifacts.append(part.id)
+    page.head(f"artifact://{quote_name(part.id)} · {quote_name(part.mime)} · {part.size:,} bytes")
+    if part.text is None:
+        picture = await load_picture(caller, artifact, part.mime, part.size)
         page.head("shown as an image" if picture else "not text, and no image that can be shown")
         page.pictures += picture
         return page.to_result(data)
-    cut = page.show("part of an artifact", part["text"])
+    cut = page.show("part of an artifact", part.text)
     if cut:  # what is hidden in it takes more room once it is visible
         page.leave_out(f"{cut:,} characters; ask with a smaller limit")
-    elif part["next_offset"] is not None:
-        page.leave_out(f"the rest; continue with offset={part['next_offset']}")
+    elif part.next_offset is not None:
+        page.leave_out(f"the rest; continue with offset={part.next_offset}")
     return page.to_result(data)
 
 
 async def load_picture(
-    caller: Caller, artifact: str, mime: str, total: int
+    caller: ToolCaller, artifact: str, mime: str, total: int
 ) -> tuple[ModelImage, ...]:
     """The picture that an artifact holds, scaled; nothing if there is none to show."""
     if not mime.startswith("image/") or total > _LARGEST_PICTURE:
@@ -356,7 +364,7 @@ async def load_picture(
         whole = await caller.workspace.artifact(artifact, 0, total)
     except OutputError:
         return ()  # it made room for others meanwhile
-    data = whole.get("base64") or whole.get("text")
+    data = whole.base64 or whole.text
     shown = {"output_type": "display_data", "metadata": {}, "data": {mime: data}}
     return describe([shown], 100, images=1).images
 

@@ -23,22 +23,24 @@ from cellwright.tools.params import (
 from cellwright.tools.tool import Tool, ToolResult
 from cellwright.tools.wording import (
     describe_unfinished_run,
-    error_name,
-    first_rows,
     format_count,
-    has_failed,
     quote_name,
     run_facts,
     shorten,
     show_run,
     summarize_run,
+    to_facts,
 )
+from cellwright.workspace.answers import EvalAnswer
+from cellwright.workspace.runs.execution import Executions
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Self
 
-    from cellwright.tools.tool import Caller
+    from cellwright.tools.tool import ToolCaller
+    from cellwright.workspace.answers import RunFailure
+    from cellwright.workspace.runs.execution import Execution
 
 
 _OF_A_CELL = ("above", "below", "replay")
@@ -86,7 +88,7 @@ class RunParams(Params):
         return self
 
 
-async def run_notebook(caller: Caller, params: RunParams) -> ToolResult:
+async def run_notebook(caller: ToolCaller, params: RunParams) -> ToolResult:
     """Run cells, and answer by the deadline at the latest."""
     if params.run is not None:
         return await _follow_run(caller, params, params.run)
@@ -102,55 +104,55 @@ async def run_notebook(caller: Caller, params: RunParams) -> ToolResult:
     options |= {"timeout": params.timeout} if params.timeout is not None else {}
     options |= caller.run_options()
     done = await book.run(params.cells, detach=params.wait, **options)
-    rows = [execution.to_json() for execution in done]
-    return _describe_run(params, rows, done.run, is_done=done.done)
+    return _describe_run(params, done, done.run, is_done=done.done)
 
 
-async def _follow_run(caller: Caller, params: RunParams, run: str) -> ToolResult:
+async def _follow_run(caller: ToolCaller, params: RunParams, run: str) -> ToolResult:
     """Wait on for a run that was answered for before its end."""
     if params.cancel:
         await caller.workspace.cancel(run)
     found = await caller.workspace.attach(run, wait=params.wait, progress=caller.progress)
-    if found["error"]:
-        return describe_run_error(found["error"], run)
-    answer = found["answer"]
-    if found["kind"] == "eval":
-        cells = answer["cells"] if answer else []
-        row = {"session": found["subject"], "cells": cells, "run": run, "done": found["done"]}
-        return await describe_eval(caller, row, params.max_tokens)
-    if answer is None and found["done"]:  # long ago: only the statuses are still known
-        rows = [f"{quote_name(cell)}: {status}" for cell, status in found["cells"].items()]
+    if found.error is not None:
+        return describe_run_error(found.error, run)
+    answer = found.answer
+    if found.kind == "eval":
+        cells = answer.cells if isinstance(answer, EvalAnswer) else []
+        done = EvalAnswer(found.subject, cells, run, found.done)
+        return await describe_eval(caller, done, params.max_tokens)
+    if isinstance(answer, Executions):
+        return _describe_run(params, answer, run, is_done=found.done)
+    if found.done:  # long ago: only the statuses are still known
+        rows = [f"{quote_name(cell)}: {status}" for cell, status in found.cells.items()]
         page = Page(params.max_tokens)
         page.head("It has ended; its outputs are in the notebook.")
         page.say_all(rows, "cells")
         return page.to_result({"run": run, "done": True})
-    if answer is None:
-        page = Page(params.max_tokens)
-        statuses = ", ".join(found["cells"].values())
-        page.head(f"After {found['seconds']:.0f} s: {shorten(statuses, 150)}.")
-        page.head(describe_unfinished_run(run))
-        return page.to_result({"run": run, "done": False, "state": found["state"]})
-    return _describe_run(params, answer["executions"], run, is_done=found["done"])
+    page = Page(params.max_tokens)
+    statuses = ", ".join(found.cells.values())
+    page.head(f"After {found.seconds:.0f} s: {shorten(statuses, 150)}.")
+    page.head(describe_unfinished_run(run))
+    return page.to_result({"run": run, "done": False, "state": found.state})
 
 
-def describe_run_error(error: dict[str, Any], run: str) -> ToolResult:
+def describe_run_error(error: RunFailure, run: str) -> ToolResult:
     """The result of a run that could not be carried out."""
-    text = f"error: {error['code']}: {shorten(error['message'], 400)}"
-    return ToolResult(text, {"code": error["code"], "run": run}, is_error=True)
+    text = f"error: {error.code}: {shorten(error.message, 400)}"
+    return ToolResult(text, {"code": error.code, "run": run}, is_error=True)
 
 
 def _describe_run(
-    params: RunParams, rows: list[dict[str, Any]], run: str, *, is_done: bool
+    params: RunParams, executions: Sequence[Execution], run: str, *, is_done: bool
 ) -> ToolResult:
     page = Page(params.max_tokens)
-    page.head(summarize_run(rows) if rows or is_done else "Nothing is done yet.")
+    page.head(summarize_run(executions) if executions or is_done else "Nothing is done yet.")
     if not is_done:
         page.head(describe_unfinished_run(run))
-    show_run(page, rows, params.path)
-    failed = any(map(has_failed, rows)) or any(
-        (row.get("check") or {}).get("result") in ("differs", "failed") for row in rows
+    show_run(page, executions, params.path)
+    failed = any(
+        each.is_failure or (each.check or {}).get("result") in ("differs", "failed")
+        for each in executions
     )
-    data = {"run": run, "done": is_done, "executions": run_facts(rows)}
+    data = {"run": run, "done": is_done, "executions": run_facts(executions)}
     return page.to_result(data, is_error=failed)
 
 
@@ -177,7 +179,7 @@ class EvalParams(Params):
     max_tokens: MaxTokens = 8000
 
 
-async def run_code(caller: Caller, params: EvalParams) -> ToolResult:
+async def run_code(caller: ToolCaller, params: EvalParams) -> ToolResult:
     """Run code in a session."""
     options = caller.run_options()
     options |= {"answers": params.answers} if params.answers else {}
@@ -192,7 +194,7 @@ async def run_code(caller: Caller, params: EvalParams) -> ToolResult:
 
 
 async def describe_eval(
-    caller: Caller, done: dict[str, Any], max_tokens: int, words: Mapping[str, str] = _NO_WORDS
+    caller: ToolCaller, done: EvalAnswer, max_tokens: int, words: Mapping[str, str] = _NO_WORDS
 ) -> ToolResult:
     """How each cell went and what it said, within a budget.
 
@@ -202,56 +204,56 @@ async def describe_eval(
         max_tokens: the budget.
         words: other words for statuses.
     """
-    rows = done["cells"]
+    cells = done.cells
     page = Page(max_tokens)
-    failed = next((row for row in rows if row["status"] not in ("ok", "pending")), None)
+    failed = next(
+        (place for place, cell in enumerate(cells) if cell.status not in ("ok", "pending")), None
+    )
     if failed is None:
-        page.head("Done." if done["done"] else "Not done yet.")
+        page.head("Done." if done.done else "Not done yet.")
     else:
-        error = failed.get("error")
-        why = f" {error_name(error)}." if error else ""
-        page.head(f"FAILED at cell {rows.index(failed)}: {failed['status']}.{why}")
-    if not done["done"]:
-        page.head(describe_unfinished_run(done["run"]))
-    for place, row in enumerate(rows):
-        title = f" ({shorten(row['title'], 80)})" if row["title"] else ""
-        seconds = f" · {row['seconds']:.2f} s" if "seconds" in row else ""
-        status = words.get(row["status"], row["status"])
+        error = cells[failed].error
+        why = f" {quote_name(error.ename)}." if error else ""
+        page.head(f"FAILED at cell {failed}: {cells[failed].status}.{why}")
+    if not done.done:
+        page.head(describe_unfinished_run(done.run))
+    for place, cell in enumerate(cells):
+        title = f" ({shorten(cell.title, 80)})" if cell.title else ""
+        seconds = "" if cell.status == "pending" else f" · {cell.seconds:.2f} s"
+        status = words.get(cell.status, cell.status)
         if not page.say(f"cell {place}{title} · {status}{seconds}"):
-            page.leave_out(f"{format_count(len(rows) - place, 'cell')}; give more max_tokens")
+            page.leave_out(f"{format_count(len(cells) - place, 'cell')}; give more max_tokens")
             break
-        for note in row.get("notes", ()):
+        for note in cell.notes:
             page.say(f"  note: {shorten(note, 400)}")
-        await _show_said(caller, page, row, place, page.room // (len(rows) - place))
+        await _show_said(caller, page, cell, place, page.room // (len(cells) - place))
     names = ("title", "status", "seconds", "retried", "artifact", "state_kept")
     data = {
-        "session": done["session"],
-        "run": done["run"],
-        "done": done["done"],
-        "cells": [{name: row[name] for name in names if name in row} for row in first_rows(rows)],
+        "session": done.session,
+        "run": done.run,
+        "done": done.done,
+        "cells": [{name: row[name] for name in names if name in row} for row in to_facts(cells)],
     }
     return page.to_result(data, is_error=failed is not None)
 
 
 async def _show_said(
-    caller: Caller, page: Page, row: dict[str, Any], place: int, most: int
+    caller: ToolCaller, page: Page, cell: Execution, place: int, most: int
 ) -> None:
-    text = row.get("text", "")
-    if text:
-        cut = page.show(f"output of cell {place}", text, most, tail=2 / 3)
-        if cut or row.get("truncated"):
-            artifact = row.get("artifact")
+    if cell.text:
+        cut = page.show(f"output of cell {place}", cell.text, most, tail=2 / 3)
+        if cut or cell.truncated:
             where = "give more max_tokens, or print less"
-            if artifact:
-                page.artifacts.append(artifact)
-                where = f"notebook_outputs with artifact=artifact://{artifact}"
-            page.leave_out(f"parts of {format_count(row.get('total_lines', 0), 'line')}; {where}")
-    for value in row.get("json", ()):
+            if cell.artifact:
+                page.artifacts.append(cell.artifact)
+                where = f"notebook_outputs with artifact=artifact://{cell.artifact}"
+            page.leave_out(f"parts of {format_count(cell.total_lines, 'line')}; {where}")
+    for value in cell.json:
         shown = json.dumps(value, ensure_ascii=False)
         cut = page.show(f"JSON of cell {place}", shown, most)
         if cut:
             page.leave_out(f"{cut:,} characters of JSON")
-    for image in row.get("images", ()):
+    for image in cell.images:
         artifact = image["artifact"]
         page.say(
             f"picture: {quote_name(image['mime'])}, {image['bytes']:,} bytes, artifact://{artifact}"

@@ -13,7 +13,7 @@ from pydantic import Field, create_model
 
 from cellwright.errors import CellwrightError, Conflict, UnknownRevision
 from cellwright.outputs.describe import CHARACTERS_PER_TOKEN, describe
-from cellwright.protocol.access import CellResult, Presence
+from cellwright.protocol.access import CellResult
 from cellwright.protocol.messages import ErrorCode, ManipulatorRequest, Refusal, refusal_of
 from cellwright.protocol.methods import plan_run, read_or_edit, run_plan
 from cellwright.tools.fence import make_readable
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cellwright.document.notebook import Notebook
     from cellwright.document.snapshot import Snapshot
     from cellwright.outputs.images import ModelImage
-    from cellwright.tools.tool import Caller
+    from cellwright.tools.tool import ToolCaller
     from cellwright.workspace.requests import Effect
     from cellwright.workspace.workspace import AsyncBook
 
@@ -40,7 +40,7 @@ _NEEDED = ("cell_type", "id", "source", "execution_count")
 class BookHost:
     """A `NotebookHost` that is a notebook of a workspace."""
 
-    def __init__(self, book: AsyncBook, caller: Caller) -> None:
+    def __init__(self, book: AsyncBook, caller: ToolCaller) -> None:
         self._book = book
         self._caller = caller
 
@@ -68,27 +68,18 @@ class BookHost:
             raise Refusal(ErrorCode.EXECUTION_FAILED, message)
         return [
             CellResult(
-                each.cell,
+                each.cell or "",
                 "ok" if each.expected else each.status,  # type: ignore[arg-type]  # pending is left out
-                each.error[0] if each.error else "",
+                each.error.ename if each.error else "",
                 each.count,
             )
             for each in done
             if each.status != "pending"
         ]
 
-    async def save(self) -> None:
-        """It is saved."""
 
-    async def presence(self) -> Presence:
-        """Where a person is, as far as the caller knows."""
-        selected = self._caller.selected
-        active = next((cell for cell, how in selected.items() if how == "active"), None)
-        return Presence(active, tuple(selected))
-
-
-def _make_call(name: str) -> Callable[[Caller, Any], Awaitable[ToolResult]]:
-    async def call(caller: Caller, params: Params) -> ToolResult:
+def _make_call(name: str) -> Callable[[ToolCaller, Any], Awaitable[ToolResult]]:
+    async def call(caller: ToolCaller, params: Params) -> ToolResult:
         given = params.model_dump(exclude_none=True)
         book = caller.find_book(given.pop("path", None))
         if book is None:

@@ -26,7 +26,7 @@ from cellwright.tools.wording import format_hint, shorten
 
 if TYPE_CHECKING:
     from cellwright.document.notebook import Notebook
-    from cellwright.tools.tool import Caller
+    from cellwright.tools.tool import ToolCaller
 
 STATUS_WORDS = {
     "ok": "complete",
@@ -62,7 +62,7 @@ class CellIndexOutOfRange(CellNotFound):
         self.message = f"Cell index {index} out of range{suffix} (0-{max(last, 0)}) in {path}"
 
 
-async def change_cell(caller: Caller, params: NotebookParams) -> ToolResult:
+async def change_cell(caller: ToolCaller, params: NotebookParams) -> ToolResult:
     """Edit, insert or delete the cell at an index."""
     path = params.notebook_path
     book = caller.workspace.open(path)
@@ -76,7 +76,7 @@ async def change_cell(caller: Caller, params: NotebookParams) -> ToolResult:
     edit, details = plan_change(notebook, params)
     done = await book.edit([edit], label=f"notebook {params.action}")
     if params.action == "insert":
-        details["cellIndex"] = done["cells"][0]["after"]
+        details["cellIndex"] = done.cells[0].after
     summary = (
         f"{_DONE[params.action]} cell {details['cellIndex']} ({details['cellType']}). "
         f"Notebook now has {details['totalCells']} cells."
@@ -151,7 +151,7 @@ class PythonParams(Params):
     reset: Annotated[bool, Field(description="Fresh kernel before the first cell")] = False
 
 
-async def run_python(caller: Caller, params: PythonParams) -> ToolResult:
+async def run_python(caller: ToolCaller, params: PythonParams) -> ToolResult:
     """Run cells in order; a reset comes before the first and no other."""
     cells = [
         {"code": cell.code, "title": cell.title, "reset": params.reset and place == 0}

@@ -24,7 +24,7 @@ from cellwright.tools.wording import format_hint, quote_name, shorten
 
 if TYPE_CHECKING:
     from cellwright.document.notebook import Notebook
-    from cellwright.tools.tool import Caller
+    from cellwright.tools.tool import ToolCaller
 
 TYPES = ("code", "markdown", "raw")
 MODES = ("replace", "insert", "delete")
@@ -48,7 +48,7 @@ class NotebookEditParams(Params):
     edit_mode: Annotated[str, Field(json_schema_extra={"enum": list(MODES)})] = "replace"
 
 
-async def edit_cell(caller: Caller, params: NotebookEditParams) -> ToolResult:
+async def edit_cell(caller: ToolCaller, params: NotebookEditParams) -> ToolResult:
     """Replace, insert or delete a cell."""
     book = caller.workspace.open(params.notebook_path)
     notebook = await book.load()
@@ -56,8 +56,8 @@ async def edit_cell(caller: Caller, params: NotebookEditParams) -> ToolResult:
     # By handle and hash rather than by place: cells may have moved since it was read.
     done = await book.edit([edit], label=f"NotebookEdit {params.edit_mode}")
     if params.edit_mode == "insert":
-        made = done["cells"][0]
-        index, id_ = made["after"], made["handle"]
+        made = done.cells[0]
+        index, id_ = made.after or 0, made.handle
     kind = params.cell_type or notebook.cells[index].type
     text = _describe_edit(params, id_, index, kind)
     return ToolResult(text, {"success": True, "cell_id": id_, "cell_index": index})

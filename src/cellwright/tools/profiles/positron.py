@@ -19,21 +19,21 @@ from cellwright.tools.params import DEADLINE, CellName, OptionalPath, Params
 from cellwright.tools.tool import Tool, ToolResult
 from cellwright.tools.wording import (
     describe_unfinished_run,
-    error_name,
-    first_rows,
     format_count,
     format_hint,
-    has_failed,
     quote_name,
     run_facts,
     shorten,
+    to_facts,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from cellwright.tools.tool import Caller, Tag
+    from cellwright.tools.tool import Tag, ToolCaller
+    from cellwright.workspace.answers import CellView, EditAnswer
     from cellwright.workspace.requests import Effect
+    from cellwright.workspace.runs.execution import Execution
     from cellwright.workspace.workspace import AsyncBook
 
 _MOST_CONTENT = 1_000_000
@@ -52,11 +52,11 @@ class GetNotebookCellsParams(Params):
 
 
 async def get_notebook_cells(
-    caller: Caller, book: AsyncBook, params: GetNotebookCellsParams
+    caller: ToolCaller, book: AsyncBook, params: GetNotebookCellsParams
 ) -> ToolResult:
     """Cells with their source and their status."""
     found, notebook = await read_consistently(book)
-    cells = found["cells"]
+    cells = found.cells
     if not cells:
         return ToolResult("The notebook has no cells", {"cells": []})
     missing: list[str] = []
@@ -67,7 +67,7 @@ async def get_notebook_cells(
                 wanted.add(notebook.cell(ref).index)
             except CellNotFound as error:
                 missing.append(f"{error.message}. {format_hint(error)}")
-        cells = [cell for cell in cells if cell["index"] in wanted]
+        cells = [cell for cell in cells if cell.index in wanted]
         if not cells:
             hints = "".join(f"\n{shorten(each)}" for each in missing[:3])
             return ToolResult(f"No cells found with the specified IDs{hints}", is_error=True)
@@ -76,44 +76,43 @@ async def get_notebook_cells(
     for cell in cells:
         facts = _cell_facts(cell, caller)
         lines = [
-            f"### Cell {cell['index']} ({cell['type']})",
-            f"ID: {quote_name(cell['handle'])}",
+            f"### Cell {cell.index} ({cell.type})",
+            f"ID: {quote_name(cell.handle)}",
             f"Status: {_status_line(facts)}",
         ]
-        if shown and not page.fits("\n".join([*lines, cell["source"]])):
-            rest = [each["handle"] for each in cells[len(shown) : len(shown) + 10]]
+        if shown and not page.fits("\n".join([*lines, cell.source])):
+            rest = [each.handle for each in cells[len(shown) : len(shown) + 10]]
             left = format_count(len(cells) - len(shown), "cell")
             page.leave_out(f"{left}; ask for them by cellIds={json.dumps(rest)}")
             break
         for line in lines:
             page.say(line)
-        cut = page.show("source", cell["source"], cell=cell["handle"])
+        cut = page.show("source", cell.source, cell=cell.handle)
         if cut:
-            page.leave_out(f"{cut:,} characters of cell {cell['index']}")
+            page.leave_out(f"{cut:,} characters of cell {cell.index}")
         shown.append(facts)
     for each in missing[:3]:
         page.leave_out(shorten(each))
-    return page.to_result({"cells": first_rows(shown)})
+    return page.to_result({"cells": to_facts(shown)})
 
 
-def _cell_facts(cell: dict[str, Any], caller: Caller) -> dict[str, Any]:
+def _cell_facts(cell: CellView, caller: ToolCaller) -> dict[str, Any]:
     """A cell in the words of the profile, without its source."""
     facts: dict[str, Any] = {
-        "id": shorten(cell["handle"], 100),
-        "index": cell["index"],
-        "type": cell["type"],
-        "hasOutput": bool(cell.get("has_output")),
-        "selectionStatus": caller.selected.get(cell["handle"], "unselected"),
+        "id": shorten(cell.handle, 100),
+        "index": cell.index,
+        "type": cell.type,
+        "hasOutput": bool(cell.has_output),
+        "selectionStatus": caller.selected.get(cell.handle, "unselected"),
     }
-    if cell["type"] == "code":
-        last = cell["last_run"] or {}
-        status = cell["status"]
+    if cell.type == "code":
+        last, status = cell.last_run, cell.status
         facts |= {
             "executionStatus": status if status in ("running", "pending") else "idle",
-            "executionOrder": cell["execution_count"],
-            "lastRunSuccess": last.get("success"),
-            "lastExecutionDuration": last.get("duration_ms"),
-            "lastRunEndTime": _format_time(last.get("ended")),
+            "executionOrder": cell.execution_count,
+            "lastRunSuccess": last.success if last else None,
+            "lastExecutionDuration": last.duration_ms if last else None,
+            "lastRunEndTime": _format_time(last.ended if last else None),
         }
     return facts
 
@@ -148,7 +147,7 @@ class GetCellOutputsParams(Params):
 
 
 async def get_cell_outputs(
-    _caller: Caller, book: AsyncBook, params: GetCellOutputsParams
+    _caller: ToolCaller, book: AsyncBook, params: GetCellOutputsParams
 ) -> ToolResult:
     """What a cell printed, showed and raised."""
     cell = (await book.load()).cell(params.cellId)
@@ -169,7 +168,7 @@ class RunNotebookCellsParams(Params):
 
 
 async def run_notebook_cells(
-    caller: Caller, book: AsyncBook, params: RunNotebookCellsParams
+    caller: ToolCaller, book: AsyncBook, params: RunNotebookCellsParams
 ) -> ToolResult:
     """Run cells in the notebook's kernel; cells of text are passed over."""
     if not params.cellIds:
@@ -178,36 +177,34 @@ async def run_notebook_cells(
     found = [notebook.cell(ref) for ref in params.cellIds]
     chosen = [cell.handle for cell in found if cell.type == "code"]
     done = await book.run(chosen, detach=DEADLINE, **caller.run_options())
-    rows = [execution.to_json() for execution in done]
     page = Page(TOKENS)
-    failed = next(filter(has_failed, rows), None)
+    failed = next((each for each in done if each.is_failure), None)
     if failed is not None:
-        why = f" ({error_name(failed['error'])})" if failed["error"] else ""
-        ran = sum(row["status"] == "ok" for row in rows)
+        why = f" ({quote_name(failed.error.ename)})" if failed.error else ""
+        ran = sum(each.status == "ok" for each in done)
         page.head(
-            f"Failed to run notebook cells: cell {quote_name(failed['cell'])} ended with "
-            f"{failed['status']}{why}; {ran} of {len(rows)} cell(s) executed successfully."
+            f"Failed to run notebook cells: cell {quote_name(failed.cell or '')} ended with "
+            f"{failed.status}{why}; {ran} of {len(done)} cell(s) executed successfully."
         )
     elif not done.done:
         page.head(describe_unfinished_run(done.run))
     else:
-        page.head(f"Successfully executed {len(rows)} cell(s).")
-    _show_outputs(page, rows)
-    data = {"run": done.run, "done": done.done, "executions": run_facts(rows)}
+        page.head(f"Successfully executed {len(done)} cell(s).")
+    _show_outputs(page, done)
+    data = {"run": done.run, "done": done.done, "executions": run_facts(done)}
     return page.to_result(data, is_error=failed is not None)
 
 
-def _show_outputs(page: Page, rows: Sequence[dict[str, Any]]) -> None:
-    said = [row for row in rows if row["outputs"]]
+def _show_outputs(page: Page, executions: Sequence[Execution]) -> None:
+    said = [each for each in executions if each.outputs]
     if said:
         page.say("\nOutputs:")
-    for place, row in enumerate(said):
-        page.say(f"\nCell {quote_name(row['cell'])}:")
+    for place, execution in enumerate(said):
+        cell = execution.cell or ""
+        page.say(f"\nCell {quote_name(cell)}:")
         share = page.room // (len(said) - place)
-        if not page.show_outputs(row["cell"], row["outputs"], share):
-            page.leave_out(
-                f"parts of outputs; GetCellOutputs with cellId={quote_name(row['cell'])}"
-            )
+        if not page.show_outputs(cell, execution.outputs, share):
+            page.leave_out(f"parts of outputs; GetCellOutputs with cellId={quote_name(cell)}")
 
 
 class AddNotebookCellParams(Params):
@@ -220,7 +217,7 @@ class AddNotebookCellParams(Params):
 
 
 async def add_notebook_cell(
-    _caller: Caller, book: AsyncBook, params: AddNotebookCellParams
+    _caller: ToolCaller, book: AsyncBook, params: AddNotebookCellParams
 ) -> ToolResult:
     """Add a cell."""
     notebook = await book.load()
@@ -230,14 +227,12 @@ async def add_notebook_cell(
     index = count if params.index < 0 else params.index
     edit = {"op": "insert", "source": params.content, "type": params.type, "at": index}
     done = await book.edit([edit], label="AddNotebookCell")
-    made = done["cells"][0]
+    made = done.cells[0]
     text = (
-        f"Successfully added {params.type} cell at index {made['after']}. "
-        f"Cell ID: {quote_name(made['handle'])}"
+        f"Successfully added {params.type} cell at index {made.after}. "
+        f"Cell ID: {quote_name(made.handle)}"
     )
-    return ToolResult(
-        text, {"cellId": made["handle"], "index": made["after"], **_change_facts(done)}
-    )
+    return ToolResult(text, {"cellId": made.handle, "index": made.after, **_change_facts(done)})
 
 
 class UpdateNotebookCellParams(Params):
@@ -249,7 +244,7 @@ class UpdateNotebookCellParams(Params):
 
 
 async def update_notebook_cell(
-    _caller: Caller, book: AsyncBook, params: UpdateNotebookCellParams
+    _caller: ToolCaller, book: AsyncBook, params: UpdateNotebookCellParams
 ) -> ToolResult:
     """Give a cell a new source; its outputs stay, and count as stale."""
     cell = (await book.load()).cell(params.cellId)
@@ -259,8 +254,8 @@ async def update_notebook_cell(
     return ToolResult(f"Successfully updated cell {quote_name(cell.handle)}", facts)
 
 
-def _change_facts(done: dict[str, Any]) -> dict[str, Any]:
-    return {name: done[name] for name in ("revision", "change")}
+def _change_facts(done: EditAnswer) -> dict[str, Any]:
+    return {"revision": done.revision, "change": done.change}
 
 
 def no_active_notebook() -> ToolResult:
@@ -280,7 +275,7 @@ def describe_failure(what: str) -> Callable[[CellwrightError], ToolResult]:
 
 
 def _make_tool(
-    call: Callable[[Caller, AsyncBook, Any], Awaitable[ToolResult]],
+    call: Callable[[ToolCaller, AsyncBook, Any], Awaitable[ToolResult]],
     model: type[Params],
     effect: Effect,
     title: str,
@@ -290,7 +285,7 @@ def _make_tool(
     """A tool of the profile; its name and its reference are those of `call` in another spelling."""
     words = call.__name__.split("_")
 
-    async def call_with_book(caller: Caller, params: Any) -> ToolResult:
+    async def call_with_book(caller: ToolCaller, params: Any) -> ToolResult:
         book = caller.find_book(params.path)
         return no_active_notebook() if book is None else await call(caller, book, params)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -30,11 +30,13 @@ from cellwright.tools.profiles.plain_files import (
 )
 from cellwright.tools.tool import Tool, ToolResult
 from cellwright.tools.wording import format_count, shorten
+from cellwright.workspace.answers import SelectAnswer, TextLine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cellwright.tools.tool import Caller
+    from cellwright.tools.tool import ToolCaller
+    from cellwright.workspace.answers import EditAnswer
     from cellwright.workspace.workspace import AsyncBook
 
 MOST_LINES = 300
@@ -54,17 +56,17 @@ class TextReadParams(Params):
     max_tokens: MaxTokens = TOKENS
 
 
-async def read_file(caller: Caller, params: TextReadParams) -> ToolResult:
+async def read_file(caller: ToolCaller, params: TextReadParams) -> ToolResult:
     """Some lines of a file."""
     path, selector = split_path(params.path, lambda name: _exists(caller, name))
     book = caller.workspace.open(path)
     page = Page(params.max_tokens)
     if is_notebook(path):
         found = await _read_all_lines(book) if selector is None else await book.select(selector)
-        if found["outline"]:
+        if found.outline:
             return _describe_outline(page, path, found)
-        lines = [(line["number"], line["text"]) for line in found["lines"]]
-        total, revision = found["total_lines"], found.get("revision")
+        lines = [(line.number, line.text) for line in found.lines]
+        total, revision = found.total_lines, found.revision
     else:
         text = await read_text(book)
         total, revision = text.count("\n") + (not text.endswith("\n") and bool(text)), None
@@ -81,15 +83,24 @@ async def read_file(caller: Caller, params: TextReadParams) -> ToolResult:
     return page.to_result(data)
 
 
-def _exists(caller: Caller, name: str) -> bool:
+def _exists(caller: ToolCaller, name: str) -> bool:
     return os.path.isfile(os.path.join(caller.workspace.cwd, name))  # noqa: PTH113, PTH118
 
 
-async def _read_all_lines(book: AsyncBook) -> dict[str, Any]:
-    found: dict[str, Any] = await book.read()
-    lines = found["text"].split("\n") if found["cells"] else []
-    numbered = [{"number": at, "text": line} for at, line in enumerate(lines, 1)]
-    return {**found, "lines": numbered, "total_lines": len(lines), "outline": []}
+async def _read_all_lines(book: AsyncBook) -> SelectAnswer:
+    found = await book.read()
+    text = (found.text or "") if found.cells else ""
+    lines = text.split("\n") if found.cells else []
+    return SelectAnswer(
+        path=found.path,
+        revision=found.revision,
+        selector="",
+        total_lines=len(lines),
+        total_cells=len(found.cells),
+        lines=[TextLine(number, line) for number, line in enumerate(lines, 1)],
+        outline=[],
+        text=text,
+    )
 
 
 def _select_lines(text: str, selector: str | None) -> list[tuple[int, str]]:
@@ -127,17 +138,17 @@ def _show_lines(page: Page, path: str, lines: Sequence[tuple[int, str]]) -> int:
     return shown
 
 
-def _describe_outline(page: Page, path: str, found: dict[str, Any]) -> ToolResult:
-    page.head(f"{shorten(path, 120)} · revision {found['revision']}")
+def _describe_outline(page: Page, path: str, found: SelectAnswer) -> ToolResult:
+    page.head(f"{shorten(path, 120)} · revision {found.revision}")
     rows = [
-        f"{entry['first']}-{entry['last']} {'#' * entry['level'] if entry['kind'] == 'heading' else entry['type']} "
-        f"{shorten(entry['title'], 100)}"
-        for entry in found["outline"]
+        f"{entry.first}-{entry.last} {'#' * entry.level if entry.kind == 'heading' else entry.type} "
+        f"{shorten(entry.title, 100)}"
+        for entry in found.outline
     ]
     cut = page.show("outline", "\n".join(rows))
     if cut:
         page.leave_out(f"{cut:,} characters of the outline; give more max_tokens")
-    return page.to_result({"path": path, "revision": found["revision"]})
+    return page.to_result({"path": path, "revision": found.revision})
 
 
 class Replacement(BaseModel):
@@ -161,21 +172,27 @@ class TextEditParams(Params):
     ]
 
 
-async def edit_file(caller: Caller, params: TextEditParams) -> ToolResult:
+async def edit_file(caller: ToolCaller, params: TextEditParams) -> ToolResult:
     """Replace texts in a file, all or none."""
     book = caller.workspace.open(params.path)
     if is_notebook(params.path):
-        try:
-            found = await book.read()
-        except NotebookNotFound:
-            found = {"text": "", "revision": None}
-        text = _apply_replacements(found["text"], params.edits)
-        done = await book.write(text, base=found["revision"], label="edit")
+        text, revision = await _read_notebook_if_any(book)
+        new = _apply_replacements(text, params.edits)
+        done = await book.write(new, base=revision, label="edit")
         return _describe_notebook_change(params.path, done)
     old = await read_text_if_any(book)
     new = _apply_replacements(old or "", params.edits)
     await write_text(book, new, old)
     return _describe_file_change(params.path, old, new)
+
+
+async def _read_notebook_if_any(book: AsyncBook) -> tuple[str, str | None]:
+    """The text and the revision of a notebook; no text and None if there is no file."""
+    try:
+        found = await book.read()
+    except NotebookNotFound:
+        return "", None
+    return found.text or "", found.revision
 
 
 def _apply_replacements(text: str, edits: Sequence[Replacement]) -> str:
@@ -222,14 +239,11 @@ class TextWriteParams(Params):
     ] = None
 
 
-async def write_file(caller: Caller, params: TextWriteParams) -> ToolResult:
+async def write_file(caller: ToolCaller, params: TextWriteParams) -> ToolResult:
     """Make a file hold a text."""
     book = caller.workspace.open(params.path)
     if is_notebook(params.path):
-        try:
-            shown = (await book.read())["text"]
-        except NotebookNotFound:
-            shown = ""
+        shown, _ = await _read_notebook_if_any(book)
         text = check_complete(restore_text(drop_last_newline(params.content), shown), shown)
         done = await book.write(text, base=params.base, label="write")
         return _describe_notebook_change(params.path, done)
@@ -270,19 +284,17 @@ def check_complete(text: str, old: str) -> str:
     return text
 
 
-def _describe_notebook_change(path: str, done: dict[str, Any]) -> ToolResult:
+def _describe_notebook_change(path: str, done: EditAnswer) -> ToolResult:
     page = Page(TOKENS // 4)
-    if done["changed"]:
-        page.head(
-            f"Wrote {shorten(path, 120)}. Revision {done['revision']}, change {done['change']}."
-        )
+    if done.changed:
+        page.head(f"Wrote {shorten(path, 120)}. Revision {done.revision}, change {done.change}.")
     else:
-        page.head(f"{shorten(path, 120)} has that content already. Revision {done['revision']}.")
-    cut = page.show("diff", done["diff"]) if done["diff"] else 0
+        page.head(f"{shorten(path, 120)} has that content already. Revision {done.revision}.")
+    cut = page.show("diff", done.diff) if done.diff else 0
     if cut:
         page.leave_out(f"{cut:,} characters of the diff")
     names = ("path", "before", "revision", "change", "changed")
-    return page.to_result({name: done[name] for name in names})
+    return page.to_result({name: getattr(done, name) for name in names})
 
 
 def _describe_file_change(path: str, old: str | None, new: str) -> ToolResult:
@@ -304,7 +316,7 @@ class TextEvalParams(Params):
     ]
 
 
-async def run_cells(caller: Caller, params: TextEvalParams) -> ToolResult:
+async def run_cells(caller: ToolCaller, params: TextEvalParams) -> ToolResult:
     """Run cells in order in the session's kernel."""
     cells = [cell.model_dump() for cell in params.cells]
     done = await caller.workspace.eval(cells, detach=DEADLINE, **caller.run_options())

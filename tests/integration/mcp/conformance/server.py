@@ -28,7 +28,7 @@ from cellwright.tools.tool import Tool, ToolResult
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from cellwright.tools.tool import Caller
+    from cellwright.tools.tool import ToolCaller
 
 TOKEN = "token-of-the-conformance-suite-0123456789"  # noqa: S105
 PNG = base64.b64decode(
@@ -46,23 +46,23 @@ class Message(BaseModel):
     message: str = ""
 
 
-async def simple(_caller: Caller, _params: Any) -> ToolResult:
+async def simple(_caller: ToolCaller, _params: Any) -> ToolResult:
     """Text alone."""
     return ToolResult("This is a simple text response for testing.")
 
 
-async def picture(_caller: Caller, _params: Any) -> ToolResult:
+async def picture(_caller: ToolCaller, _params: Any) -> ToolResult:
     """An image."""
     size = {"width": 1, "height": 1, "original_width": 1, "original_height": 1}
     return ToolResult("", images=(ModelImage("image/png", PNG, **size, original_bytes=len(PNG)),))
 
 
-async def fail(_caller: Caller, _params: Any) -> ToolResult:
+async def fail(_caller: ToolCaller, _params: Any) -> ToolResult:
     """An error."""
     return ToolResult("This tool intentionally returns an error for testing", is_error=True)
 
 
-async def progress(caller: Caller, _params: Any) -> ToolResult:
+async def progress(caller: ToolCaller, _params: Any) -> ToolResult:
     """A run of three cells, told as a run tells it."""
     assert caller.progress is not None
     cells = ("a", "b", "c")
@@ -76,7 +76,7 @@ async def progress(caller: Caller, _params: Any) -> ToolResult:
     return ToolResult("done")
 
 
-async def ask(caller: Caller, params: Message) -> ToolResult:
+async def ask(caller: ToolCaller, params: Message) -> ToolResult:
     """A question to a person."""
     assert caller.ask is not None
     return ToolResult(f"User response: {await caller.ask(InputRequested(params.message))}")
@@ -84,7 +84,7 @@ async def ask(caller: Caller, params: Message) -> ToolResult:
 
 def tool(
     name: str,
-    call: Callable[[Caller, Any], Awaitable[ToolResult]],
+    call: Callable[[ToolCaller, Any], Awaitable[ToolResult]],
     model: type[BaseModel] = Nothing,
 ) -> Tool:
     """A tool of the suite."""
