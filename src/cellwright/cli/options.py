@@ -38,7 +38,7 @@ class Call:
             workspace.hub.call(start_bridge(workspace.hub))
         return workspace
 
-    def workspace(self, *, start: bool = False) -> Workspace:
+    def workspace(self, *, start: bool = False) -> Workspace | Workspace:
         """The workspace of whoever sits at this terminal: the engine's, if there is one.
 
         With `start` an engine is started, unless it must not be; for what needs a kernel.
