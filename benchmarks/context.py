@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING
 from benchmarks.replace_cell import Sample
 from benchmarks.tables import compare
 from cellwright import AsyncWorkspace, Notebook, Workspace, read
-from cellwright.assistant.budget import MOST_CHARACTERS
-from cellwright.assistant.building import Standing, build_context
-from cellwright.assistant.detection import detect
-from cellwright.assistant.rendering import render_context
+from cellwright.assistant.context import MOST_CHARACTERS
+from cellwright.assistant.context import RuntimeState, build_context
+from cellwright.assistant.requests import detect
+from cellwright.assistant.context import render_context
 from cellwright.assistant.requests import ChatRequest, FileReference, NotebookEditor
-from cellwright.journal.executions import Executed
+from cellwright.journal.executions import ExecutionRecord
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -63,7 +63,7 @@ def _record_runs(folder: Path) -> None:
         for cell in book.load().cells:
             workspace.journal.executed(
                 book.real,
-                Executed(
+                ExecutionRecord(
                     cell=cell.handle,
                     index=cell.index,
                     hash=cell.hash,
@@ -88,7 +88,7 @@ async def _measure(folder: Path, rounds: int) -> tuple[dict[str, list[float]], i
     lengths: list[int] = []
     async with AsyncExitStack() as stack:
         workspace = await stack.enter_async_context(AsyncWorkspace(folder, cwd=str(folder)))
-        runs = [Executed(**row) for row in await workspace.open(NAME).executions()]
+        runs = [ExecutionRecord(**row) for row in await workspace.open(NAME).executions()]
 
         async def parse() -> None:
             json.loads(path.read_bytes())
@@ -97,7 +97,7 @@ async def _measure(folder: Path, rounds: int) -> tuple[dict[str, list[float]], i
             read(path)
 
         async def build() -> None:
-            standing = Standing(runs=runs, now={})
+            standing = RuntimeState(runs=runs, now={})
             lengths.append(
                 len(render_context(build_context(notebook, NAME, str(path), editor, standing)))
             )

@@ -15,7 +15,7 @@ from cellwright.document.notebook import Notebook
 from cellwright.kernel.events import CommMessage
 from cellwright.kernel.local import LocalKernel
 from cellwright.kernel.transport import Code, Launch
-from cellwright.outputs.events import StreamText
+from cellwright.outputs.events import StreamEvent
 from cellwright.protocol.access import MemoryAccess
 from cellwright.protocol.bridge import CommBridge
 from cellwright.protocol.kernel_path import add_kernel_path
@@ -124,7 +124,7 @@ async def _measure(folder: str, requests: int) -> Measured:
         async for event in kernel.execute(Code(SOURCE)):
             if isinstance(event, CommMessage):
                 bridge.feed(event)
-            elif isinstance(event, StreamText):
+            elif isinstance(event, StreamEvent):
                 measured.calls += event.text
         for name, answers in (("not answered", False), ("answered", True)):
             late: list[float] = []
@@ -132,7 +132,7 @@ async def _measure(folder: str, requests: int) -> Measured:
             async for event in kernel.execute(Code(flood)):
                 if isinstance(event, CommMessage) and answers:
                     bridge.feed(event)
-                elif isinstance(event, StreamText):
+                elif isinstance(event, StreamEvent):
                     now = time.time()
                     late += [now - float(at) for at in event.text.split()[1::2]]
             await bridge.settle()

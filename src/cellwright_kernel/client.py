@@ -1,4 +1,4 @@
-"""The one conversation of this kernel with its frontend: requests, and who waits for which answer."""
+"""The one conversation of this kernel with its frontend: requests, and the calls that wait."""
 
 from __future__ import annotations
 
@@ -278,7 +278,7 @@ class Client:
         deadline = _after(timeout)
         try:
             while not call.future.done():
-                left = _left(deadline)
+                left = _seconds_left(deadline)
                 if left <= 0:
                     raise self._make_timeout(call, timeout)
                 if tap is not None and tap.reads_here:
@@ -298,7 +298,7 @@ class Client:
         """Read the channel until a future is done, if this thread has to."""
         deadline = _after(timeout)
         while self.tap is not None and self.tap.reads_here and not future.done():
-            left = _left(deadline)
+            left = _seconds_left(deadline)
             if left <= 0:
                 break
             self.tap.turn(min(left, _SLICE))
@@ -319,9 +319,9 @@ class Client:
                 elif call.future.done():
                     return call.future.result()
                 else:
-                    if _left(deadline) <= 0:
+                    if _seconds_left(deadline) <= 0:
                         raise self._make_timeout(call, timeout)
-                    await self._wait_for_change(changed, _left(deadline))
+                    await self._wait_for_change(changed, _seconds_left(deadline))
         finally:
             self._leave(call)
 
@@ -361,5 +361,5 @@ def _after(timeout: float | None) -> float | None:
     return None if timeout is None else time.monotonic() + timeout
 
 
-def _left(deadline: float | None) -> float:
+def _seconds_left(deadline: float | None) -> float:
     return 3600.0 if deadline is None else deadline - time.monotonic()

@@ -120,7 +120,7 @@ ROWS = (
     row("D-095", "§4", "A notebook that was valid is valid against its own schema after any edit", Done("tests/property/test_lossless.py::test_a_valid_notebook_stays_valid_whatever_is_edited")),
     row("D-096", "§4", "The edited part is valid even if the rest was not", Done("tests/unit/document/test_validity.py::test_an_edited_cell_gets_what_it_lacked_and_the_others_stay_as_they_are")),
     row("D-097", "§1", "The standard-library scanner and msgspec read every notebook alike", Done("tests/property/test_lossless.py::test_both_parsers_find_the_same_cells")),
-    row("D-098", "§1", "import cellwright imports nothing heavy, and what it does not import is pinned", Done("tests/unit/test_public_api.py::test_importing_the_package_imports_nothing_else")),
+    row("D-098", "§1", "import cellwright imports nothing heavy, and what it does not import is pinned", Done("tests/integration/project/test_imports.py::test_importing_the_package_imports_nothing_else")),
     row("D-099", "§1", "import cellwright costs at most twice the CPU of an empty Python, and reading 20 cells at most six times", Measured("benchmarks/cold_start.py")),
 )
 # fmt: on

@@ -81,7 +81,7 @@ ROWS = (
     row("S1-064", "165", "The tail is kept, and no character is cut in two", Done("tests/unit/outputs/test_sink.py::test_no_character_is_cut", also=("tests/unit/outputs/test_sink.py::test_of_one_long_line_the_end_is_kept",))),
     row("S1-065", "166", "The artifact holds the whole stream", Done("tests/unit/outputs/test_sink.py::test_everything_is_spilled_raw_from_the_first_byte", also=("tests/integration/workspace/test_eval.py::test_long_output_is_cut_and_all_of_it_is_in_an_artifact",))),
     row("S1-066", "168-172", "The sink's result has the visible text, whether and how much was cut, and the artifact's id", Done("tests/unit/outputs/test_sink.py::test_the_notice_tells_what_is_missing_and_where_it_is", also=("tests/integration/workspace/test_eval.py::test_long_output_is_cut_and_all_of_it_is_in_an_artifact",))),
-    row("S1-067", "174", "A cut result says so, to the model and on the terminal", Done("tests/unit/outputs/test_sink.py::test_the_notice_tells_what_is_missing_and_where_it_is", also=("tests/integration/test_eval.py::test_a_cut_output_is_said_on_stderr_with_where_all_of_it_is",))),
+    row("S1-067", "174", "A cut result says so, to the model and on the terminal", Done("tests/unit/outputs/test_sink.py::test_the_notice_tells_what_is_missing_and_where_it_is", also=("tests/integration/cli/test_eval.py::test_a_cut_output_is_said_on_stderr_with_where_all_of_it_is",))),
     row("S1-068", "176", "The notebook tool has no output pipeline", Done("tests/unit/tools/test_profile_notebook.py::test_no_action_starts_a_kernel")),
 
     # How it looks
@@ -102,6 +102,6 @@ ROWS = (
     row("S1-081", "210", "The python tool keeps state by mode, streams, shows rich output, interrupts and truncates", Done("tests/unit/tools/test_profile_notebook.py::test_python_keeps_state_shows_pictures_cuts_output_and_can_be_stopped")),
     row("S1-082", "211", "The notebook tool's edits are deterministic", Done("tests/unit/tools/test_profile_notebook.py::test_the_same_edits_of_the_same_notebook_give_the_same_bytes")),
     row("S1-083", "213-216", "Editing with notebook and executing with python works as a workflow", Done("tests/unit/tools/test_profile_notebook.py::test_a_notebook_is_edited_and_its_code_is_run")),
-    row("S1-084", "218", "The hole that the document admits is filled: one call edits a notebook and runs its cells", Done("tests/integration/workspace/test_run.py::test_an_edit_and_its_run_are_one_call", also=("tests/integration/test_eval.py::test_an_edit_can_run_what_it_changed",))),
+    row("S1-084", "218", "The hole that the document admits is filled: one call edits a notebook and runs its cells", Done("tests/integration/workspace/test_run.py::test_an_edit_and_its_run_are_one_call", also=("tests/integration/cli/test_eval.py::test_an_edit_can_run_what_it_changed",))),
 )
 # fmt: on

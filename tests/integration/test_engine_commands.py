@@ -162,7 +162,7 @@ def test_a_run_can_be_left_listed_followed_and_stopped_by_others() -> None:
     other = cw("attach", run, "--wait", "0", "--json").data
     assert (other["done"], other["answer"]) == (False, None)
     assert cw("cancel", run).text == f"Stopped {run}\n"
-    assert cw("cancel", run).text == f"{run} had ended already\n"
+    assert cw("cancel", run).text == f"{run} had already ended\n"
     answer = cw("attach", run, "--json")
     assert answer.code == 130
     ended = json.loads(answer.text)["data"]

@@ -104,7 +104,7 @@ def test_the_socket_of_a_dead_one_is_no_obstacle(engine: Engine) -> None:
     assert Path(location.socket_path()).exists()
     # A child that it was just starting has the socket, too, until it is a program of its own.
     wait_for(is_refused, "the last that holds its socket", 5)
-    assert process("engine", "status").text == "No engine runs\n"
+    assert process("engine", "status").text == "No engine is running\n"
     assert process("eval", "1 + 1").text == "2\n"
     assert engine.pid != first
 

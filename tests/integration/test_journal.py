@@ -185,7 +185,7 @@ def test_a_process_that_keeps_the_journal_open_sees_it_moved_aside(tmp_path: Pat
     with Journal() as journal:
         notebook = cellwright.read(path)
         change = notebook.apply({"op": "insert", "source": "x"})
-        assert journal.record(path, change, actor="test:me") is not None
+        assert journal.begin(path, change, actor="test:me").finish() is not None
         for file in list(Path(journal.path).parent.iterdir()):
             file.rename(tmp_path / f"aside-{file.name}")
         with start("other", 3, path) as writer:
@@ -251,7 +251,7 @@ def test_a_full_disk_stops_the_history_and_not_the_edits(tmp_path: Path, small_d
     with Journal(small_disk / "journal.sqlite3") as journal:
         assert_sound(journal)
         change = cellwright.read(path).apply({"op": "delete", "cell": 0})
-        assert journal.record(path, change, actor="test:me") is not None
+        assert journal.begin(path, change, actor="test:me").finish() is not None
         assert journal.warnings == []
 
 
@@ -266,12 +266,12 @@ def test_a_folder_that_may_not_be_written_to_stops_nothing(tmp_path: Path) -> No
         "from cellwright.journal import Journal\n"
         "from cellwright.errors import JournalUnavailable\n"
         "journal = Journal(sys.argv[1]); journal.warnings\n"
-        "import sqlite3, cellwright.journal._history\n"
+        "import sqlite3, cellwright.journal.history\n"
         "notebook = cellwright.Notebook(); notebook.apply({'op': 'insert', 'source': 'x'})\n"
-        "import cellwright.document.align\n"
+        "import cellwright.document.snapshot\n"
         "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
         "change = notebook.apply({'op': 'insert', 'source': 'y'})\n"
-        "entry = journal.record('/x.ipynb', change, actor='a')\n"
+        "entry = journal.begin('/x.ipynb', change, actor='a').finish()\n"
         "try: journal.log('/x.ipynb'); said = None\n"
         "except JournalUnavailable as error: said = error.code\n"
         "print(json.dumps([entry, len(journal.warnings), said]))\n"
@@ -314,7 +314,7 @@ def record(journal: Journal, book: Path) -> None:
     change = notebook.apply({"op": "insert", "source": "y"})
     journal.begin(book, change, actor="test:me").abandon()
     cellwright.write(notebook)
-    journal.record(book, change, actor="test:me")
+    journal.begin(book, change, actor="test:me").finish()
 
 
 def test_a_failure_at_any_step_leaves_nothing_half_done(
@@ -410,10 +410,10 @@ def test_an_edit_of_ten_thousand_cells_adds_a_few_kilobytes(
 ) -> None:
     notebook = Notebook(large(10_000, 100))
     with Journal(tmp_path / "j") as journal:
-        journal.record("/a", notebook.apply(EDITS[0]), actor="cli:me")
+        journal.begin("/a", notebook.apply(EDITS[0]), actor="cli:me").finish()
         before = stored(journal), size(journal)
         change = notebook.apply(edit if edit is not EDITS[0] else {**edit, "cell": 1})
-        assert journal.record("/a", change, actor="cli:me") is not None
+        assert journal.begin("/a", change, actor="cli:me").finish() is not None
         assert stored(journal) - before[0] < 6_000
         assert size(journal) - before[1] < 50_000
         journal.remember("/b", notebook.snapshot())
@@ -431,16 +431,16 @@ def test_an_edit_of_fifty_megabytes_adds_only_the_cell(tmp_path: Path) -> None:
     data = large(500, 100_000)
     notebook = Notebook(data)
     with Journal(tmp_path / "j") as journal:
-        journal.record("/a", notebook.apply({"op": "delete", "cell": 0}), actor="cli:me")
+        journal.begin("/a", notebook.apply({"op": "delete", "cell": 0}), actor="cli:me").finish()
         assert stored(journal) < len(data) * 1.02
         before = size(journal)
         edit = {"op": "replace", "cell": 7, "source": "y", "outputs": "clear"}
-        journal.record("/a", notebook.apply(edit), actor="cli:me")
+        journal.begin("/a", notebook.apply(edit), actor="cli:me").finish()
         assert size(journal) - before < 50_000
         edit = {"op": "replace", "cell": 8, "source": "y"}
-        journal.record("/a", notebook.apply(edit), actor="cli:me")
+        journal.begin("/a", notebook.apply(edit), actor="cli:me").finish()
         assert size(journal) - before < 250_000
-        journal.record("/copy", notebook.apply({"op": "delete", "cell": 9}), actor="cli:me")
+        journal.begin("/copy", notebook.apply({"op": "delete", "cell": 9}), actor="cli:me").finish()
         assert size(journal) - before < 300_000  # a copy shares every cell
         assert journal.first("/a").layout.to_bytes() == data
         assert journal.warnings == []

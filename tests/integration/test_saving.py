@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import cellwright
-from cellwright.document._disk.lock import FileLock
+from cellwright.document.disk.lock import FileLock
 from cellwright.errors import CellwrightError
 from tests.conftest import require_root, require_tool
 from tests.integration import actors
@@ -743,7 +743,7 @@ def test_what_dead_writers_left_is_removed_by_the_next_read(path: Path) -> None:
 
 def test_what_a_living_writer_has_in_hand_stays(path: Path) -> None:
     code = """
-from cellwright.document._disk.save import _make_temp
+from cellwright.document.disk.save import _make_temp
 temp, descriptor = _make_temp(os.path.dirname(path), path, 0o600)
 os.write(descriptor, b"half")
 """
@@ -775,7 +775,7 @@ def test_what_only_looks_like_a_temp_file_does_no_harm(path: Path) -> None:
 # --- The lock ------------------------------------------------------------------------------------
 
 HOLD = """
-from cellwright.document._disk.lock import FileLock
+from cellwright.document.disk.lock import FileLock
 lock = FileLock(os.path.realpath(path), 5)
 lock.__enter__()
 """

@@ -303,7 +303,7 @@ def test_undo_looks_at_sources_and_never_at_outputs_and_says_what_it_cannot_undo
     path.write_text(json.dumps(value, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     answer = process("undo", NAME)
     assert answer.code == 0
-    assert "kernel was not undone" in answer.err
+    assert "kernel are not undone" in answer.err
     assert json.loads(path.read_bytes()) == json.loads(samples.SALES)
 
 
@@ -427,7 +427,7 @@ def test_blame_tells_who_touched_which_cell(path: Path) -> None:
     assert len(rows) == 7
     assert re.search(r"^ +1  load +code +[0-9a-f]{8}  \S+  outside", rows[1])
     assert re.search(r"^ +2  sum +code +[0-9a-f]{8}  \S+  cli:ada  round up$", rows[2])
-    assert rows[0].endswith("before our first change")
+    assert rows[0].endswith("before the first recorded change")
 
 
 def test_any_earlier_state_is_brought_back_to_the_byte(path: Path) -> None:

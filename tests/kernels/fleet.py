@@ -11,7 +11,7 @@ import pytest
 
 from cellwright.kernel.session import CellExecution, Outcome
 from cellwright.kernel.transport import Code, Launch
-from cellwright.outputs.events import Shown, StreamText
+from cellwright.outputs.events import DisplayEvent, StreamEvent
 from tests.conftest import ROOT
 from tests.kernels.dialects import PYTHON, SCRIPT, Dialect
 
@@ -154,12 +154,12 @@ class Seen:
         return "".join(
             event.text
             for event in self.events
-            if isinstance(event, StreamText) and event.name == name
+            if isinstance(event, StreamEvent) and event.name == name
         )
 
     @property
-    def shown(self) -> list[Shown]:
-        return [event for event in self.events if isinstance(event, Shown)]
+    def shown(self) -> list[DisplayEvent]:
+        return [event for event in self.events if isinstance(event, DisplayEvent)]
 
     @property
     def value(self) -> Any:

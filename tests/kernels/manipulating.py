@@ -15,7 +15,7 @@ from cellwright.document.notebook import Notebook
 from cellwright.kernel.events import CommMessage, Finished
 from cellwright.kernel.local import LocalKernel
 from cellwright.kernel.transport import Code, Launch
-from cellwright.outputs.events import Raised, Shown, StreamText
+from cellwright.outputs.events import DisplayEvent, ErrorEvent, StreamEvent
 from cellwright.protocol.access import CellResult, MemoryAccess
 from cellwright.protocol.bridge import CommBridge
 from cellwright.protocol.messages import NESTED_MARK
@@ -99,12 +99,12 @@ class Frontend(MemoryAccess):
         async for event in self.kernel.execute(code):
             if isinstance(event, CommMessage):
                 self._hear(event, handle)
-            elif isinstance(event, StreamText):
+            elif isinstance(event, StreamEvent):
                 texts.append(event.text)
                 outputs.append({"output_type": "stream", "name": event.name, "text": event.text})
-            elif isinstance(event, Shown):
+            elif isinstance(event, DisplayEvent):
                 texts.append(str(event.data.get("text/plain")))
-            elif isinstance(event, Raised):
+            elif isinstance(event, ErrorEvent):
                 reason = event.ename
                 texts.append(f"{event.ename}: {event.evalue}")
             elif isinstance(event, Finished):

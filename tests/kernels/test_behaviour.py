@@ -11,7 +11,7 @@ import pytest
 from cellwright.kernel.events import Finished, Started
 from cellwright.kernel.session import NO_STDIN, CellExecution
 from cellwright.kernel.transport import Code
-from cellwright.outputs.events import Cleared
+from cellwright.outputs.events import ClearEvent
 from tests.kernels.fleet import Kind, every_kind, run, running, start_again
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ async def test_output_can_be_cleared(kind: Kind, tmp_path: Path) -> None:
             kernel, f"{says.out('a')}\n{says.clear(True)}\n{says.out('b')}\n{says.clear(False)}"
         )
         assert seen.status == "ok", seen.outcome.error
-        cleared = [event for event in seen.events if isinstance(event, Cleared)]
+        cleared = [event for event in seen.events if isinstance(event, ClearEvent)]
         assert [event.wait for event in cleared] == [True, False]
 
 

@@ -183,7 +183,7 @@ async def test_a_handler_that_fails_still_replies_to_the_frontend(book: Any) -> 
     front = await book(
         IMPORT + "import cellwright_kernel.client as c\n"
         "def fail(*_): raise OSError('no handler')\n"
-        "nesting = c.client().nesting\n"
+        "nesting = c.get_client().nesting\n"
         "handler, nesting._execute = nesting._execute, fail\n"
         "try:\n    notebook.run(1)\nexcept Exception as error:\n    print(error.code)\n"
         "nesting._execute = handler\n"
@@ -371,8 +371,8 @@ async def test_a_frontend_that_closes_the_comm_is_noticed_at_once(book: Any) -> 
 async def test_a_message_that_is_not_signed_with_the_kernels_key_is_not_taken(book: Any) -> None:
     front = await book(
         IMPORT + "import cellwright_kernel.client as c\n"
-        "call = c.client().submit('get_cell_count', {})\n"
-        "session, tap = get_ipython().kernel.session, c.client().tap\n"
+        "call = c.get_client().submit('get_cell_count', {})\n"
+        "session, tap = get_ipython().kernel.session, c.get_client().tap\n"
         "from jupyter_client.session import Session\n"
         "import zmq\n"
         "def offered(key):\n"

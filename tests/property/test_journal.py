@@ -46,7 +46,7 @@ def test_every_state_of_fifty_edits_comes_back_and_undo_leads_to_the_first(
     states = [data]
     for _ in range(50 if RUN_ALL else 12):
         change = notebook.apply(draw.draw(edit_lists(len(notebook.cells))))
-        entry = journal.record(path, change, actor="test:me")
+        entry = journal.begin(path, change, actor="test:me").finish()
         assert (entry is None) == (notebook.to_bytes() == states[-1])
         if entry is not None:
             states.append(notebook.to_bytes())
@@ -59,12 +59,12 @@ def test_every_state_of_fifty_edits_comes_back_and_undo_leads_to_the_first(
     for expected in reversed(states[:-1]):
         target = journal.undo_target(path, "test:me")
         change = notebook.apply(journal.change(target).inverse())
-        journal.record(path, change, actor="test:me", kind="undo", concerns=target.id)
+        journal.begin(path, change, actor="test:me", kind="undo", concerns=target.id).finish()
         assert notebook.to_bytes() == expected
     for expected in states[1:]:
         target = journal.redo_target(path, "test:me")
         change = notebook.apply(journal.change(target))
-        journal.record(path, change, actor="test:me", kind="redo", concerns=target.id)
+        journal.begin(path, change, actor="test:me", kind="redo", concerns=target.id).finish()
         assert notebook.to_bytes() == expected
     assert journal.warnings == []
 
@@ -89,7 +89,7 @@ def test_any_file_may_take_the_place_of_any_other(
 ) -> None:
     path = new_path()
     last = one
-    journal.record(path, Notebook(one).apply([]), actor="test:me", kind="create")
+    journal.begin(path, Notebook(one).apply([]), actor="test:me", kind="create").finish()
     for data in (two, three, one):
         state = Notebook(data).state
         entry = journal.catch_up(path, state)
@@ -116,7 +116,7 @@ def test_blame_follows_each_cell_through_all_edits(
     blamed: list[str | None] = [None] * len(notebook.cells)
     for _ in range(6):
         change = notebook.apply(draw.draw(edit_lists(len(notebook.cells))))
-        entry = journal.record(path, change, actor="test:me")
+        entry = journal.begin(path, change, actor="test:me").finish()
         if entry is None:
             continue
         old, new = change.before.snapshot.hashes, change.after.snapshot.hashes

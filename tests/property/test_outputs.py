@@ -11,16 +11,15 @@ from hypothesis import strategies as st
 
 from cellwright.outputs.collector import Collector
 from cellwright.outputs.describe import NOTICE_CHARACTERS, describe
-from cellwright.outputs.events import Cleared, Raised, Shown, StreamText
+from cellwright.outputs.events import ClearEvent, DisplayEvent, ErrorEvent, StreamEvent
 from cellwright.outputs.html import html_to_text
-from cellwright.outputs.mime import choose
-from cellwright.outputs.sanitize import unsafe
-from cellwright.outputs.sanitizer import Sanitizer
+from cellwright.outputs.mime import choose_parts
+from cellwright.outputs.sanitize import Sanitizer, unsafe
 from cellwright.outputs.sink import OutputSink
 
 if TYPE_CHECKING:
     from cellwright.outputs.events import OutputEvent
-    from cellwright.outputs.sink import Summary
+    from cellwright.outputs.sink import OutputSummary
 
 # Many examples of long texts take a while with `--all`.
 pytestmark = pytest.mark.timeout(300)
@@ -49,7 +48,7 @@ def cut_texts(draw: st.DrawFn) -> tuple[str, list[str]]:
     return text, pieces
 
 
-def run(pieces: list[str], **options: Any) -> Summary:
+def run(pieces: list[str], **options: Any) -> OutputSummary:
     sink = OutputSink(**options)
     for piece in pieces:
         sink.feed(piece)
@@ -161,14 +160,21 @@ NAMES = st.sampled_from(["stdout", "stderr"])
 IDS = st.none() | st.sampled_from(["a", "b"])
 BUNDLES = st.dictionaries(st.sampled_from(["text/plain", "text/html", "x/y"]), st.text(max_size=3))
 EVENTS = st.lists(
-    st.builds(StreamText, NAMES, st.text(min_size=1, max_size=3))
-    | st.builds(Shown, BUNDLES, BUNDLES, IDS)
-    | st.builds(Shown, BUNDLES, BUNDLES, IDS, is_update=st.just(True))
+    st.builds(StreamEvent, NAMES, st.text(min_size=1, max_size=3))
+    | st.builds(DisplayEvent, BUNDLES, BUNDLES, IDS)
+    | st.builds(DisplayEvent, BUNDLES, BUNDLES, IDS, is_update=st.just(True))
     | st.builds(
-        Shown, BUNDLES, BUNDLES, IDS, is_result=st.just(True), execution_count=st.integers(1, 9)
+        DisplayEvent,
+        BUNDLES,
+        BUNDLES,
+        IDS,
+        is_result=st.just(True),
+        execution_count=st.integers(1, 9),
     )
-    | st.builds(Raised, st.text(max_size=3), st.text(max_size=3), st.tuples(st.text(max_size=3)))
-    | st.builds(Cleared, st.booleans()),
+    | st.builds(
+        ErrorEvent, st.text(max_size=3), st.text(max_size=3), st.tuples(st.text(max_size=3))
+    )
+    | st.builds(ClearEvent, st.booleans()),
     max_size=25,
 )
 
@@ -178,12 +184,12 @@ def as_jupyter_would(events: list[OutputEvent]) -> list[dict[str, Any]]:
     outputs: list[tuple[str | None, dict[str, Any]]] = []
     waiting = False
     for event in events:
-        if isinstance(event, Cleared):
+        if isinstance(event, ClearEvent):
             waiting = event.wait
             if not event.wait:
                 outputs = []
             continue
-        if isinstance(event, Shown):  # an update, or the same display once more
+        if isinstance(event, DisplayEvent):  # an update, or the same display once more
             for display_id, output in outputs:
                 if display_id is not None and display_id == event.display_id:
                     output.update(data=dict(event.data), metadata=dict(event.metadata))
@@ -192,13 +198,13 @@ def as_jupyter_would(events: list[OutputEvent]) -> list[dict[str, Any]]:
         if waiting:
             outputs, waiting = [], False
         new: dict[str, Any]
-        if isinstance(event, StreamText):
+        if isinstance(event, StreamEvent):
             new = {"output_type": "stream", "name": event.name, "text": event.text}
             if outputs and outputs[-1][1].get("name") == event.name:
                 outputs[-1][1]["text"] += event.text
             else:
                 outputs.append((None, new))
-        elif isinstance(event, Raised):
+        elif isinstance(event, ErrorEvent):
             new = {"output_type": "error", "ename": event.ename, "evalue": event.evalue}
             outputs.append((None, {**new, "traceback": list(event.traceback)}))
         else:
@@ -221,7 +227,7 @@ def test_a_cell_keeps_what_jupyter_would_keep(events: list[OutputEvent]) -> None
     assert bounded.finish() == as_jupyter_would(events)
 
 
-@given(st.lists(st.builds(StreamText, NAMES, TEXTS), max_size=15), st.integers(300, 3000))
+@given(st.lists(st.builds(StreamEvent, NAMES, TEXTS), max_size=15), st.integers(300, 3000))
 def test_a_bounded_cell_keeps_the_end_of_what_was_printed(
     events: list[OutputEvent], limit: int
 ) -> None:
@@ -287,7 +293,7 @@ def test_a_description_is_harmless_and_within_its_budget(
 
 @given(st.dictionaries(MIMES | st.text(max_size=5), JSON, max_size=5))
 def test_no_display_is_too_odd_to_be_read(data: dict[str, Any]) -> None:
-    chosen = choose(data)
+    chosen = choose_parts(data)
     assert isinstance(chosen.parts, tuple)
     assert chosen.text is None or isinstance(chosen.text.text, str)
 

@@ -15,8 +15,13 @@ from cellwright import Notebook
 from cellwright.document.edits import Move
 from cellwright.errors import Conflict
 from cellwright.text.combine import edits_for, from_text
-from cellwright.text.parsing import parse
-from cellwright.text.view import render, terminated, to_text, unterminated
+from cellwright.text.view import (
+    drop_last_newline,
+    end_with_newline,
+    parse_text,
+    render_text,
+    to_text,
+)
 from tests.conftest import RUN_ALL
 from tests.property import checks, strategies
 
@@ -81,14 +86,14 @@ def told(notebook: Notebook) -> list[tuple[str, str]]:
 def test_rendering_and_parsing_is_the_identity_for_every_notebook(data: bytes) -> None:
     notebook = Notebook(data)
     text = to_text(notebook)
-    parsed = parse(text)
+    parsed = parse_text(text)
     assert [(cell.type, cell.source) for cell in parsed] == told(notebook)
     assert [cell.number for cell in parsed] == list(range(len(notebook.cells)))
     again = from_text(text, base=notebook)
     assert again.to_bytes() == data == notebook.to_bytes()
     assert again is not notebook
     assert to_text(again) == text
-    assert unterminated(terminated(text)) == text
+    assert drop_last_newline(end_with_newline(text)) == text
 
 
 @pytest.mark.timeout(300)
@@ -114,7 +119,7 @@ def test_sources_full_of_markers_come_back_as_they_were(cells: list[tuple[str, s
 @some_notebooks
 @given(notebooks())
 def test_the_lines_of_a_cell_hold_its_marker_and_its_source(data: bytes) -> None:
-    view = render(Notebook(data))
+    view = render_text(Notebook(data))
     at = 1
     for place in view.cells:
         assert place.marker == at
@@ -232,7 +237,7 @@ def assert_kept(old: dict[str, Any], new: dict[str, Any], cell: Wanted) -> None:
 def test_no_cell_is_moved_that_need_not_be(data: bytes, draw: Any) -> None:
     notebook = Notebook(data)
     wanted = draw.draw(edited(notebook))
-    edits = edits_for(parse(as_text(wanted)), notebook)
+    edits = edits_for(parse_text(as_text(wanted)), notebook)
     kept = [cell.origin for cell in wanted if cell.origin is not None]
     fewest = len(kept) - max(map(len, rising(kept)))
     assert sum(isinstance(edit, Move) for edit in edits) == fewest
@@ -265,15 +270,15 @@ def test_a_valid_notebook_is_valid_after_its_text_was_edited(data: bytes, draw: 
 def test_changing_one_line_of_the_text_changes_only_that_cell(data: bytes, draw: Any) -> None:
     """What `sed` on the printed text does."""
     notebook = Notebook(data)
-    view = render(notebook)
+    view = render_text(notebook)
     with_source = [place for place in view.cells if place.cell.source]
     if not with_source:
         return
     place = draw.draw(st.sampled_from(with_source))
     number = draw.draw(st.integers(place.first, place.last))
-    rows = terminated(view.text).split("\n")
+    rows = end_with_newline(view.text).split("\n")
     rows[number - 1] += "  # changed"
-    result = from_text(unterminated("\n".join(rows)), base=notebook)
+    result = from_text(drop_last_newline("\n".join(rows)), base=notebook)
     checks.assert_only_cell_changed(data, result.to_bytes(), place.cell.index)
     assert result.cells[place.cell.index].source != place.cell.source
 
@@ -377,7 +382,7 @@ def assert_merges(count: int, here: Side, there: Side, *, ids: bool) -> None:
     conflicts, allowed = merged(count, here, there)
     if conflicts:
         with pytest.raises(Conflict) as raised:
-            edits_for(parse(text_of(there)), notebook, base)
+            edits_for(parse_text(text_of(there)), notebook, base)
         shown = {(cell.current, cell.other) for cell in raised.value.cells}
         sides = [{cell.label: cell.source for cell in side} for side in (here, there)]
         assert shown == {(sides[0].get(label), sides[1].get(label)) for label in conflicts}
@@ -387,7 +392,7 @@ def assert_merges(count: int, here: Side, there: Side, *, ids: bool) -> None:
             if cell.index is not None:
                 assert notebook.cell(cell.handle).index == cell.index
         return
-    notebook.apply(edits_for(parse(text_of(there)), notebook, base))
+    notebook.apply(edits_for(parse_text(text_of(there)), notebook, base))
     sources = [cell.source for cell in notebook.cells]
     assert sources in [[cell.source for cell in result] for result in allowed]
     for cell in notebook.cells:
@@ -441,6 +446,6 @@ def test_any_changes_in_the_text_and_in_the_notebook_merge_by_the_rules(draw: An
 @given(notebooks(), st.data())
 def test_a_base_that_is_not_stale_changes_nothing(data: bytes, draw: Any) -> None:
     notebook = Notebook(data)
-    cells = parse(as_text(draw.draw(edited(notebook))))
+    cells = parse_text(as_text(draw.draw(edited(notebook))))
     without = edits_for(cells, notebook)
     assert edits_for(cells, notebook, notebook.snapshot()) == without

@@ -10,8 +10,13 @@ import pytest
 from cellwright import Notebook
 from cellwright.errors import InvalidCell, NeedsUpgrade
 from cellwright.text.combine import edits_for, from_text
-from cellwright.text.parsing import parse
-from cellwright.text.view import render, terminated, to_text, unterminated
+from cellwright.text.view import (
+    drop_last_newline,
+    end_with_newline,
+    parse_text,
+    render_text,
+    to_text,
+)
 from tests import corpus
 from tests.property import checks
 
@@ -42,12 +47,12 @@ def test_rendering_and_parsing_is_the_identity_for_every_real_notebook(path: Pat
         return
     data, notebook = found
     text = to_text(notebook)
-    assert [(cell.type, cell.source, cell.number) for cell in parse(text)] == [
+    assert [(cell.type, cell.source, cell.number) for cell in parse_text(text)] == [
         (cell.type, cell.source, cell.index) for cell in notebook.cells
     ]
-    assert edits_for(parse(text), notebook) == []
-    assert edits_for(parse(text), notebook, notebook.snapshot()) == []
-    again = from_text(unterminated(terminated(text)), base=notebook)
+    assert edits_for(parse_text(text), notebook) == []
+    assert edits_for(parse_text(text), notebook, notebook.snapshot()) == []
+    again = from_text(drop_last_newline(end_with_newline(text)), base=notebook)
     assert again.to_bytes() == data
     assert [cell.id for cell in again.cells] == [cell.id for cell in notebook.cells]
     assert to_text(again) == text
@@ -59,7 +64,7 @@ def test_changing_one_line_changes_only_that_cell_of_a_real_notebook(path: Path)
     if found is None:
         return
     data, notebook = found
-    view = render(notebook)
+    view = render_text(notebook)
     places = [place for place in view.cells if place.cell.source]
     if not places:
         assert not any(cell.source for cell in notebook.cells)
@@ -84,7 +89,7 @@ def test_shuffled_text_shuffles_a_real_notebook_byte_by_byte(path: Path) -> None
     if found is None or found[1].needs_upgrade:
         return
     data, notebook = found
-    view = render(notebook)
+    view = render_text(notebook)
     blocks = ["\n".join(view.lines[p.marker - 1 : p.last]) for p in view.cells]
     order = list(range(len(blocks)))
     random.Random(path.name).shuffle(order)

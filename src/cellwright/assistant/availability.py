@@ -1,33 +1,58 @@
-"""Which tools a request has, and which of them the person named."""
+"""Which tools a request has, and what the model is told of those that the person named.
+
+It depends on the mode, on whether the request is about a notebook, and on where it was written. Also
+the tools for plain files, which a general assistant works with.
+"""
 
 from __future__ import annotations
 
+import difflib
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cellwright.assistant.requests import ToolAttachment
-from cellwright.errors import ModeForbids
-from cellwright.tools.modes import Reference, enabled, find_references
-from cellwright.tools.tool import Answer
+from cellwright.errors import InvalidEdit
+from cellwright.tools.profiles.text import TEXT
+from cellwright.tools.tool import ToolResult
 from cellwright.tools.toolbox import Toolbox, failure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cellwright.assistant.requests import ChatRequest
-    from cellwright.tools.tool import Tool
+    from cellwright.tools.tool import Caller, Tool
 
+
+_reference = re.compile(r"(?<![\w#/&])#([A-Za-z][A-Za-z0-9]*)").finditer
 _half_typed = re.compile(r"(?<![\w#/&])#([A-Za-z0-9]*)$").search
+_NOTEBOOK = ".ipynb"
+_FILE_DESCRIPTIONS = {
+    "read": "Read a file of text, or some of its lines.",
+    "edit": "Replace texts in a file of text.",
+    "write": "Write a whole file of text.",
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class ToolReference:
+    """A tool that a prompt names with `#`.
+
+    `tool` is None if the request does not have it; `note` then says why, and what to do.
+    """
+
+    name: str
+    tool: Tool | None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOffer:
     """The tools of one request.
 
     `there` are those that the model is given; `known` all that some request could have.
     `references` are those that the person named with `#` or attached: hints for the model, which
-    neither add a tool nor make anybody use it.
+    neither add a tool nor force the use of one.
     """
 
     request: ChatRequest
@@ -35,7 +60,7 @@ class Offer:
     there: tuple[Tool, ...]
     has_notebook: bool
     edit_mode_edits: bool = False
-    references: tuple[Reference, ...] = ()
+    references: tuple[ToolReference, ...] = ()
 
     @property
     def names(self) -> list[str]:
@@ -48,7 +73,7 @@ class Offer:
         return Toolbox(self.there, self.request.mode, edit_mode_edits=self.edit_mode_edits)
 
     def complete(self, prompt: str) -> list[str]:
-        """How the `#word` at the end of a prompt can go on; only with tools that are there."""
+        """The tools that complete the `#word` at the end of a prompt."""
         found = _half_typed(prompt)
         if found is None:
             return []
@@ -67,20 +92,23 @@ class Offer:
         """A tool that is there."""
         return next((tool for tool in self.there if tool.name == name), None)
 
-    def refuse(self, name: str) -> Answer | None:
-        """Why a tool that is called is not there; None if nobody knows it either."""
+    def refuse(self, name: str) -> ToolResult | None:
+        """The result of calling a tool that is not there; None if it is not known either."""
         tool = next((tool for tool in self.known if tool.name == name), None)
         if tool is None:
             return None
-        mode = self.request.mode
-        if not tool.is_allowed(self.toolbox.allowed):
-            needed = "edit" if tool.effects == "edit" and self.edit_mode_edits else "agent"
-            return failure(ModeForbids(f"use {tool.name}", mode, needed))
-        note = self.why_not(tool)
-        return Answer(f"error: {note}", {"code": "TOOL_UNAVAILABLE"}, is_error=True)
+        toolbox = self.toolbox
+        if not tool.is_allowed(toolbox.allowed):
+            return failure(toolbox.forbid(tool, f"use {tool.name}"))
+        text = f"error: {self.why_not(tool)}"
+        return ToolResult(text, {"code": "TOOL_UNAVAILABLE"}, is_error=True)
 
     def why_not(self, tool: Tool) -> str:
-        """What keeps a tool away that the mode would allow."""
+        """Why a tool is not there."""
+        toolbox = self.toolbox
+        if not tool.is_allowed(toolbox.allowed):
+            error = toolbox.forbid(tool, f"use {tool.name}")
+            return f"{error.message}. {error.hint}."
         if self.has_notebook and self.request.location == "cell":
             return f"{tool.name} can be used in the chat pane only."
         return f"{tool.name} needs a notebook that is attached and open in the active editor."
@@ -92,8 +120,11 @@ def offer_tools(
     *,
     has_notebook: bool,
     edit_mode_edits: bool = False,
-) -> Offer:
-    """What a request has of all tools there are.
+) -> ToolOffer:
+    """Choose the tools of a request.
+
+    Tools that are tagged `requires-notebook` are there only if the request is about a notebook;
+    of those, tools that change or run something are there only in the chat pane.
 
     Args:
         request: its mode, its location, its prompt and what is attached to it.
@@ -101,35 +132,43 @@ def offer_tools(
         has_notebook: whether it is about a notebook.
         edit_mode_edits: whether mode `edit` may change notebooks.
     """
-    there = enabled(
-        tools,
-        request.mode,
-        has_active_notebook=has_notebook,
-        in_chat_pane=request.location == "pane",
-        edit_mode_edits=edit_mode_edits,
-    )
-    offer = Offer(request, tuple(tools), tuple(there), has_notebook, edit_mode_edits)
-    by_name = {tool.name: tool.reference for tool in tools}
+    toolbox = Toolbox(tools, request.mode, edit_mode_edits=edit_mode_edits)
+    is_reading_only = request.location == "cell"
+    there = [
+        tool
+        for tool in toolbox.list_tools()
+        if "requires-notebook" not in tool.tags
+        or (has_notebook and ("read-only" in tool.tags or not is_reading_only))
+    ]
+    offer = ToolOffer(request, tuple(tools), tuple(there), has_notebook, edit_mode_edits)
+    return replace(offer, references=tuple(_find_references(offer)))
+
+
+def _find_references(offer: ToolOffer) -> list[ToolReference]:
+    """The tools that the person wrote as `#name` or attached; another `#word` is a word."""
+    by_name = {tool.name: tool.reference for tool in offer.known}
     attached = [
         f"#{by_name.get(each.name, each.name.removeprefix('#'))}"
-        for each in request.references
+        for each in offer.request.references
         if isinstance(each, ToolAttachment)
     ]
-    written = " ".join([request.prompt, *attached])
-    found = find_references(written, tools, there, request.mode)
-    allowed = offer.toolbox.allowed
-    by_reference = {tool.reference: tool for tool in tools if tool.reference}
-    told = []
-    for reference in found:
-        tool = by_reference.get(reference.name)
-        if reference.tool is None and tool is not None and tool.is_allowed(allowed):
-            told.append(replace(reference, note=offer.why_not(tool)))  # it is not the mode
+    by_reference = {tool.reference.lower(): tool for tool in offer.known if tool.reference}
+    found: dict[str, ToolReference] = {}
+    for match in _reference(" ".join([offer.request.prompt, *attached])):
+        tool = by_reference.get(match[1].lower())
+        if tool is None:
+            near = difflib.get_close_matches(match[1].lower(), by_reference, 1, 0.9)
+            if near:
+                note = f"Did you mean #{by_reference[near[0]].reference}?"
+                found[match[1]] = ToolReference(match[1], None, note)
+        elif tool in offer.there:
+            found[tool.reference] = ToolReference(tool.reference, tool)
         else:
-            told.append(reference)
-    return replace(offer, references=tuple(told))
+            found[tool.reference] = ToolReference(tool.reference, None, offer.why_not(tool))
+    return list(found.values())
 
 
-def render_references(references: Sequence[Reference]) -> str:
+def render_references(references: Sequence[ToolReference]) -> str:
     """What a model is told about the tools that the person named; empty if there are none."""
     if not references:
         return ""
@@ -140,3 +179,24 @@ def render_references(references: Sequence[Reference]) -> str:
         else:
             lines.append(f"- #{reference.name}: not available. {reference.note}")
     return "\n".join(lines)
+
+
+def _restrict_to_text(tool: Tool) -> Tool:
+    """A tool of the profile `text` that refuses notebooks, which have tools of their own."""
+
+    async def call(caller: Caller, params: Any) -> ToolResult:
+        path: str = params.path
+        names = (path.lower(), caller.workspace.open(path).real.lower())
+        # Behind a colon there may be a choice of lines.
+        if any(name.endswith(_NOTEBOOK) or f"{_NOTEBOOK}:" in name for name in names):
+            raise InvalidEdit(
+                f"{path} is a notebook",
+                hint="Its tools are there when it is attached to the chat and open beside it",
+            )
+        return await tool.call(caller, params)
+
+    return replace(tool, description=_FILE_DESCRIPTIONS[tool.name], call=call)
+
+
+FILE_TOOLS = tuple(_restrict_to_text(tool) for tool in TEXT if tool.name in _FILE_DESCRIPTIONS)
+"""`read`, `edit` and `write` for plain files; give them to a `Chat` as its `file_tools`."""

@@ -1,4 +1,4 @@
-"""The tool calls of one turn: refused, put to the person, carried out, and on record."""
+"""The tool calls of one turn: refused, confirmed by the person, carried out, and recorded."""
 
 from __future__ import annotations
 
@@ -7,44 +7,142 @@ import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from cellwright.assistant.changes import edited_by
-from cellwright.assistant.following import followed
-from cellwright.assistant.permissions import describe_operation, effect_of, kind_of
+from cellwright.assistant.changes import read_edit
+from cellwright.assistant.permissions import describe_operation, find_effect, find_kind
 from cellwright.errors import CellwrightError
-from cellwright.tools.tool import Answer, Caller
+from cellwright.tools.native.running import describe_run_error
+from cellwright.tools.page import Page
+from cellwright.tools.tool import Caller, ToolResult
 from cellwright.tools.toolbox import failure
-from cellwright.tools.words import one_line
+from cellwright.tools.wording import has_failed, run_facts, shorten, show_run, summarize_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cellwright.assistant.availability import Offer
+    from cellwright.assistant.availability import ToolOffer
     from cellwright.assistant.changes import ChangeSet
     from cellwright.assistant.context import NotebookContext
-    from cellwright.assistant.models import ToolCall
+    from cellwright.assistant.models.model import ToolCall
     from cellwright.assistant.permissions import Confirm, Kind, Permissions
     from cellwright.kernel.session import Ask
     from cellwright.tools.tool import Tool
     from cellwright.workspace.workspace import AsyncWorkspace
 
+
 _log = logging.getLogger("cellwright.assistant")
+_TOKENS = 8000
 
 
 @dataclass(slots=True, kw_only=True)
-class Guard:
+class TurnCalls:
+    """Carries out the calls of one turn."""
+
+    workspace: AsyncWorkspace
+    offer: ToolOffer
+    guard: CallGuard
+    context: NotebookContext | None
+    changes: ChangeSet
+    ask: Ask | None = None
+    progress: Callable[[dict[str, Any]], object] | None = None
+
+    async def perform(self, call: ToolCall) -> ToolResult:
+        """Carry out one call; whatever goes wrong is a result."""
+        tool = self.offer.find(call.name)
+        if tool is None:
+            refusal = self.offer.refuse(call.name)
+            return refusal or await self._call(call)
+        where = CallTarget.of(
+            self.workspace, tool, call, self.context.path if self.context else None
+        )
+        try:
+            refusal = await self.guard.check(tool, call, where)
+        except CellwrightError as error:
+            return failure(error)
+        if refusal is not None:
+            return refusal
+        task = asyncio.ensure_future(self._call(call))
+        try:
+            result = await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if find_effect(tool, call.arguments) == "run":
+                task.cancel()
+            # An edit that is under way will be made: it belongs to the turn, and to its undo.
+            await asyncio.wait([task])
+            if not task.cancelled() and task.exception() is None:
+                self._record(where, task.result())
+            raise
+        self._record(where, result)
+        return result
+
+    async def _call(self, call: ToolCall) -> ToolResult:
+        caller = Caller(
+            workspace=self.workspace,
+            ask=self.ask,
+            progress=self.progress,
+            active=self.context.path if self.context else None,
+            selected=self.context.selection if self.context else {},
+        )
+        try:
+            result = await self.offer.toolbox.call(call.name, call.arguments, caller)
+            return await wait_for_run(result, self.workspace)
+        except CellwrightError as error:
+            return failure(error)
+        except Exception as error:  # noqa: BLE001  # a bug in one tool must not end the chat
+            _log.exception("%s failed", call.name)
+            return _refusal(shorten(f"{type(error).__name__}: {error}"), "INTERNAL_ERROR")
+
+    def _record(self, where: CallTarget, result: ToolResult) -> None:
+        made = read_edit(where.path, result.data)
+        if made is not None:
+            self.changes.edits.append(made)
+
+
+@dataclass(frozen=True, slots=True)
+class CallTarget:
+    """The notebook that a call is about; `real` is None if it cannot be opened."""
+
+    workspace: AsyncWorkspace
+    path: str
+    real: str | None
+
+    @classmethod
+    def of(
+        cls, workspace: AsyncWorkspace, tool: Tool, call: ToolCall, active: str | None
+    ) -> CallTarget:
+        """The notebook that is named, else the active one; the folder for tools without one."""
+        named = call.arguments.get("path") or call.arguments.get("notebook_path")
+        if not named and "path" in tool.model.model_fields:
+            named = active
+        if not isinstance(named, str):
+            return cls(workspace, "", workspace.cwd)
+        try:
+            return cls(workspace, named, workspace.open(named).real)
+        except (CellwrightError, ValueError):
+            return cls(workspace, named, None)
+
+    async def notebook(self) -> Any:
+        """The notebook, if it can be read."""
+        try:
+            return await self.workspace.open(self.path).load() if self.path else None
+        except (CellwrightError, ValueError):
+            return None
+
+
+@dataclass(slots=True, kw_only=True)
+class CallGuard:
     """What a chat may do without asking.
 
-    `confirm` asks the person; without it nobody can be asked, and what needs a word is refused.
-    `allowed` is what they have allowed for the rest of the chat.
+    `confirm` asks the person; without it, what needs a confirmation is refused. `allowed` is what
+    the person has allowed for the rest of the chat.
     """
 
     permissions: Permissions
     confirm: Confirm | None = None
     allowed: set[tuple[Kind, str]] = field(default_factory=set)
 
-    async def passes(self, tool: Tool, call: ToolCall, where: Where) -> Answer | None:
-        """Let a call pass, or answer it."""
-        kind = kind_of(tool, call.arguments)
+    async def check(self, tool: Tool, call: ToolCall, where: CallTarget) -> ToolResult | None:
+        """Refuse a call with a result, or return None to let it pass."""
+        kind = find_kind(tool, call.arguments)
         if kind is None or where.real is None:
             return None  # a notebook that cannot be opened is refused by the tool itself
         key = (kind, where.real)
@@ -66,96 +164,29 @@ class Guard:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Where:
-    """The notebook that a call is about; `real` is None if it cannot be opened."""
+async def wait_for_run(result: ToolResult, workspace: AsyncWorkspace) -> ToolResult:
+    """The result at the end of its run; the same, if it has no run that has not ended.
 
-    workspace: AsyncWorkspace
-    path: str
-    real: str | None
-
-    @classmethod
-    def of(cls, workspace: AsyncWorkspace, tool: Tool, call: ToolCall, active: str | None) -> Where:
-        """The one that is named, else the active one; the folder itself for tools without one."""
-        named = call.arguments.get("path") or call.arguments.get("notebook_path")
-        if not named and "path" in tool.model.model_fields:
-            named = active
-        if not isinstance(named, str):
-            return cls(workspace, "", workspace.cwd)
-        try:
-            return cls(workspace, named, workspace.open(named).real)
-        except (CellwrightError, ValueError):
-            return cls(workspace, named, None)
-
-    async def notebook(self) -> Any:
-        """What is in it, if it can be read."""
-        try:
-            return await self.workspace.open(self.path).load() if self.path else None
-        except (CellwrightError, ValueError):
-            return None
+    Tools answer within a minute, since other clients give up then. Here a person sees that cells
+    run, and can stop them: cancelling the wait stops the run.
+    """
+    run = result.data.get("run")
+    if not isinstance(run, str) or result.data.get("done", True):
+        return result
+    try:
+        found = await workspace.attach(run)
+    except asyncio.CancelledError:
+        await workspace.cancel(run)
+        raise
+    if found["error"]:
+        return describe_run_error(found["error"], run)
+    rows = (found["answer"] or {}).get("executions") or []
+    page = Page(_TOKENS)
+    page.head(summarize_run(rows))
+    show_run(page, rows)
+    data = {**result.data, "done": True, "executions": run_facts(rows)}
+    return page.to_result(data, is_error=any(map(has_failed, rows)))
 
 
-@dataclass(slots=True, kw_only=True)
-class Calls:
-    """Carries out the calls of one turn."""
-
-    workspace: AsyncWorkspace
-    offer: Offer
-    guard: Guard
-    context: NotebookContext | None
-    changes: ChangeSet
-    ask: Ask | None = None
-    progress: Callable[[dict[str, Any]], object] | None = None
-
-    async def perform(self, call: ToolCall) -> Answer:
-        """Carry out one call; whatever goes wrong is an answer."""
-        tool = self.offer.find(call.name)
-        if tool is None:
-            refusal = self.offer.refuse(call.name)
-            return refusal or await self._call(call)
-        where = Where.of(self.workspace, tool, call, self.context.path if self.context else None)
-        try:
-            refusal = await self.guard.passes(tool, call, where)
-        except CellwrightError as error:
-            return failure(error)
-        if refusal is not None:
-            return refusal
-        task = asyncio.ensure_future(self._call(call))
-        try:
-            answer = await asyncio.shield(task)
-        except asyncio.CancelledError:
-            if effect_of(tool, call.arguments) == "run":
-                task.cancel()
-            # An edit that is under way will be made: it belongs to the turn, and to its undo.
-            await asyncio.wait([task])
-            if not task.cancelled() and task.exception() is None:
-                self._note(where, task.result())
-            raise
-        self._note(where, answer)
-        return answer
-
-    async def _call(self, call: ToolCall) -> Answer:
-        caller = Caller(
-            workspace=self.workspace,
-            ask=self.ask,
-            progress=self.progress,
-            active=self.context.path if self.context else None,
-            selected=self.context.selection if self.context else {},
-        )
-        try:
-            answer = await self.offer.toolbox.call(call.name, call.arguments, caller)
-            return await followed(answer, self.workspace)
-        except CellwrightError as error:
-            return failure(error)
-        except Exception as error:  # noqa: BLE001  # a bug in one tool must not end the chat
-            _log.exception("%s failed", call.name)
-            return _refusal(one_line(f"{type(error).__name__}: {error}"), "INTERNAL_ERROR")
-
-    def _note(self, where: Where, answer: Answer) -> None:
-        made = edited_by(where.path, answer.data)
-        if made is not None:
-            self.changes.edits.append(made)
-
-
-def _refusal(text: str, code: str) -> Answer:
-    return Answer(f"error: {code}: {text}.", {"code": code}, is_error=True)
+def _refusal(text: str, code: str) -> ToolResult:
+    return ToolResult(f"error: {code}: {text}.", {"code": code}, is_error=True)

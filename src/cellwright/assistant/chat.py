@@ -1,45 +1,171 @@
-"""`Chat`: from a request to prompts, tools, calls of a model, calls of tools, and an answer."""
+"""`Chat`: one conversation. A request becomes prompts, calls of a model and of tools, and an answer."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from cellwright.assistant.availability import offer_tools, render_references
-from cellwright.assistant.calls import Calls, Guard
-from cellwright.assistant.changes import ChangeSet
-from cellwright.assistant.detection import detect
-from cellwright.assistant.events import Begun, Called, Done, Returned, Said
-from cellwright.assistant.models import Message, ModelRequest, Situation, TextDelta, Usage
+from cellwright.assistant.calls import CallGuard, TurnCalls
+from cellwright.assistant.changes import ChangeSet, find_proposal
+from cellwright.assistant.context import render_context
+from cellwright.assistant.models.model import (
+    ChatMessage,
+    ModelRequest,
+    NativeReply,
+    Situation,
+    TextDelta,
+    ToolCall,
+    Usage,
+)
 from cellwright.assistant.permissions import Permissions
 from cellwright.assistant.prompt_files import PromptFolder
-from cellwright.assistant.proposals import find_proposal
-from cellwright.assistant.rendering import render_context
-from cellwright.assistant.replies import Reply, closing, unreadable, whole
+from cellwright.assistant.requests import detect
 from cellwright.errors import NothingToUndo
 from cellwright.tools.profiles.positron import POSITRON
+from cellwright.tools.tool import ToolResult
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Collection, Sequence
-    from typing import Any
+    from collections.abc import AsyncIterator, Callable, Collection, Sequence
 
-    from cellwright.assistant.availability import Offer
-    from cellwright.assistant.detection import Detection
-    from cellwright.assistant.events import ChatEvent
-    from cellwright.assistant.models import Model
+    from cellwright.assistant.availability import ToolOffer, ToolReference
+    from cellwright.assistant.changes import Proposal
+    from cellwright.assistant.models.model import Model, ModelEvent
     from cellwright.assistant.permissions import Confirm
-    from cellwright.assistant.proposals import Proposal
-    from cellwright.assistant.requests import ChatRequest
-    from cellwright.assistant.workspaces import Workspaces
+    from cellwright.assistant.requests import ChatRequest, Detection
+    from cellwright.assistant.workspaces import ChatWorkspaces
     from cellwright.kernel.session import Ask
     from cellwright.tools.tool import Tool
+
 
 _log = logging.getLogger("cellwright.assistant")
 
 MOST_STEPS = 25
 """Calls of the model in one turn."""
+
+Ending: TypeAlias = Literal["answered", "limit"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnStartEvent:
+    """What a request is about, and what the model has.
+
+    `notebook` is None while notebook mode is off, and `reason` says why it is.
+    """
+
+    kind: ClassVar[str] = "begun"
+    mode: str
+    location: str
+    notebook: str | None
+    reason: str
+    tools: list[str]
+    tool_references: tuple[ToolReference, ...]
+    prompts: list[str]
+
+    def to_json(self) -> dict[str, Any]:
+        """As data."""
+        return {
+            "event": self.kind,
+            "mode": self.mode,
+            "location": self.location,
+            "notebook": self.notebook,
+            "reason": self.reason,
+            "tools": self.tools,
+            "tool_references": [
+                {"name": each.name, "tool": each.tool and each.tool.name, "note": each.note}
+                for each in self.tool_references
+            ],
+            "prompts": self.prompts,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TextEvent:
+    """A piece of what the model says."""
+
+    kind: ClassVar[str] = "text"
+    text: str
+
+    def to_json(self) -> dict[str, Any]:
+        """As data."""
+        return {"event": self.kind, "text": self.text}
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallEvent:
+    """A call of a tool by the model."""
+
+    kind: ClassVar[str] = "tool_call"
+    call: ToolCall
+
+    def to_json(self) -> dict[str, Any]:
+        """As data."""
+        call = self.call
+        return {
+            "event": self.kind,
+            "id": call.id,
+            "name": call.name,
+            "arguments": dict(call.arguments),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResultEvent:
+    """The result of a tool call."""
+
+    kind: ClassVar[str] = "tool_result"
+    call: ToolCall
+    answer: ToolResult
+
+    def to_json(self) -> dict[str, Any]:
+        """As data; pictures only by their kind and size."""
+        images = [
+            {"mime": each.mime, "width": each.width, "height": each.height}
+            for each in self.answer.images
+        ]
+        return {
+            "event": self.kind,
+            "id": self.call.id,
+            "name": self.call.name,
+            "text": self.answer.text,
+            "data": self.answer.data,
+            "is_error": self.answer.is_error,
+            "images": images,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEndEvent:
+    """The end of a turn.
+
+    `changes` has all its edits, if it made any. `proposal` is the new source that an answer
+    inside a cell proposes for that cell. `usage` is what all calls of the model in it took.
+    """
+
+    kind: ClassVar[str] = "done"
+    ending: Ending = "answered"
+    text: str = ""
+    changes: ChangeSet | None = None
+    proposal: Proposal | None = None
+    usage: Usage = field(default_factory=Usage)
+
+    def to_json(self) -> dict[str, Any]:
+        """As data."""
+        return {
+            "event": self.kind,
+            "ending": self.ending,
+            "text": self.text,
+            "changes": self.changes and self.changes.to_json(),
+            "proposal": self.proposal and self.proposal.to_json(),
+            "usage": self.usage.to_json(),
+        }
+
+
+ChatEvent: TypeAlias = TurnStartEvent | TextEvent | ToolCallEvent | ToolResultEvent | TurnEndEvent
 
 
 class Chat:
@@ -47,13 +173,15 @@ class Chat:
 
     Args:
         workspaces: where notebooks are read, edited and run, by mode.
-        model: who answers; may be changed between turns.
+        model: answers; may be changed between turns.
         tools: all that some request could have.
-        confirm: puts to the person what runs or deletes something; without it that is refused.
+        file_tools: tools for plain files, such as `FILE_TOOLS`: there only while a request is
+            about no notebook, so that a notebook is not changed as a file.
+        confirm: asks the person before something is run or deleted; without it that is refused.
         permissions: what has been allowed for good.
         prompts: the files of the system prompt.
         edit_mode_edits: whether mode `edit` may change notebooks.
-        context_in_system_prompt: whether a notebook's state stands in the system prompt; by
+        context_in_system_prompt: whether the state of the notebook is in the system prompt; by
             default it is a message of its own, so that models can cache what is before it.
         ask: answers `input()` of cells.
         progress: gets what happens while cells run.
@@ -61,10 +189,11 @@ class Chat:
 
     def __init__(
         self,
-        workspaces: Workspaces,
+        workspaces: ChatWorkspaces,
         model: Model,
         *,
         tools: Sequence[Tool] = POSITRON,
+        file_tools: Sequence[Tool] = (),
         confirm: Confirm | None = None,
         permissions: Permissions | None = None,
         prompts: PromptFolder | None = None,
@@ -75,26 +204,28 @@ class Chat:
     ) -> None:
         self.workspaces = workspaces
         self.model = model
-        self.tools = tuple(tools)
-        self.guard = Guard(permissions=permissions or Permissions(), confirm=confirm)
+        self.tools = (*tools, *file_tools)
+        self._notebook_tools = tuple(tools)
+        self.guard = CallGuard(permissions=permissions or Permissions(), confirm=confirm)
         self.prompts = prompts or PromptFolder()
         self.edit_mode_edits = edit_mode_edits
         self.context_in_system_prompt = context_in_system_prompt
         self.ask = ask
         self.progress = progress
-        self.history: list[Message] = []
+        self.history: list[ChatMessage] = []
         self.turns: list[ChangeSet] = []
         self.usage = Usage()
         self._turn = asyncio.Lock()
 
-    async def look(self, request: ChatRequest) -> tuple[Detection, Offer]:
+    async def look(self, request: ChatRequest) -> tuple[Detection, ToolOffer]:
         """What a request is about and which tools it has, before anything is sent."""
         workspace = await self.workspaces.get(request.mode)
         detection = await detect(request, workspace)
+        has_notebook = detection.context is not None
         offer = offer_tools(
             request,
-            self.tools,
-            has_notebook=detection.context is not None,
+            self._notebook_tools if has_notebook else self.tools,
+            has_notebook=has_notebook,
             edit_mode_edits=self.edit_mode_edits,
         )
         return detection, offer
@@ -102,27 +233,26 @@ class Chat:
     async def send(self, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
         """Answer a request, one event at a time.
 
-        Whoever leaves before the end should close the generator (`contextlib.aclosing`).
-        A turn that is broken off keeps what was done in it: its edits can be undone as any other.
-        Whatever the model raises is raised here.
+        To leave before the end, close the generator (`contextlib.aclosing`). Edits of a turn that
+        was broken off can be undone as any other. What the model raises is raised here.
         """
         async with self._turn:
             changes = ChangeSet(request.prompt)
-            turn: list[Message] = []
+            turn: list[ChatMessage] = []
             try:
                 async with contextlib.aclosing(self._answer(request, changes, turn)) as events:
                     async for event in events:
                         yield event
             finally:
-                self.history += whole(turn)
+                self.history += drop_unanswered(turn)
                 if changes.edits:
                     self.turns.append(changes)
 
     async def accept(self, proposal: Proposal) -> ChangeSet:
-        """Make what was proposed for a cell its source; `undo` takes that back, too.
+        """Make a proposal the source of its cell; `undo` takes that back, too.
 
         Raises:
-            Conflict: the cell has been changed since; it stays as it is.
+            Conflict: the cell was changed since; it stays as it is.
         """
         changes = await proposal.accept(await self.workspaces.get("agent"))
         if changes.edits:
@@ -135,23 +265,23 @@ class Chat:
         """Take back the edits of a turn; of the newest that has any left, by default.
 
         Args:
-            changes: those of the turn.
+            changes: the edits of the turn.
             cells: only what was done to these cells.
 
         Raises:
             NothingToUndo: there is none.
-            Conflict: somebody has changed one of the cells since; nothing was taken back.
+            Conflict: one of the cells was changed since; nothing was taken back.
         """
         if changes is None:
             changes = next((turn for turn in reversed(self.turns) if not turn.is_undone), None)
         if changes is None:
             raise NothingToUndo("undo: no turn of this chat changed anything")
-        # The person's own wish, so that the mode of their next request does not matter.
+        # The person asks for it, so that the mode of a request does not matter.
         await changes.undo(await self.workspaces.get("agent"), cells)
         return changes
 
     async def _answer(
-        self, request: ChatRequest, changes: ChangeSet, turn: list[Message]
+        self, request: ChatRequest, changes: ChangeSet, turn: list[ChatMessage]
     ) -> AsyncGenerator[ChatEvent, None]:
         detection, offer = await self.look(request)
         context = detection.context
@@ -159,7 +289,7 @@ class Chat:
         system = self.prompts.system_prompt(
             mode, has_notebook=context is not None, may_edit=self.edit_mode_edits
         )
-        yield Begun(
+        yield TurnStartEvent(
             mode=request.mode,
             location=request.location,
             notebook=context.path if context else None,
@@ -170,10 +300,10 @@ class Chat:
         )
         state = render_context(context) if context else ""
         head = self._head(system.text, state)
-        told = render_references(offer.references)
-        asked = f"{request.prompt}\n\n{told}" if told else request.prompt
-        turn.append(Message(role="user", text=asked))
-        calls = Calls(
+        references = render_references(offer.references)
+        asked = f"{request.prompt}\n\n{references}" if references else request.prompt
+        turn.append(ChatMessage(role="user", text=asked))
+        calls = TurnCalls(
             workspace=await self.workspaces.get(request.mode),
             offer=offer,
             guard=self.guard,
@@ -187,13 +317,13 @@ class Chat:
         usage = Usage()
         for _ in range(MOST_STEPS):
             messages = (*head, *self.history, *turn)
-            reply = Reply()
+            reply = ModelReply()
             stream = self.model.respond(ModelRequest(messages, table, situation))
-            async with closing(stream):
+            async with close_stream(stream):
                 async for part in stream:
                     reply.take(part)
                     if isinstance(part, TextDelta):
-                        yield Said(part.text)
+                        yield TextEvent(part.text)
             usage += reply.usage
             self.usage += reply.usage
             turn.append(reply.message())
@@ -201,29 +331,87 @@ class Chat:
                 proposal = None
                 if request.location == "cell":
                     proposal = find_proposal(reply.text, context, request.prompt)
-                yield Done(
+                yield TurnEndEvent(
                     "answered", reply.text, changes if changes.edits else None, proposal, usage
                 )
                 return
             for call in reply.calls:
-                yield Called(call)
-                answer = unreadable(call) if call.problem else await calls.perform(call)
-                turn.append(
-                    Message(
-                        role="tool",
-                        text=answer.text,
-                        call_id=call.id,
-                        images=answer.images,
-                        is_error=answer.is_error,
-                        data=answer.data,
-                    )
-                )
-                yield Returned(call, answer)
+                yield ToolCallEvent(call)
+                result = describe_unreadable(call) if call.problem else await calls.perform(call)
+                turn.append(_result_message(call, result))
+                yield ToolResultEvent(call, result)
         _log.warning("a turn was ended after %d calls of the model", MOST_STEPS)
-        yield Done("limit", "", changes if changes.edits else None, usage=usage)
+        yield TurnEndEvent("limit", "", changes if changes.edits else None, usage=usage)
 
-    def _head(self, system: str, state: str) -> list[Message]:
+    def _head(self, system: str, state: str) -> list[ChatMessage]:
         if state and self.context_in_system_prompt:
-            return [Message(role="system", text=f"{system}\n\n{state}")]
-        head = [Message(role="system", text=system)]
-        return [*head, Message(role="user", text=state)] if state else head
+            return [ChatMessage(role="system", text=f"{system}\n\n{state}")]
+        head = [ChatMessage(role="system", text=system)]
+        return [*head, ChatMessage(role="user", text=state)] if state else head
+
+
+@dataclass(slots=True)
+class ModelReply:
+    """What a model has answered so far."""
+
+    text: str = ""
+    calls: list[ToolCall] = field(default_factory=list)
+    usage: Usage = field(default_factory=Usage)
+    native: NativeReply | None = None
+
+    def take(self, event: ModelEvent) -> None:
+        """Add what came."""
+        if isinstance(event, TextDelta):
+            self.text += event.text
+        elif isinstance(event, ToolCall):
+            self.calls.append(event)
+        elif isinstance(event, Usage):
+            self.usage += event
+        else:
+            self.native = event
+
+    def message(self) -> ChatMessage:
+        """As a message of the conversation."""
+        return ChatMessage(
+            role="assistant", text=self.text, calls=tuple(self.calls), native=self.native
+        )
+
+
+@contextlib.asynccontextmanager
+async def close_stream(stream: AsyncIterator[ModelEvent]) -> AsyncIterator[None]:
+    """Close a stream that is left before its end, since its answer may cost money."""
+    try:
+        yield
+    finally:
+        if isinstance(stream, AsyncGenerator):
+            await stream.aclose()
+
+
+def _result_message(call: ToolCall, result: ToolResult) -> ChatMessage:
+    return ChatMessage(
+        role="tool",
+        text=result.text,
+        call_id=call.id,
+        images=result.images,
+        is_error=result.is_error,
+        data=result.data,
+        parts=result.parts,
+        left_out=result.left_out,
+    )
+
+
+def describe_unreadable(call: ToolCall) -> ToolResult:
+    """The result of a call whose arguments cannot be read; the model may try again."""
+    text = f"error: {call.name} was called with arguments that cannot be read; nothing was done"
+    return ToolResult(f"{text}\n- {call.problem}", {"code": "INVALID_PARAMETERS"}, is_error=True)
+
+
+def drop_unanswered(turn: list[ChatMessage]) -> list[ChatMessage]:
+    """A turn without calls that have no result; models do not accept those."""
+    answered = {message.call_id for message in turn if message.role == "tool"}
+    kept = []
+    for message in turn:
+        if any(call.id not in answered for call in message.calls):
+            break
+        kept.append(message)
+    return kept if len(kept) > 1 else []  # a question without an answer is asked again

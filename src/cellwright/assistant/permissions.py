@@ -1,4 +1,4 @@
-"""What has to be put to the person first, in which words, and what they have allowed for good."""
+"""What the person is asked before it is done, in which words, and what they allowed for good."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from cellwright.tools.words import one_line
+from cellwright.tools.wording import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cellwright.document.notebook import Notebook
     from cellwright.tools.tool import Tool
     from cellwright.workspace.requests import Effect
+
 
 Kind: TypeAlias = Literal["run", "delete"]
 Decision: TypeAlias = Literal["no", "once", "chat", "notebook"]
@@ -42,7 +43,7 @@ class Operation:
 
 
 Confirm: TypeAlias = Callable[[Operation], Awaitable[Decision]]
-"""Puts an operation to the person."""
+"""Asks the person about an operation."""
 
 
 class Permissions:
@@ -92,15 +93,15 @@ class Permissions:
         os.replace(file.name, self._path)  # noqa: PTH105
 
 
-def kind_of(tool: Tool, arguments: Mapping[str, Any]) -> Kind | None:
-    """What there is to be confirmed in a call; None if it needs no word of the person."""
-    if effect_of(tool, arguments) == "run":
+def find_kind(tool: Tool, arguments: Mapping[str, Any]) -> Kind | None:
+    """What the person must confirm in a call; None if nothing."""
+    if find_effect(tool, arguments) == "run":
         return "run"
-    return "delete" if _deleted(arguments) is not None else None
+    return "delete" if _deleted_cells(arguments) is not None else None
 
 
-def effect_of(tool: Tool, arguments: Mapping[str, Any]) -> Effect:
-    """What a call does, with what it leaves out filled in; one that will be refused only reads."""
+def find_effect(tool: Tool, arguments: Mapping[str, Any]) -> Effect:
+    """The effect of a call, defaults included; one with invalid arguments only reads."""
     from pydantic import ValidationError
 
     try:
@@ -115,10 +116,10 @@ def describe_operation(
     """A call in words, with cells counted from 1."""
     refs = arguments.get("cellIds") or arguments.get("cells") if kind == "run" else None
     if kind == "delete":
-        refs = _deleted(arguments)
-    numbers, preview = _cells(refs, notebook, is_run=kind == "run")
+        refs = _deleted_cells(arguments)
+    numbers, preview = _number_cells(refs, notebook, is_run=kind == "run")
     verb = "Run" if kind == "run" else "Delete"
-    of = f" of {one_line(path, 100)}" if path else ""
+    of = f" of {shorten(path, 100)}" if path else ""
     if len(numbers) == 1:
         words = f"{verb} cell {numbers[0]}{of}?"
     elif numbers:
@@ -133,7 +134,7 @@ def describe_operation(
     return Operation(kind=kind, notebook=path, tool=tool.name, words=words, preview=preview)
 
 
-def _deleted(arguments: Mapping[str, Any]) -> list[Any] | None:
+def _deleted_cells(arguments: Mapping[str, Any]) -> list[Any] | None:
     """The cells that a call deletes, by whichever name; None if it deletes none."""
     edits = arguments.get("edits")
     if isinstance(edits, list):
@@ -152,7 +153,7 @@ def _deleted(arguments: Mapping[str, Any]) -> list[Any] | None:
     return None
 
 
-def _cells(
+def _number_cells(
     refs: Sequence[Any] | None, notebook: Notebook | None, *, is_run: bool
 ) -> tuple[list[int], str]:
     """The numbers of cells as people count them, and the source of the first.

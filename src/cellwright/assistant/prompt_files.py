@@ -1,26 +1,27 @@
 """The system prompt: files with instructions, chosen by mode, put together in order.
 
-A file's head says for which modes it is (`mode`, one or a list; without it, all), where it stands
-(`order`, default 0), what it is for (`description`), and in which circumstances it is read
+A file's head says for which modes it is (`mode`, one or a list; without it, all), its place
+(`order`, default 0), what it is for (`description`), and in which circumstances it is used
 (`requires`, `unless`): whether the chat is about a `notebook`, and whether mode `edit` may change
-it (`edits`). So nothing in a text depends on a condition.
+it (`edits`). So no text needs conditions. A head is the part of YAML that such heads use: `name:
+value`, lists as `[a, b]` or one item a line behind a dash, quotes, comments.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NoReturn, TypeAlias, get_args
 
-from cellwright.assistant.front_matter import BadFrontMatter, split
 from cellwright.errors import InvalidSetting
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from cellwright.assistant.front_matter import Value
     from cellwright.config.settings import Settings
+
 
 PromptMode: TypeAlias = Literal["ask", "edit", "agent", "inline"]
 """What a file can be for: a mode of the chat pane, or inline chat in a cell."""
@@ -31,7 +32,14 @@ OURS = Path(__file__).parent / "prompts" / "chat"
 _log = logging.getLogger("cellwright.assistant.prompts")
 _MODES: tuple[str, ...] = get_args(PromptMode)
 _CIRCUMSTANCES = ("notebook", "edits")
-_LONGEST = 200_000  # bytes; more is no prompt
+_LONGEST = 200_000  # bytes
+Value = str | list[str]
+_head = re.compile(r"\A\ufeff?---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE).match
+_opening = re.compile(r"\A\ufeff?---[ \t]*(?:\n|\Z)").match
+_pair = re.compile(r"([A-Za-z][\w-]*):(?:\s+(.*))?").fullmatch
+_item = re.compile(r"\s*-\s+(.+)").fullmatch
+_comment = re.compile(r"(?:^|\s)#.*$").sub
+_QUOTES = "\"'"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +72,8 @@ class PromptFolder:
     """The prompt files there are.
 
     Args:
-        user: a folder with files of the user's own; one with the name of ours takes its place.
-        disabled: names of files that a mode does without.
+        user: a folder with files of the user; one with the name of ours replaces it.
+        disabled: names of files that are not used in a mode.
     """
 
     def __init__(
@@ -99,7 +107,7 @@ class PromptFolder:
     def system_prompt(
         self, mode: PromptMode, *, has_notebook: bool, may_edit: bool = False
     ) -> SystemPrompt:
-        """What a model is told in a mode.
+        """The system prompt of a mode.
 
         Args:
             mode: the mode.
@@ -123,7 +131,7 @@ class PromptFolder:
         return SystemPrompt("\n\n".join(file.text for file in chosen), tuple(chosen))
 
     def _files(self) -> dict[str, PromptFile]:
-        """Every file that can be read; of those that cannot, a warning tells."""
+        """Every file that can be read; the others are logged as a warning."""
         found: dict[str, PromptFile] = {}
         for folder in self.folders:
             for path in sorted(folder.rglob("*.md")):
@@ -143,20 +151,19 @@ def read_prompt(name: str, path: Path) -> PromptFile:
     """Read one file.
 
     Raises:
-        ValueError: its head cannot be read, or it is not text; what ours says in a file of that
-            name holds on.
+        ValueError: its head cannot be read, or it is not text.
     """
     if path.stat().st_size > _LONGEST:
         raise ValueError("it is too long for a prompt")
-    values, text = split(path.read_text(encoding="utf-8"))
+    values, text = split_front_matter(path.read_text(encoding="utf-8"))
     modes = _words(values, "mode", _MODES) if "mode" in values else _MODES
     order, description = values.get("order", "0"), values.get("description", "")
     if isinstance(order, list) or isinstance(description, list):
-        raise BadFrontMatter("order and description are no lists")
+        raise BadFrontMatter("order and description must not be lists")
     try:
         number = float(order)
     except ValueError:
-        raise BadFrontMatter(f"order {order!r} is no number") from None
+        raise BadFrontMatter(f"order {order!r} is not a number") from None
     return PromptFile(
         name=name,
         text=text.strip(),
@@ -174,6 +181,67 @@ def _words(values: Mapping[str, Value], name: str, known: tuple[str, ...]) -> tu
     words = [given] if isinstance(given, str) else given
     unknown = [word for word in words if word not in known]
     if unknown or (name in values and not words):
-        told = ", ".join(unknown) or "nothing"
-        raise BadFrontMatter(f"{name} is {told}, not one of {', '.join(known)}")
+        given = ", ".join(unknown) or "nothing"
+        raise BadFrontMatter(f"{name} is {given}, not one of {', '.join(known)}")
     return tuple(words)
+
+
+class BadFrontMatter(ValueError):
+    """A head that cannot be read."""
+
+
+def split_front_matter(text: str) -> tuple[dict[str, Value], str]:
+    """The values of the head, and the text below it; no values if there is no head.
+
+    Raises:
+        BadFrontMatter: there is a head, and it says something that cannot be read.
+    """
+    text = text.replace("\r\n", "\n")
+    found = _head(text)
+    if found is None:
+        if _opening(text):
+            raise BadFrontMatter("it does not end")
+        return {}, text.lstrip("\ufeff")
+    return _parse_head(found[1]), text[found.end() :]
+
+
+def _parse_head(head: str) -> dict[str, Value]:
+    values: dict[str, Value] = {}
+    name = ""
+    for line in head.split("\n"):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        item, pair = _item(line), _pair(line)
+        if item is not None and name:
+            there = values[name] or []
+            if isinstance(there, str):
+                raise BadFrontMatter(f"{name} has a value and a list")
+            values[name] = [*there, _parse_text(item[1])]
+        elif pair is not None:
+            name = pair[1]
+            if name in values:
+                raise BadFrontMatter(f"{name} is there twice")
+            values[name] = _parse_value(pair[2] or "")
+        else:
+            raise BadFrontMatter(f"the line {line.strip()[:40]!r} means nothing")
+    return values
+
+
+def _parse_value(text: str) -> Value:
+    text = text.strip()
+    if text.startswith("["):
+        inside = _comment("", text).strip()
+        if not inside.endswith("]"):
+            raise BadFrontMatter("a list does not end")
+        return [_parse_text(item) for item in inside[1:-1].split(",") if item.strip()]
+    return _parse_text(text)
+
+
+def _parse_text(text: str) -> str:
+    text = text.strip()
+    if text[:1] and text[0] in _QUOTES:
+        end = text.find(text[0], 1)
+        if end < 0 or _comment("", text[end + 1 :]).strip():
+            raise BadFrontMatter("a quote does not end")
+        return text[1:end]
+    return _comment("", text).strip()

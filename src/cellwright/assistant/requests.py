@@ -1,22 +1,42 @@
-"""What a person asks in a chat, and what was there when they asked."""
+"""What a person asks in a chat, and which notebook it is about.
+
+In the chat pane a request is about a notebook if it is attached to the request and is in the active
+editor. A notebook that is only open stays out of the chat. Inline in a cell it is the notebook of that
+cell.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import os
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from urllib.parse import unquote, urlsplit
+
+from cellwright.assistant.context import RuntimeState, build_context
+from cellwright.errors import CellwrightError
+from cellwright.journal.executions import ExecutionRecord
+from cellwright.tools.wording import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cellwright.document.refs import CellRef
+    from cellwright.assistant.context import NotebookContext
+    from cellwright.document.snapshot import CellRef
     from cellwright.workspace.requests import Mode
+    from cellwright.workspace.workspace import AsyncBook, AsyncWorkspace
+
 
 Location: TypeAlias = Literal["pane", "cell"]
 """Where a chat takes place: in the chat pane, or inline in a cell of the active notebook."""
 
 _mention = re.compile(r"""(?<![\w@])@(?:"([^"\n]+)"|'([^'\n]+)'|([^\s"'`@][^\s"'`]*))""").finditer
+
 _TAIL = ".,;:!?)]}"
+_HOSTS = ("", "localhost")
+_log = logging.getLogger("cellwright.assistant")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +74,13 @@ class NotebookEditor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatRequest:
-    """One thing that a person asks.
+    """A request of a person.
 
     Args:
         prompt: what they wrote; `@name.ipynb` in it attaches that file, `#name` names a tool.
         mode: what the assistant may do.
         location: where they wrote it.
-        references: what they attached: files, sessions, tools; anything else means nothing here.
+        references: what they attached: files, sessions, tools; anything else is ignored.
         editor: the notebook editor that was active, if one was.
     """
 
@@ -71,6 +91,67 @@ class ChatRequest:
     editor: NotebookEditor | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Detection:
+    """The notebook that a request is about; without one, `reason` says why notebook mode is off."""
+
+    context: NotebookContext | None = None
+    reason: str = ""
+
+
+async def detect(request: ChatRequest, workspace: AsyncWorkspace) -> Detection:
+    """Find the notebook that a request is about, and describe it.
+
+    Never raises, whatever the request holds: a chat works without a notebook, too.
+    """
+    try:
+        reason = why_off(request, workspace.cwd)
+        if reason or request.editor is None:
+            return Detection(reason=reason)
+        return Detection(await _load_context(request.editor, workspace))
+    except CellwrightError as error:
+        hint = f" {error.hint}." if error.hint else ""
+        return Detection(reason=f"The notebook cannot be read: {error.message}.{hint}")
+    except Exception as error:  # noqa: BLE001  # a bug here must not end the chat
+        _log.exception("a request could not be looked at")
+        problem = shorten(f"{type(error).__name__}: {error}")
+        return Detection(reason=f"The notebook cannot be looked at: {problem}.")
+
+
+def why_off(request: ChatRequest, cwd: str) -> str:
+    """Why a request is about no notebook; empty if it is about that of the active editor."""
+    active = resolve_file(request.editor.path, cwd) if request.editor is not None else None
+    if request.location == "cell":
+        return "" if active is not None else "No notebook is open in the active editor."
+    attached = attached_notebooks(request, cwd)
+    if not attached:
+        if active is None:
+            return "No notebook is attached to the chat, and none is open in the active editor."
+        return (
+            f"{_file_name(active)} is open in the active editor, but not attached to the chat. "
+            f"Attach it with @{_file_name(active)}."
+        )
+    names = " and ".join(map(_file_name, attached[:3]))
+    if active is None:
+        return f"{names} attached, but no notebook is open in the active editor."
+    if not any(is_same_file(active, path) for path in attached):
+        return f"{names} attached, but {_file_name(active)} is open in the active editor."
+    return ""
+
+
+def attached_notebooks(request: ChatRequest, cwd: str) -> list[str]:
+    """The notebooks that are attached to a request, as absolute paths."""
+    names: list[object] = []
+    for reference in request.references:
+        if isinstance(reference, FileReference):
+            names.append(reference.path)
+        elif isinstance(reference, SessionReference):
+            names.append(reference.notebook)
+    names += mentioned_files(request.prompt)
+    found = (resolve_file(name, cwd) for name in names)
+    return list(dict.fromkeys(path for path in found if path is not None and is_notebook(path)))
+
+
 def mentioned_files(prompt: str) -> list[str]:
     """The files that a prompt attaches with `@`, in order."""
     found = [
@@ -78,3 +159,79 @@ def mentioned_files(prompt: str) -> list[str]:
         for quoted, single, bare in (match.groups() for match in _mention(prompt))
     ]
     return list(dict.fromkeys(name for name in found if name))
+
+
+async def _load_context(editor: NotebookEditor, workspace: AsyncWorkspace) -> NotebookContext:
+    place = workspace.open(resolve_file(editor.path, workspace.cwd) or editor.path).path
+    book = workspace.open(place.removeprefix(f"{workspace.cwd.rstrip('/')}/"))
+    notebook = await book.load()
+    standing = await _load_runtime(book, workspace)
+    return await asyncio.to_thread(build_context, notebook, book.name, book.real, editor, standing)
+
+
+async def _load_runtime(book: AsyncBook, workspace: AsyncWorkspace) -> RuntimeState:
+    """What is known of a notebook's runs, and of its kernel."""
+    sessions = [row for row in await workspace.sessions() if row["session"] == book.real]
+    runs = [row for row in await workspace.runs() if row["subject"] == book.real]
+    known: dict[str, Any] = sessions[0] if sessions else {}
+    now: dict[str, str] | None = None
+    if known or runs:
+        now = {
+            cell: status
+            for run in reversed(runs)
+            if run["ended"] is None
+            for cell, status in run["cells"].items()
+            if status in ("running", "pending")
+        }
+    return RuntimeState(
+        runs=await _load_runs(book),
+        now=now,
+        kernel=known.get("kernel"),
+        language=known.get("language"),
+    )
+
+
+async def _load_runs(book: AsyncBook) -> list[ExecutionRecord]:
+    """The recorded runs; none if the history cannot be read."""
+    try:
+        return [ExecutionRecord(**row) for row in await book.executions()]
+    except CellwrightError as error:
+        _log.info("what ran is not known: %s", error.message)
+        return []
+
+
+def resolve_file(name: object, cwd: str) -> str | None:
+    """The absolute path that a path or a `file:` address names; None if it names no file."""
+    if isinstance(name, os.PathLike):
+        name = os.fspath(name)
+    if not isinstance(name, str) or not name or "\0" in name:
+        return None
+    if name[:5].lower() == "file:":
+        address = urlsplit(name)
+        if address.netloc.lower() not in _HOSTS:
+            return None
+        name = unquote(address.path)
+        if not name or "\0" in name:
+            return None
+    elif "://" in name:
+        return None
+    return os.path.join(cwd, os.path.expanduser(name))  # noqa: PTH111, PTH118  # links as they are
+
+
+def is_same_file(one: str, other: str) -> bool:
+    """Whether two absolute paths lead to one file, also through links."""
+    if one == other or os.path.realpath(one) == os.path.realpath(other):
+        return True
+    try:
+        return os.path.samefile(one, other)  # noqa: PTH121  # also where case does not matter
+    except (OSError, ValueError):
+        return False
+
+
+def is_notebook(path: str) -> bool:
+    """Whether a path, or the file it links to, has the suffix of notebooks."""
+    return any(place.lower().endswith(".ipynb") for place in (path, os.path.realpath(path)))
+
+
+def _file_name(path: str) -> str:
+    return shorten(path.rpartition("/")[2], 100)

@@ -1,4 +1,4 @@
-"""Chats that outlive their door: saved after every turn, taken up again, and told as Markdown."""
+"""Saved chats: written after every turn, resumed later, and exported as Markdown."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ import tempfile
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from cellwright.assistant.changes import ChangeSet, Edited
-from cellwright.assistant.models import Message, ToolCall
+from cellwright.assistant.changes import ChangeSet, TurnEdit
+from cellwright.assistant.models.model import ChatMessage, ToolCall
 from cellwright.errors import InvalidEdit, WorkspaceError
+from cellwright.tools.fence import remove_fences
+from cellwright.tools.wording import code_block
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
+
 
 MOST_KEPT = 50
 """Transcripts that are kept; the oldest make room."""
@@ -30,7 +33,6 @@ _log = logging.getLogger("cellwright.assistant")
 _id = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{4}").fullmatch
 # How keys of model providers look, wherever they were pasted.
 _key = re.compile(r"\b(?:sk|pk|xai|gsk)-[A-Za-z0-9_-]{16,}")
-_fence = re.compile(r"</?data [0-9a-f]{8}[^<>\n]*>\n?")
 
 
 def _new_id() -> str:
@@ -50,7 +52,7 @@ class Transcript:
     model: str = ""
     mode: str = "ask"
     desk: dict[str, Any] = field(default_factory=dict)
-    messages: list[Message] = field(default_factory=list)
+    messages: list[ChatMessage] = field(default_factory=list)
     turns: list[ChangeSet] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
@@ -90,9 +92,9 @@ class Transcripts:
     """The chats of one person.
 
     Args:
-        folder: where they are; nobody else can read it.
-        hide: texts that never get into a file, such as keys; whatever looks like one does not
-            either.
+        folder: where they are; only the user can read it.
+        hide: texts that are never written, such as keys; whatever looks like a key is not
+            written either.
     """
 
     def __init__(self, folder: Path, hide: Iterable[str] = ()) -> None:
@@ -100,7 +102,7 @@ class Transcripts:
         self._hide = sorted({text for text in hide if len(text) >= _SHORTEST_SECRET}, key=len)[::-1]
 
     def save(self, transcript: Transcript) -> Path:
-        """Write a chat down; a reader sees it as it was or as it is."""
+        """Save a chat atomically."""
         path = self._place(transcript.id)
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         text = json.dumps(
@@ -132,7 +134,7 @@ class Transcripts:
             if name is not None or root is None or found.root == root:
                 return found
         known = ", ".join(path.stem for path in self._files()[:3])
-        what = f"There is no chat `{name}`" if name else "There is no chat to go on with here"
+        what = f"There is no chat `{name}`" if name else "There is no chat to resume here"
         raise WorkspaceError(what, hint=f"The last ones are {known}" if known else None)
 
     def has(self, name: str) -> bool:
@@ -140,7 +142,7 @@ class Transcripts:
         return bool(_id(name)) and self._place(name).exists()
 
     def without_keys(self, value: Any) -> Any:
-        """A value of JSON in which no key stands."""
+        """A value of JSON without keys."""
         if isinstance(value, dict):
             return {
                 self.without_keys(name): self.without_keys(each) for name, each in value.items()
@@ -155,7 +157,9 @@ class Transcripts:
 
     def _place(self, name: str) -> Path:
         if not _id(name):
-            raise InvalidEdit(f"`{name}` is no id of a chat", hint="Such as 20260102-150405-0f3a")
+            raise InvalidEdit(
+                f"`{name}` is not the id of a chat", hint="Such as 20260102-150405-0f3a"
+            )
         return self.folder / f"{name}.json"
 
     def _files(self) -> list[Path]:
@@ -168,7 +172,7 @@ class Transcripts:
 
 
 def to_markdown(transcript: Transcript) -> str:
-    """A chat as a person would read it."""
+    """A chat as Markdown, for a person."""
     parts = [f"# Chat {transcript.id}", f"Model `{transcript.model}`."]
     for message in transcript.messages:
         if message.role == "user":
@@ -176,21 +180,17 @@ def to_markdown(transcript: Transcript) -> str:
         elif message.role == "assistant":
             parts += [f"## Assistant\n\n{message.text}"] if message.text.strip() else []
             for call in message.calls:
-                told = json.dumps(dict(call.arguments), ensure_ascii=False, default=str, indent=1)
-                parts.append(f"### Call of `{call.name}`\n\n{_block(told, 'json')}")
+                arguments = json.dumps(
+                    dict(call.arguments), ensure_ascii=False, default=str, indent=1
+                )
+                parts.append(f"### Call of `{call.name}`\n\n{code_block(arguments, 'json')}")
         elif message.role == "tool":
             title = "It failed" if message.is_error else "It answered"
-            parts.append(f"{title}:\n\n{_block(_fence.sub('', message.text))}")
+            parts.append(f"{title}:\n\n{code_block(remove_fences(message.text))}")
     return "\n\n".join(parts) + "\n"
 
 
-def _block(text: str, language: str = "") -> str:
-    longest = max(map(len, re.findall("`{3,}", text)), default=2)
-    ticks = "`" * (longest + 1)
-    return f"{ticks}{language}\n{text}\n{ticks}"
-
-
-def _message_to_json(message: Message) -> dict[str, Any]:
+def _message_to_json(message: ChatMessage) -> dict[str, Any]:
     found: dict[str, Any] = {"role": message.role, "text": message.text}
     if message.calls:
         found["calls"] = [
@@ -205,11 +205,11 @@ def _message_to_json(message: Message) -> dict[str, Any]:
     return found
 
 
-def _message_from_json(data: Mapping[str, Any]) -> Message:
+def _message_from_json(data: Mapping[str, Any]) -> ChatMessage:
     calls: Sequence[Mapping[str, Any]] = data.get("calls", ())
     if data["role"] not in ("user", "assistant", "tool"):
         raise ValueError(f"a message by {data['role']}")
-    return Message(
+    return ChatMessage(
         role=data["role"],
         text=str(data["text"]),
         calls=tuple(
@@ -223,7 +223,7 @@ def _message_from_json(data: Mapping[str, Any]) -> Message:
 
 def _turn_from_json(data: Mapping[str, Any]) -> ChangeSet:
     edits = [
-        Edited(
+        TurnEdit(
             str(edit["path"]),
             str(edit["change"]),
             tuple(map(str, edit["cells"])),

@@ -1,4 +1,4 @@
-"""One workspace for each mode, over the same kernels: what a mode forbids, the workspace refuses."""
+"""One workspace for each mode, over the same kernels. A workspace refuses what its mode forbids."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
     from cellwright.workspace.requests import Mode
 
+
 Connect = Callable[["Mode"], Awaitable[AsyncWorkspace]]
 
 
-class Workspaces:
+class ChatWorkspaces:
     """The workspaces of one chat.
 
     Args:
@@ -39,7 +40,7 @@ class Workspaces:
         self.root = root
         self.cwd = cwd or str(root)
         self.actor = actor
-        self._connect = connect or self._guest
+        self._connect = connect or self._make_guest
         self._here: Workspace | None = None
         self._open: dict[Mode, AsyncWorkspace] = {}
         self._turn = asyncio.Lock()
@@ -52,7 +53,7 @@ class Workspaces:
             return self._open[mode]
 
     async def close(self) -> None:
-        """Hang up; kernels of this process end."""
+        """Disconnect; kernels of this process end."""
         for workspace in self._open.values():
             await workspace.close()
         self._open.clear()
@@ -60,7 +61,7 @@ class Workspaces:
             await asyncio.to_thread(self._here.close)
             self._here = None
 
-    async def _guest(self, mode: Mode) -> AsyncWorkspace:
+    async def _make_guest(self, mode: Mode) -> AsyncWorkspace:
         if self._here is None:
             self._here = Workspace(self.root, cwd=self.cwd, actor=self.actor)
         guest = Workspace(self.root, cwd=self.cwd, mode=mode, actor=self.actor, hub=self._here.hub)

@@ -6,15 +6,15 @@ import sys
 
 import click
 
-from cellwright.cli.options import common_options_last
+from cellwright.cli.options import move_common_options
 from cellwright.cli.output import (
     USAGE,
-    Output,
+    CommandOutput,
     ReaderGone,
     Unexpected,
+    discard_stdout,
     exit_code,
-    let_go_of_stdout,
-    usage_failure,
+    fail_usage,
     write,
 )
 from cellwright.errors import CellwrightError
@@ -23,45 +23,45 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# Name to one line of help. The module of a command is imported when it is run: a list of
-# commands must not cost the import of them all.
+# Name to module and one line of help. A command's module is imported when the command runs, so
+# that listing the commands imports none of them.
 COMMANDS = {
-    "read": "Print a notebook as editable text",
-    "write": "Write edited text back into a notebook",
-    "show": "Show a notebook with its outputs, for people",
-    "edit": "Change cells: replace, insert, delete, move, or a list of edits",
-    "new": "Make a notebook with no cells",
-    "run": "Run cells of a notebook, outputs into the file",
-    "stale": "Tell which results still stand, and why not",
-    "eval": "Run code in a session that keeps its state",
-    "outputs": "Describe what cells printed, showed and raised",
-    "log": "List the changes of a notebook",
-    "diff": "Show what changed, cell by cell",
-    "undo": "Take back a change, outputs included",
-    "redo": "Make an undone change again",
-    "blame": "Tell which change last touched each cell",
-    "backup": "List earlier states, or restore one to the byte",
-    "upgrade": "Make an old notebook nbformat 4.5",
-    "runs": "List what runs, and what ran lately",
-    "attach": "Follow a run that goes on",
-    "cancel": "Stop a run",
-    "sessions": "List the sessions that run",
-    "kernel": "List kernels; look after a session's kernel",
-    "artifact": "Print long output or a picture that was kept aside",
-    "engine": "Look after the background engine",
-    "mcp": "Serve notebooks to agents over MCP",
-    "chat": "Chat with the assistant about notebooks",
-    "key": "Keep the key of a language model in the keyring",
-    "git": "Let git diff and merge notebooks by cell",
-    "conformance": "Try one side of the Notebook Manipulator Protocol",
-    "config": "Show the settings and where each came from",
-    "doctor": "Report versions, folders and the state of the journal",
-    "completion": "Print the completion script of a shell",
+    "read": ("text", "Print a notebook as editable text"),
+    "write": ("text", "Write edited text back into a notebook"),
+    "show": ("show", "Show a notebook with its outputs"),
+    "edit": ("edit", "Change cells: replace, insert, delete, move, or a list of edits"),
+    "new": ("edit", "Create a notebook without cells"),
+    "run": ("run", "Run cells of a notebook and save their outputs"),
+    "stale": ("history", "List which results are stale, and why"),
+    "eval": ("eval", "Run code in a session that keeps its state"),
+    "outputs": ("show", "Describe what cells printed, showed and raised"),
+    "log": ("history", "List the changes of a notebook"),
+    "diff": ("history", "Show what changed, cell by cell"),
+    "undo": ("history", "Undo a change, outputs included"),
+    "redo": ("history", "Redo an undone change"),
+    "blame": ("history", "Show which change last touched each cell"),
+    "backup": ("history", "List earlier states, or restore one byte for byte"),
+    "upgrade": ("edit", "Upgrade an old notebook to nbformat 4.5"),
+    "runs": ("run", "List current and recent runs"),
+    "attach": ("run", "Follow a run"),
+    "cancel": ("run", "Stop a run"),
+    "sessions": ("kernel", "List running sessions"),
+    "kernel": ("kernel", "List kernels, or control the kernel of a session"),
+    "artifact": ("kernel", "Print long output or a picture that was stored"),
+    "engine": ("engine", "Control the background engine"),
+    "mcp": ("mcp", "Serve notebooks to agents over MCP"),
+    "chat": ("chat", "Chat with the assistant about notebooks"),
+    "key": ("chat", "Store the API key of a language model in the keyring"),
+    "git": ("git", "Let git diff and merge notebooks by cell"),
+    "conformance": ("conformance", "Test one side of the Notebook Manipulator Protocol"),
+    "config": ("setup", "Show the settings and where each comes from"),
+    "doctor": ("setup", "Report versions, folders and the state of the journal"),
+    "completion": ("setup", "Print the completion script for a shell"),
 }
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are imported when they are asked for."""
+    """A group that imports a command when it runs."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """All commands, in the order of the table."""
@@ -73,13 +73,16 @@ class LazyGroup(click.Group):
             return None
         from importlib import import_module
 
-        command: click.Command = import_module(f"cellwright.cli.commands.{cmd_name}").command
-        return command
+        module, _ = COMMANDS[cmd_name]
+        found: click.Command = getattr(
+            import_module(f"cellwright.cli.commands.{module}"), f"{cmd_name}_command"
+        )
+        return found
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find a command; an unknown one gets suggestions."""
+        """Find a command; suggest others for an unknown one."""
         if args[0] not in COMMANDS and not args[0].startswith("-"):
             from difflib import get_close_matches
 
@@ -91,30 +94,30 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """List the commands without importing any."""
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl([(name, about) for name, (_, about) in COMMANDS.items()])
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="cellwright", message="%(version)s")
 def command() -> None:
-    """Edit Jupyter notebooks, keep every byte you did not touch, and run code.
+    """Edit Jupyter notebooks without changing any other byte, and run code.
 
     \b
     cellwright read analysis.ipynb            the cells as text
     cellwright edit analysis.ipynb replace 2 'x = 1'
     cellwright undo analysis.ipynb
-    cellwright run analysis.ipynb             outputs land in the file
+    cellwright run analysis.ipynb             outputs are saved in the file
     cellwright eval 'sum(range(10))'
     """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
-    words = common_options_last(list(sys.argv[1:] if arguments is None else arguments))
+    words = move_common_options(list(sys.argv[1:] if arguments is None else arguments))
     # Completion looks for a variable named after the command that was typed.
     name = "cw" if sys.argv[0].rpartition("/")[2] == "cw" else "cellwright"
     if words and all(word.startswith("-") for word in words) and "--json" in words:
-        return usage_failure(click.UsageError("Missing command"), as_json=True)
+        return fail_usage(click.UsageError("Missing command"), as_json=True)
     try:
         result = command.main(words, prog_name=name, standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -127,21 +130,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except click.ClickException as error:
-        return usage_failure(error, as_json="--json" in words)
+        return fail_usage(error, as_json="--json" in words)
     except ReaderGone:
-        let_go_of_stdout()
+        discard_stdout()
         return 0
     except CellwrightError as error:
         return fail(words, error)
-    except Exception as error:  # noqa: BLE001  # a bug of ours; nobody needs our stack for that
+    except Exception as error:  # noqa: BLE001  # a bug of ours is an error message, too
         return fail(words, Unexpected(error))
     return result if isinstance(result, int) else 0
 
 
 def fail(words: Sequence[str], error: CellwrightError) -> int:
-    """Tell what went wrong; returns the exit code."""
-    output = Output.of_words(words)
-    if sys.stdout is None:  # it failed, or there never was one; stderr may still be heard
+    """Print an error; returns the exit code."""
+    output = CommandOutput.of_words(words)
+    if sys.stdout is None:  # closed; stderr may still be open
         output.as_json = False
     try:
         output.fail(error)

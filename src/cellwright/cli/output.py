@@ -1,6 +1,6 @@
-"""What goes to stdout, what to stderr, and how a command ends.
+"""Standard output, standard error and exit codes.
 
-stdout is data, stderr is talk. With `--json`, stdout is one object: `ok`, `data`, `error`.
+Data goes to stdout, messages to stderr. With `--json`, stdout is one object: `ok`, `data`, `error`.
 """
 
 from __future__ import annotations
@@ -31,45 +31,64 @@ from cellwright.errors import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
 OK, FAILED, USAGE, BAD_NOTEBOOK, KERNEL, FORBIDDEN, CONFLICT = 0, 1, 2, 3, 4, 5, 6
 INTERNAL, TIMEOUT, INTERRUPTED = 70, 124, 130
 
+STATUS_CODES = {
+    "ok": OK,
+    "error": FAILED,
+    "timed_out": TIMEOUT,
+    "cancelled": INTERRUPTED,
+    "died": KERNEL,
+    "pending": FAILED,
+}
+"""The exit code for the status of a cell."""
 
-def exit_code(error: CellwrightError) -> int:
-    """The exit code that an error of ours ends a command with."""
-    if isinstance(error, (Conflict, OwnedElsewhere, UnknownRevision)):
+STATUS_ERRORS = {
+    "error": "CELL_FAILED",
+    "timed_out": "EXECUTION_TIMED_OUT",
+    "cancelled": "EXECUTION_CANCELLED",
+    "died": "KERNEL_DIED",
+}
+"""The error code for the status of a cell that failed."""
+
+
+def exit_code(error: CellwrightError | type[CellwrightError]) -> int:
+    """The exit code of a command that ends with this error, or this kind of error."""
+    kind = error if isinstance(error, type) else type(error)
+    if issubclass(kind, (Conflict, OwnedElsewhere, UnknownRevision)):
         return CONFLICT
-    if isinstance(error, ModeForbids):
+    if issubclass(kind, ModeForbids):
         return FORBIDDEN
-    if isinstance(error, (Locked, ExecutionTimedOut)):
+    if issubclass(kind, (Locked, ExecutionTimedOut)):
         return TIMEOUT
-    if isinstance(error, CellFailed):
+    if issubclass(kind, CellFailed):
         return FAILED
-    if isinstance(error, ExecutionCancelled):
+    if issubclass(kind, ExecutionCancelled):
         return INTERRUPTED
-    if isinstance(error, (ConfigError, ModelNotConfigured, UnknownModel)):
+    if issubclass(kind, (ConfigError, ModelNotConfigured, UnknownModel)):
         return USAGE
-    if isinstance(error, (EngineError, KernelError, ModelError)):
+    if issubclass(kind, (EngineError, KernelError, ModelError)):
         return KERNEL
     return INTERNAL if error.code == CellwrightError.code else BAD_NOTEBOOK
 
 
 class Unexpected(CellwrightError):
-    """Something went wrong that we did not foresee."""
+    """A bug in Cellwright: an exception that is not one of its own errors."""
 
     def __init__(self, cause: Exception) -> None:
         super().__init__(
             f"Unexpected {type(cause).__name__}: {cause}",
-            hint="This is a bug of Cellwright; --verbose shows where",
+            hint="This is a bug in Cellwright; --verbose shows the traceback",
         )
         self.__cause__ = cause
 
 
-class Output:
-    """How this call of the command wants to be answered."""
+class CommandOutput:
+    """Prints answers, messages and errors, as the options of this call say."""
 
     def __init__(self, *, as_json: bool, quiet: bool = False, verbose: bool = False) -> None:
         self.as_json = as_json
@@ -77,36 +96,38 @@ class Output:
         self.verbose = verbose
 
     @classmethod
-    def of_words(cls, words: Sequence[str]) -> Output:
-        """As the words of a command line say, for errors that come before it is parsed."""
+    def of_words(cls, words: Sequence[str]) -> CommandOutput:
+        """Read the options from the words of a command line that could not be parsed."""
         return cls(as_json="--json" in words, verbose="--verbose" in words or "-v" in words)
 
     def data(self, value: Any, text: str | Iterable[str], *, styled: bool = False) -> None:
-        """Print the answer: the value with `--json`, the text otherwise, exactly as it is.
+        """Print the answer: the value with `--json`, otherwise the text, unchanged.
 
-        `styled` text has been made for a terminal: it may hold colours of ours, and nothing else.
+        `styled` text is made for a terminal: its only escape sequences are our own colours.
         """
         if self.as_json:
             print_json({"ok": True, "data": value, "error": None})
             return
         text = text if isinstance(text, str) else "".join(text)
-        # To a pipe exactly as it is; a terminal would obey what a notebook tells it.
+        # A terminal would obey escape sequences of a notebook; a pipe gets them unchanged.
         write(printable(text) if is_terminal(sys.stdout) and not styled else text)
 
     def say(self, text: str, *, color: str | None = None) -> None:
-        """Tell a person something that is no data."""
+        """Print a message for people to stderr."""
         if not self.quiet and not self.as_json:
-            click.secho(text, fg=color, err=True, color=colors(sys.stderr))
+            click.secho(text, fg=color, err=True, color=uses_colors(sys.stderr))
 
     def warn(self, warnings: Iterable[str]) -> None:
-        """Tell what did not work out, though the command did."""
+        """Print warnings of a command that succeeded."""
         if not self.as_json:
             for warning in warnings:
-                click.secho("warning: ", fg="yellow", nl=False, err=True, color=colors(sys.stderr))
+                click.secho(
+                    "warning: ", fg="yellow", nl=False, err=True, color=uses_colors(sys.stderr)
+                )
                 click.echo(one_line(warning), err=True)
 
     def fail(self, error: CellwrightError) -> None:
-        """Tell what went wrong and what to do next."""
+        """Print an error with its hint."""
         if self.as_json:
             print_json({"ok": False, "data": None, "error": describe_error(error)})
             return
@@ -114,13 +135,13 @@ class Output:
             import traceback
 
             traceback.print_exception(error)
-        _complain(error.message, error.hint)
+        _print_error(error.message, error.hint)
         for conflict in getattr(error, "cells", ()):
             _show_conflict(conflict)
 
 
 def describe_error(error: CellwrightError) -> dict[str, Any]:
-    """An error as data; of a conflict also what every side holds."""
+    """Describe an error as data; a conflict includes the text of both sides."""
     shape: dict[str, Any] = {
         "code": error.code,
         "message": error.message,
@@ -134,24 +155,24 @@ def describe_error(error: CellwrightError) -> dict[str, Any]:
     return shape
 
 
-def usage_failure(error: click.ClickException, *, as_json: bool) -> int:
-    """Tell that the command line itself was wrong."""
+def fail_usage(error: click.ClickException, *, as_json: bool) -> int:
+    """Print that the command line is wrong; returns the exit code."""
     context = getattr(error, "ctx", None)
     hint = f"Try '{context.command_path} --help'" if context is not None else None
     if as_json:
         described = {"code": "USAGE", "message": one_line(error.format_message()), "hint": hint}
         print_json({"ok": False, "data": None, "error": {**described, "retryable": False}})
         return USAGE
-    _complain(one_line(error.format_message()), hint)
+    _print_error(one_line(error.format_message()), hint)
     return USAGE
 
 
 def print_json(value: Any) -> None:
-    """One object on stdout, in one line."""
-    # A lone surrogate in a source must not end the command; JSON can escape it.
+    """Print one object in one line of stdout."""
+    # A lone surrogate in a source must not stop the command; JSON can escape it.
     text = json.dumps(value, ensure_ascii=False)
     if is_terminal(sys.stdout) and not text.isprintable():
-        text = json.dumps(value)  # it would obey a C1 control, and turn round what bidi says
+        text = json.dumps(value)  # escapes C1 controls and bidi characters
     try:
         data = text.encode()
     except UnicodeEncodeError:
@@ -160,12 +181,23 @@ def print_json(value: Any) -> None:
 
 
 def write(text: str) -> None:
-    """Write data to stdout, exactly, as UTF-8; a lone surrogate as `write` reads it back."""
+    """Write text to stdout as UTF-8; `cellwright write` reads lone surrogates back."""
     write_bytes(text.encode("utf-8", "surrogatepass"))
 
 
+def make_text_writer() -> Callable[[str], None]:
+    """Make a function that writes the text of running cells to stdout, piece by piece.
+
+    It removes control sequences, also in a pipe: a terminal or a model may be at its other end.
+    """
+    from cellwright.outputs.sanitize import Sanitizer
+
+    sanitizer = Sanitizer()
+    return lambda text: write_bytes(sanitizer.feed(text).encode("utf-8", "backslashreplace"))
+
+
 class ReaderGone(Exception):
-    """Whoever read our output has had enough; not an OSError, which click has its own way with."""
+    """The reader of our output has closed the pipe; not an `OSError`, which click would catch."""
 
 
 def write_bytes(data: bytes) -> None:
@@ -174,22 +206,22 @@ def write_bytes(data: bytes) -> None:
     Raises:
         ReaderGone: the other end of the pipe was closed.
     """
-    if sys.stdout is None:  # closed, as under a daemon: nobody listens
+    if sys.stdout is None:  # closed, as under a daemon
         return
     try:
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
     except BrokenPipeError:
-        let_go_of_stdout()
+        discard_stdout()
         raise ReaderGone from None
     except OSError:
-        let_go_of_stdout()
+        discard_stdout()
         raise
 
 
-def let_go_of_stdout() -> None:
-    """Have no more of it: what waits in its buffer would fail again when Python ends."""
+def discard_stdout() -> None:
+    """Redirect stdout to nowhere: flushing its buffer at exit would fail again."""
     if sys.stdout is None:
         return
     try:
@@ -197,15 +229,15 @@ def let_go_of_stdout() -> None:
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
     except (OSError, ValueError):
-        pass  # it is no file of the system's
+        pass  # not a real file
     sys.stdout = None
 
 
 def read_input(name: str | None) -> str:
-    """Text from a file, or from stdin if the name is `-` or missing."""
+    """Read text from a file, or from stdin if the name is `-` or missing."""
     if name is None or name == "-":
         if sys.stdin is None:
-            raise click.UsageError("There is no standard input to read from")
+            raise click.UsageError("There is no standard input")
         if sys.stdin.isatty():
             click.echo("Reading from the terminal; end with Ctrl-D", err=True)
         data = sys.stdin.buffer.read()
@@ -221,24 +253,24 @@ def read_input(name: str | None) -> str:
         raise click.UsageError(f"The input is not UTF-8 at byte {error.start}") from None
 
 
-def colors(stream: Any) -> bool:
-    """Whether to colour what goes to a stream."""
+def uses_colors(stream: Any) -> bool:
+    """Whether text written to a stream may have colours."""
     if os.environ.get("NO_COLOR"):
         return False
     return bool(os.environ.get("FORCE_COLOR")) or is_terminal(stream)
 
 
 def is_terminal(stream: Any) -> bool:
-    """Whether a person looks at a stream, which may be closed."""
+    """Whether a stream, which may be closed, is a terminal."""
     return stream is not None and bool(stream.isatty())
 
 
-def _complain(message: str, hint: str | None) -> None:
-    click.secho("error: ", fg="red", nl=False, err=True, color=colors(sys.stderr))
+def _print_error(message: str, hint: str | None) -> None:
+    click.secho("error: ", fg="red", nl=False, err=True, color=uses_colors(sys.stderr))
     click.echo(message, err=True)
     if hint:
         click.echo(err=True)
-        click.secho("hint: ", fg="cyan", nl=False, err=True, color=colors(sys.stderr))
+        click.secho("hint: ", fg="cyan", nl=False, err=True, color=uses_colors(sys.stderr))
         click.echo(hint, err=True)
 
 
@@ -246,17 +278,17 @@ def _show_conflict(conflict: Any) -> None:
     click.echo(f"\ncell {one_line(conflict.handle)}: {one_line(conflict.reason)}", err=True)
     for name, side in (("now", conflict.current), ("yours", conflict.other)):
         if side is not None:
-            click.secho(f"--- {name}", fg="yellow", err=True, color=colors(sys.stderr))
+            click.secho(f"--- {name}", fg="yellow", err=True, color=uses_colors(sys.stderr))
             click.echo(printable(side), err=True)
 
 
 def printable(text: str) -> str:
-    """Text from a notebook without what would drive the terminal."""
+    """Text from a notebook, with control characters made visible."""
     return "".join(c if c.isprintable() or c in "\n\t" else _visible(c) for c in text)
 
 
 def one_line(text: str) -> str:
-    """A name or a label from outside, which must not start a line of its own."""
+    """A name or label from a notebook, on one line and with control characters made visible."""
     return printable(text).replace("\n", "␊").replace("\t", " ")
 
 

@@ -1,10 +1,10 @@
-"""Where Cellwright keeps things on this machine.
+"""The directories where Cellwright keeps things on this machine.
 
-Every save asks for the runtime directory, because the locks are there: that part imports
-nothing but `os` and `stat`. The other directories are the platform's usual ones.
+Every save needs the runtime directory, because the locks are there, so that part imports only
+`os` and `stat`. The other directories are the usual ones of the platform.
 """
 
-# pathlib is slow to import, and every save passes here.
+# pathlib is slow to import, and every save runs this code.
 # ruff: noqa: PTH102, PTH111, PTH116, PTH117, PTH118
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ TEMPORARY_FOLDERS = ("/tmp", "/var/tmp", "/usr/tmp")  # noqa: S108 - the system'
 
 
 def runtime_directory() -> str:
-    """Return the private folder for locks and sockets, made if need be.
+    """Return the private folder for locks and sockets; it is created if needed.
 
-    `$CELLWRIGHT_RUNTIME_DIR` if set; otherwise `cellwright` in `$XDG_RUNTIME_DIR`, if that is
-    ours; otherwise `cellwright-<uid>` in the system's temp folder. Unless it was named outright
-    it is never in the home folder, which may be on a network where locks and sockets fail.
+    `$CELLWRIGHT_RUNTIME_DIR` if set; otherwise `cellwright` in `$XDG_RUNTIME_DIR`, if that belongs
+    to this user; otherwise `cellwright-<uid>` in the system's temp folder. Unless it is set
+    explicitly, it is never in the home folder, which may be on a network where locks and sockets
+    fail.
 
     Raises:
-        UnsafeDirectory: it cannot be made, or somebody else owns it or could write to it.
+        UnsafeDirectory: it cannot be created, or another user owns it or could write to it.
     """
     path = os.environ.get("CELLWRIGHT_RUNTIME_DIR")
     if path:
@@ -51,8 +52,8 @@ def _usual_place() -> str:
     session = os.environ.get("XDG_RUNTIME_DIR")
     if session and os.path.isabs(session) and _is_private(session) and not _is_in_home(session):
         return os.path.join(session, "cellwright")
-    # The order of `tempfile`, without its trial file: what is chosen must not change with the
-    # free space, or two writers would use different locks.
+    # The order of `tempfile`, but without its test file: the choice must not depend on free
+    # space, or two writers would use different locks.
     chosen = (os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
     for folder in (*chosen, *TEMPORARY_FOLDERS):
         if folder and os.path.isabs(folder) and _is_shared(folder) and not _is_in_home(folder):
@@ -61,7 +62,7 @@ def _usual_place() -> str:
 
 
 def _is_private(folder: str) -> bool:
-    """Tell whether only we can make files in `folder`; after `sudo` it may be another user's."""
+    """Whether only this user can make files in `folder`; after `sudo` it may be another user's."""
     try:
         status = os.stat(folder)
     except OSError:
@@ -71,7 +72,7 @@ def _is_private(folder: str) -> bool:
 
 
 def _is_shared(folder: str) -> bool:
-    """Tell whether we can make a folder in `folder` that other users cannot move away."""
+    """Whether this user can make a folder in `folder` that other users cannot move away."""
     try:
         status = os.stat(folder)
     except OSError:
@@ -92,7 +93,7 @@ def _make(path: str) -> os.stat_result:
     try:
         os.mkdir(path, PRIVATE)
     except FileExistsError:
-        pass  # another process was faster; its work is checked as any other
+        pass  # another process was faster; the folder is checked below
     except OSError as error:
         raise _unsafe(path, f"it cannot be created, {error.strerror}") from error
     try:
@@ -102,7 +103,7 @@ def _make(path: str) -> os.stat_result:
 
 
 def _check(path: str, status: os.stat_result) -> None:
-    # A link is refused even if it leads to a good folder: whoever owns the link can turn it.
+    # A link is refused even if it leads to a good folder: its owner can change it.
     if stat.S_ISLNK(status.st_mode):
         raise _unsafe(path, "it is a symbolic link")
     if not stat.S_ISDIR(status.st_mode):
@@ -127,20 +128,20 @@ def config_directory() -> Path:
 
 
 def state_directory() -> Path:
-    """The folder for what must outlive a restart, such as the journal; it may not exist."""
+    """The folder for lasting data, such as the journal; it may not exist."""
     import platformdirs
 
     return _absolute(platformdirs.user_state_path("cellwright", appauthor=False))
 
 
 def cache_directory() -> Path:
-    """The folder for what can be made again; it may not exist."""
+    """The folder for data that can be created again; it may not exist."""
     import platformdirs
 
     return _absolute(platformdirs.user_cache_path("cellwright", appauthor=False))
 
 
 def _absolute(path: Path) -> Path:
-    if not path.is_absolute():  # `~` stays as it is when nobody knows the home folder
+    if not path.is_absolute():  # `~` is not expanded if there is no home folder
         raise _unsafe(str(path), "the home folder is unknown")
     return path

@@ -1,9 +1,8 @@
-"""`load`: the settings in force here, from five kinds of origin.
+"""`load`: the current settings, from five kinds of origin.
 
 A flag beats a `CELLWRIGHT_<NAME>` variable, which beats the nearest project file, which beats the
-user's `config.toml`, which beats the default. Names are the same in all of them. What is not
-known, of the wrong kind or out of range is an error that names its place: a setting that is silently
-ignored is worse than none.
+user's `config.toml`, which beats the default. Names are the same in all of them. A setting that is
+unknown, of the wrong type or out of range is an error that names its place; none is ignored.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cellwright.config.directories import config_directory
-from cellwright.config.settings import SPECS, Origin, OriginKind, Settings
+from cellwright.config.settings import SPECS, OriginKind, SettingOrigin, Settings
 from cellwright.errors import BadConfigFile, InvalidSetting, UnknownSetting, UnsafeDirectory
 
 if TYPE_CHECKING:
@@ -33,14 +32,14 @@ NOT_SETTINGS = (
     "CELLWRIGHT_TEST_*",
     "CELLWRIGHT_TOOL_BRIDGE_*",
 )
-"""Variables of ours that mean something else; a star stands for any ending."""
+"""Variables with our prefix that are not settings; a star means any ending."""
 
 MAX_CONFIG_BYTES = 2**20
 
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """One configuration file that was found: its settings as written."""
+    """A configuration file: its settings as written."""
 
     kind: OriginKind
     place: str
@@ -52,25 +51,25 @@ def load(
     environ: Mapping[str, str] | None = None,
     overrides: Mapping[str, object] | None = None,
 ) -> Settings:
-    """Return the settings in force in `cwd`, each knowing its origin.
+    """Return the settings for the folder `cwd`, each with its origin.
 
-    `overrides` are the flags of a command or the arguments of a caller; `None` in it means that
-    the flag was not given. An empty variable counts as not set.
+    `overrides` are the flags of a command or the arguments of a caller; None means that the flag
+    was not given. An empty variable counts as not set.
 
     Raises:
-        UnknownSetting: no setting has that name; says which one is near.
-        InvalidSetting: a value is not one the setting accepts, or a project may not set it.
-        BadConfigFile: a file cannot be read or is not TOML; says where in it.
+        UnknownSetting: no setting has that name; the hint has a similar name.
+        InvalidSetting: the setting does not accept the value, or a project may not set it.
+        BadConfigFile: a file cannot be read or is not TOML; the message says where.
     """
     values: dict[str, object] = {}
-    origins: dict[str, Origin] = {}
+    origins: dict[str, SettingOrigin] = {}
 
-    def take(name: str, value: object, origin: Origin) -> None:
+    def take(name: str, value: object, origin: SettingOrigin) -> None:
         values[name] = SPECS[name].check(value, origin.place)
         origins[name] = origin
 
-    # From the weakest to the strongest. All are checked, also those that are then outdone: a
-    # mistake in a file should not wait for the day on which its flag is left out.
+    # From the weakest to the strongest. All are checked, even if a stronger one replaces them:
+    # otherwise a mistake in a file would show only when its flag is left out.
     for file in filter(None, (_user_file(), _project_file(cwd))):
         for name, value in file.values.items():
             take(*_from_file(file, name, value))
@@ -78,29 +77,29 @@ def load(
         if variable.startswith(PREFIX) and text and not _is_no_setting(variable):
             name = variable.removeprefix(PREFIX).lower()
             if name not in SPECS or variable != variable.upper():
-                near = _nearest(name, SPECS)
+                near = _find_nearest(name, SPECS)
                 raise UnknownSetting(
                     variable, "the environment", near and f"{PREFIX}{near.upper()}"
                 )
-            take(name, text, Origin("variable", variable))
+            take(name, text, SettingOrigin("variable", variable))
     for name, value in (overrides or {}).items():
         if name not in SPECS:
-            raise UnknownSetting(name, "the flags", _nearest(name, SPECS))
+            raise UnknownSetting(name, "the flags", _find_nearest(name, SPECS))
         if value is not None:
-            take(name, value, Origin("flag", f"--{name.replace('_', '-')}"))
+            take(name, value, SettingOrigin("flag", f"--{name.replace('_', '-')}"))
     return Settings(**values, origins=origins)  # type: ignore[arg-type]  # checked one by one
 
 
-def _from_file(file: _File, name: str, value: object) -> tuple[str, object, Origin]:
+def _from_file(file: _File, name: str, value: object) -> tuple[str, object, SettingOrigin]:
     if name not in SPECS:
-        raise UnknownSetting(name, file.place, _nearest(name, SPECS))
+        raise UnknownSetting(name, file.place, _find_nearest(name, SPECS))
     if isinstance(value, str) and not isinstance(SPECS[name].default, str):
-        # TOML has numbers; text that looks like one is a mistake that would go unnoticed.
+        # TOML has numbers; a number in quotes is a mistake.
         raise InvalidSetting(name, value, file.place, f"{SPECS[name].expected}, without quotes")
     if file.kind == "project" and not SPECS[name].project_may_set:
         expected = "set by you, in config.toml, a variable or a flag; a project may not set it"
         raise InvalidSetting(name, value, file.place, expected)
-    return name, value, Origin(file.kind, file.place)
+    return name, value, SettingOrigin(file.kind, file.place)
 
 
 def _is_no_setting(variable: str) -> bool:
@@ -110,7 +109,7 @@ def _is_no_setting(variable: str) -> bool:
     )
 
 
-def _nearest(name: str, known: Iterable[str]) -> str | None:
+def _find_nearest(name: str, known: Iterable[str]) -> str | None:
     return next(iter(difflib.get_close_matches(name.replace("-", "_"), list(known), n=1)), None)
 
 
@@ -118,23 +117,23 @@ def _user_file() -> _File | None:
     try:
         path = config_directory() / "config.toml"
     except UnsafeDirectory:
-        return None  # no home folder, so no user's file
+        return None  # no home folder, so no user file
     content = _read(path)
     return None if content is None else _File("user", str(path), _parse(path, content))
 
 
 def _project_file(cwd: str | os.PathLike[str] | None) -> _File | None:
-    """The nearest project file going up; beside a `cellwright.toml`, `pyproject.toml` is mute."""
+    """The nearest project file upwards; `cellwright.toml` wins over `pyproject.toml` beside it."""
     try:
         start = Path(cwd or ".").absolute()
     except FileNotFoundError:
-        return None  # the folder we are in was removed
+        return None  # the current folder was removed
     for folder in (start, *start.parents):
         path = folder / "cellwright.toml"
         if (content := _read(path)) is not None:
             return _File("project", str(path), _parse(path, content))
         path = folder / "pyproject.toml"
-        # A project's file that never mentions us is not ours to find fault with.
+        # Do not complain about a `pyproject.toml` that never mentions Cellwright.
         if (content := _read(path)) is not None and b"cellwright" in content:
             tools = _parse(path, content).get("tool")
             if isinstance(tools, dict) and "cellwright" in tools:
@@ -150,9 +149,9 @@ def _table(path: Path, tools: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read(path: Path) -> bytes | None:
-    """The bytes of a regular file of sane size, or `None` if there is none."""
+    """The bytes of a regular file of limited size, or `None` if there is none."""
     try:
-        # Without O_NONBLOCK a FIFO in somebody's repository would stop us here for good.
+        # Without O_NONBLOCK, a FIFO in a repository would block forever.
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
         return None

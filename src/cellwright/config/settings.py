@@ -1,8 +1,8 @@
-"""`Settings`: everything a user may change, and where each value came from.
+"""`Settings`: everything a user can change, and where each value came from.
 
-The fields are the whole list. Each carries its range, a sentence for `config show`, and whether
-a project file may set it: a project file comes with somebody else's repository, so it may tune
-limits but never widen what code is allowed to do.
+The fields are the whole list. Each has its default, its range, a sentence for `config show`, and
+whether a project file may set it: a project file comes with a repository from someone else, so it
+may change limits but never what code is allowed to do.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ OriginKind = Literal["flag", "variable", "project", "user", "default"]
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
-    """Where a value came from: `kind`, and the flag, variable or file as a person would name it."""
+class SettingOrigin:
+    """Where a value came from: `kind`, and `place`, the name of the flag, variable or file."""
 
     kind: OriginKind
     place: str
@@ -34,7 +34,7 @@ class Origin:
         return self.place if self.kind == "default" else f"{self.kind} {self.place}"
 
 
-BUILT_IN = Origin("default", "default")
+BUILT_IN = SettingOrigin("default", "default")
 
 Value: TypeAlias = float | bool | str | tuple[str, ...]
 _SWITCH = {"true": True, "yes": True, "on": True, "1": True} | {
@@ -46,8 +46,8 @@ _SWITCH = {"true": True, "yes": True, "on": True, "1": True} | {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spec:
-    """What one setting accepts."""
+class SettingSpec:
+    """The default of a setting, and the values it accepts."""
 
     name: str
     default: Value
@@ -75,12 +75,12 @@ class Spec:
         return isinstance(self.default, (int, float)) and not isinstance(self.default, bool)
 
     def check(self, value: object, place: str) -> Value:
-        """Return `value` as this setting holds it.
+        """Return `value` in the type of this setting.
 
-        Text is read as what the setting holds, because variables and flags are text.
+        Text is converted, because variables and flags are text.
 
         Raises:
-            InvalidSetting: it is not of the right kind, or out of range.
+            InvalidSetting: it is not of the right type, or out of range.
         """
         checked = self._read(value)
         if checked is None:
@@ -110,7 +110,7 @@ def _names(value: object) -> tuple[str, ...] | None:
 
 
 def _number(value: object, *, whole: bool) -> float | None:
-    if isinstance(value, bool):  # True is an int to Python, never to a person
+    if isinstance(value, bool):  # an int in Python, but not a number for people
         return None
     try:
         if whole:
@@ -135,10 +135,10 @@ def _choice(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The settings in force; durations in seconds, sizes in bytes.
+    """The current settings; durations in seconds, sizes in bytes.
 
-    `load()` makes one from flags, variables and files. `Settings()` holds the defaults, and
-    arguments are checked as any other origin's values are.
+    `load()` makes them from flags, variables and files. `Settings()` has the defaults, and its
+    arguments are checked in the same way.
     """
 
     max_file_bytes: int = _setting(
@@ -147,21 +147,15 @@ class Settings:
     lock_timeout: float = _setting(
         defaults.LOCK_TIMEOUT, 0, YEAR, "wait for another writer of the same notebook"
     )
-    eval_sessions_kept: int = _setting(
-        defaults.EVAL_SESSIONS_KEPT, 1, 1024, "eval sessions kept alive"
-    )
+    eval_sessions_kept: int = _setting(4, 1, 1024, "eval sessions kept alive")
     eval_session_idle_timeout: float = _setting(
-        defaults.EVAL_SESSION_IDLE_TIMEOUT, 1, YEAR, "idle time before an eval session ends"
+        300.0, 1, YEAR, "idle time before an eval session ends"
     )
     session_sweep_interval: float = _setting(
-        defaults.SESSION_SWEEP_INTERVAL, 0.1, YEAR, "time between looks for idle sessions"
+        30.0, 0.1, YEAR, "time between looks for idle sessions"
     )
-    heartbeat_interval: float = _setting(
-        defaults.HEARTBEAT_INTERVAL, 0.1, YEAR, "time between checks that a kernel lives"
-    )
-    kernel_restarts_allowed: int = _setting(
-        defaults.KERNEL_RESTARTS_ALLOWED, 0, 100, "restarts without a success between them"
-    )
+    heartbeat_interval: float = _setting(5.0, 0.1, YEAR, "time between checks that a kernel lives")
+    kernel_restarts_allowed: int = _setting(1, 0, 100, "restarts without a success between them")
     interrupt_grace: float = _setting(
         defaults.INTERRUPT_GRACE, 0, YEAR, "time from an interrupt to the kill"
     )
@@ -172,10 +166,10 @@ class Settings:
         defaults.OUTPUT_LINES_KEPT, 1, 10**7, "lines of output kept in memory"
     )
     notebook_output_bytes: int = _setting(
-        defaults.NOTEBOOK_OUTPUT_BYTES, 1024, 2**40, "bytes of output a cell keeps in its notebook"
+        10 * 2**20, 1024, 2**40, "bytes of output a cell keeps in its notebook"
     )
     run_save_interval: float = _setting(
-        defaults.RUN_SAVE_INTERVAL, 0, YEAR, "time between saves of a running cell, 0 for none"
+        2.0, 0, YEAR, "time between saves of a running cell, 0 for none"
     )
     artifact_quota_bytes: int = _setting(
         defaults.ARTIFACT_QUOTA_BYTES, 2**20, 2**50, "bytes that all artifacts may take"
@@ -183,94 +177,82 @@ class Settings:
     artifact_max_bytes: int = _setting(
         defaults.ARTIFACT_MAX_BYTES, 1024, 2**40, "bytes that one artifact may take"
     )
-    eval_timeout: float = _setting(
-        defaults.EVAL_TIMEOUT, 0, YEAR, "time an eval cell may run, 0 for no limit"
-    )
+    eval_timeout: float = _setting(30.0, 0, YEAR, "time an eval cell may run, 0 for no limit")
     eval_timeout_max: float = _setting(
-        defaults.EVAL_TIMEOUT_MAX, 0, YEAR, "longest eval timeout a call may ask for, 0 for any"
+        3_600.0, 0, YEAR, "longest eval timeout a call may ask for, 0 for any"
     )
     notebook_session_idle_timeout: float = _setting(
-        defaults.NOTEBOOK_SESSION_IDLE_TIMEOUT, 1, YEAR, "idle time before a kernel ends"
+        3_600.0, 1, YEAR, "idle time before a kernel ends"
     )
     session_wait_timeout: float = _setting(
-        defaults.SESSION_WAIT_TIMEOUT, 0, YEAR, "wait for a session when all that are kept are busy"
+        30.0, 0, YEAR, "wait for a session when all of them are busy"
     )
-    kernel_start_timeout: float = _setting(
-        defaults.KERNEL_START_TIMEOUT, 1, YEAR, "time a kernel may take to become ready"
-    )
+    kernel_start_timeout: float = _setting(60.0, 1, YEAR, "time a kernel may take to become ready")
     kernel: str = _choice(
-        defaults.KERNEL,
+        "",
         "kernel to use where a call names none: a kernelspec's name or an interpreter's path",
     )
-    spare_kernel: bool = _choice(
-        defaults.SPARE_KERNEL, "whether one kernel is started ahead of need"
-    )
+    spare_kernel: bool = _choice(default=True, about="whether one kernel is started in advance")
     pass_variables: tuple[str, ...] = _choice(
-        defaults.PASS_VARIABLES,
-        "API keys and tokens that kernels may see all the same",
+        (),
+        "API keys and tokens that kernels may see",
         project_may_set=False,
     )
     engine: str = _choice(
-        defaults.ENGINE,
+        "auto",
         "when commands use the background engine",
         one_of=("auto", "never", "always"),
         project_may_set=False,
     )
-    engine_idle_timeout: float = _setting(
-        defaults.ENGINE_IDLE_TIMEOUT, 1, YEAR, "time an engine with nothing to do stays"
-    )
+    engine_idle_timeout: float = _setting(60.0, 1, YEAR, "idle time before the engine ends")
     edit_mode_edits: bool = _choice(
-        defaults.EDIT_MODE_EDITS,
-        "whether mode `edit` may change notebooks, rather than propose changes",
+        default=False,
+        about="whether mode `edit` may change notebooks, rather than propose changes",
         project_may_set=False,
     )
     assistant_model: str = _choice(
-        defaults.ASSISTANT_MODEL,
+        "",
         "language model of chats, as provider:name; empty for the built-in one",
         project_may_set=False,
     )
     assistant_base_url: str = _choice(
-        defaults.ASSISTANT_BASE_URL,
+        "",
         "address of the model's server; empty for the provider's own",
         project_may_set=False,
     )
     assistant_max_tokens: int = _setting(
         defaults.ASSISTANT_MAX_TOKENS, 1, 10**6, "longest answer of a model, in tokens"
     )
-    assistant_timeout: float = _setting(
-        defaults.ASSISTANT_TIMEOUT, 1, YEAR, "time a model may be silent"
-    )
-    assistant_retries: int = _setting(
-        defaults.ASSISTANT_RETRIES, 0, 20, "times a model that is busy is asked again"
-    )
+    assistant_timeout: float = _setting(120.0, 1, YEAR, "time a model may be silent")
+    assistant_retries: int = _setting(4, 0, 20, "times a model that is busy is asked again")
     assistant_images: bool = _choice(
-        defaults.ASSISTANT_IMAGES, "whether models get pictures, rather than their descriptions"
+        default=True, about="whether models get pictures, rather than their descriptions"
     )
     assistant_prompts: str = _choice(
-        defaults.ASSISTANT_PROMPTS,
+        "",
         "folder with prompt files of your own; empty for none",
         project_may_set=False,
     )
     assistant_prompts_off: tuple[str, ...] = _choice(
-        defaults.ASSISTANT_PROMPTS_OFF,
+        (),
         "prompt files not used, as name.md or, in one mode, as mode:name.md",
         project_may_set=False,
     )
     assistant_context_in_system_prompt: bool = _choice(
-        defaults.ASSISTANT_CONTEXT_IN_SYSTEM_PROMPT,
-        "whether a notebook's state stands in the system prompt, rather than after it",
+        default=False,
+        about="whether a notebook's state is part of the system prompt, rather than after it",
     )
     assistant_transcripts: bool = _choice(
-        defaults.ASSISTANT_TRANSCRIPTS, "whether chats are kept, to be resumed"
+        default=True, about="whether chats are kept, to be resumed"
     )
-    origins: Mapping[str, Origin] = field(default_factory=dict, repr=False, compare=False)
+    origins: Mapping[str, SettingOrigin] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for name, spec in SPECS.items():
             object.__setattr__(self, name, spec.check(getattr(self, name), self._place(name)))
         if 0 < self.eval_timeout_max < self.eval_timeout:
-            # Blame the one that somebody set; if both were, the one that breaks the other's rule.
-            if self.eval_timeout == defaults.EVAL_TIMEOUT:
+            # Report the one that was set; if both were, the one that is beyond the other.
+            if self.eval_timeout == SPECS["eval_timeout"].default:
                 name, expected = "eval_timeout_max", f"at least eval_timeout, {self.eval_timeout:g}"
             else:
                 name, expected = (
@@ -286,7 +268,7 @@ class Settings:
         """Every setting by name, in the order they are documented."""
         return {name: getattr(self, name) for name in SPECS}
 
-    def origin(self, name: str) -> Origin:
+    def origin(self, name: str) -> SettingOrigin:
         """Where the value of setting `name` came from.
 
         Raises:
@@ -297,7 +279,11 @@ class Settings:
         return self.origins.get(name, BUILT_IN)
 
 
-SPECS: Mapping[str, Spec] = MappingProxyType(
-    {item.name: Spec(name=item.name, **item.metadata) for item in fields(Settings) if item.metadata}
+SPECS: Mapping[str, SettingSpec] = MappingProxyType(
+    {
+        item.name: SettingSpec(name=item.name, **item.metadata)
+        for item in fields(Settings)
+        if item.metadata
+    }
 )
-"""Every setting by name, in the order in which they are shown."""
+"""The specification of every setting by name, in the order in which they are shown."""

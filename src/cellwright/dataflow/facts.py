@@ -2,7 +2,7 @@
 
 A `Root` is where an object may come from: `("df", False)` is the object that `df` names itself,
 `("df", True)` is that or anything that can be reached from it. Inside functions, `ARGUMENT` and
-`RECEIVER` stand for what a caller passes in. `("f()", True)` is what a call of `f`, or of a method
+`RECEIVER` are what a caller passes in. `("f()", True)` is what a call of `f`, or of a method
 of it, may give: all that `f` holds, but not the function, class or module `f` itself.
 """
 
@@ -22,12 +22,12 @@ RECEIVER = "<self>"
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CallSite:
     """A call and the objects that it could change.
 
     `callee` is the global name that it starts from, or empty; `path` the attributes after it, the
-    last one being the method. `effects` are those of functions among the arguments. `statement` says that nothing is done with the result, which is why
-    people call functions for their effects.
+    last one being the method. `effects` are those of functions among the arguments. `statement`
+    says that the result is not used, so that the call is made for its effect.
     """
 
     callee: str
@@ -44,19 +44,27 @@ class Effects:
     """What running a function does to global names, whenever it is called.
 
     Of a class, it is what all methods do. `methods` are known by name, and those that change their
-    own object are `changing`. `returns` are global objects that a caller may get hold of. `restless` marks what changes by being looked at: generators, or
-    objects that count how often they are read.
+    own object are `changing`. `returns` are global objects that a caller may get. `restless` marks
+    what changes by being read: generators, or objects that count how often they are read.
     """
 
     reads: frozenset[str] = frozenset()
     writes: frozenset[str] = frozenset()
     changes: frozenset[Root] = frozenset()
-    calls: frozenset[Call] = frozenset()
+    calls: frozenset[CallSite] = frozenset()
     opaque: frozenset[str] = frozenset()
     restless: bool = False
     returns: frozenset[Root] = frozenset()
     methods: frozenset[str] = frozenset()
     changing: frozenset[str] = frozenset()
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        parts = (self.reads, self.writes, self.changes, self.calls, self.opaque, self.returns)
+        object.__setattr__(self, "_hash", hash(parts))
+
+    def __hash__(self) -> int:
+        return self._hash  # it is a member of many sets
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +76,17 @@ class Value:
     effects: frozenset[Effects] = frozenset()
     restless: bool = False
 
-    def part(self) -> Value:
+    def take_part(self) -> Value:
         """Something taken out of it, such as an item, an attribute or a view."""
         return Value(self.reach, self.reach, self.effects, self.restless)
 
     @staticmethod
-    def either(values: Iterable[Value]) -> Value:
+    def join(values: Iterable[Value]) -> Value:
         """One of them."""
         return _join(list(values), keep_same=True)
 
     @staticmethod
-    def holding(values: Iterable[Value]) -> Value:
+    def hold(values: Iterable[Value]) -> Value:
         """A new object that has them inside."""
         return _join(list(values), keep_same=False)
 
@@ -100,7 +108,7 @@ def _join(values: list[Value], *, keep_same: bool) -> Value:
 NEW = Value()
 
 
-def called(roots: Iterable[Root]) -> frozenset[Root]:
+def list_call_results(roots: Iterable[Root]) -> frozenset[Root]:
     """What calling something of these may give."""
     return frozenset(
         (name if name in {ARGUMENT, RECEIVER} or name.endswith("()") else f"{name}()", True)
@@ -108,13 +116,13 @@ def called(roots: Iterable[Root]) -> frozenset[Root]:
     )
 
 
-def base(name: str) -> str:
-    """The name itself of a root that stands for the result of a call."""
+def base_name(name: str) -> str:
+    """The name in a root that is the result of a call: `f` of `f()`."""
     return name.removesuffix("()")
 
 
 @dataclass(frozen=True, slots=True)
-class Uses:
+class CellFacts:
     """What a cell does to the names of its notebook.
 
     Attributes:
@@ -122,10 +130,11 @@ class Uses:
         uses: Names that it reads before it has surely bound them itself, without Python's own.
         mutates: Names whose object it may change, as far as the cell alone can tell.
         deletes: Names that it removes.
-        opaque: Why what it does to names cannot be told, such as `exec`; empty if it can.
+        opaque: Why the text does not show what it does to names, such as `exec` or code that is too
+            large to analyse; empty if it does.
         stars: Modules that it imports all names of.
-        environment: It sets up something that is no name, such as the working directory.
-        syntax_error: Why it is no Python; it then may do anything to the names that it mentions.
+        environment: It sets up something other than names, such as the working directory.
+        syntax_error: Why it is not valid Python; it then may do anything to the names that it mentions.
     """
 
     defines: frozenset[str] = frozenset()
@@ -149,6 +158,7 @@ class Uses:
     stable: Mapping[str, str] = field(default_factory=dict, hash=False)
     early: frozenset[str] = frozenset()
     code: frozenset[str] = frozenset()
-    calls: frozenset[Call] = frozenset()
+    calls: frozenset[CallSite] = frozenset()
     changes: frozenset[Root] = frozenset()
     stores: frozenset[tuple[frozenset[Root], Value]] = frozenset()
+    work: int = 1  # how many steps the analysis took

@@ -5,23 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import overload
 
-from cellwright.document._surgery import decode
+from cellwright.document._json.scan import decode
 from cellwright.errors import InvalidCell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Literal
+    from typing import Any
 
-    from cellwright.document._layout import Layout
-    from cellwright.document._slots import Slot
+    from cellwright.document._bytes.layout import Layout
+    from cellwright.document._bytes.slots import Slot
     from cellwright.document.outputs import Output
-    from cellwright.document.refs import Resolver
-
-    CellType = Literal["code", "markdown", "raw"]
+    from cellwright.document.snapshot import Resolver
 
 
 class Cell:
-    """One cell as it stood when it was asked for; edits of the notebook do not change it."""
+    """A read-only view of one cell; later edits of the notebook do not change it."""
 
     __slots__ = ("_slot", "handle", "index")
 
@@ -47,12 +45,12 @@ class Cell:
 
     @property
     def hash(self) -> str:
-        """A short hash of type and source, to be given as `expect`."""
+        """A short hash of type and source; pass it as `expect` of an edit."""
         return self._slot.hash
 
     @property
     def problem(self) -> str | None:
-        """Why this is no valid cell, or None."""
+        """Why this cell is not valid, or None."""
         return self._slot.facts.problem
 
     @property
@@ -63,13 +61,13 @@ class Cell:
 
     @property
     def execution_count(self) -> int | None:
-        """The number in front of a code cell, if it has been run."""
+        """The execution count of a code cell, if it has been run."""
         value = self._member("execution_count")
         return value if type(value) is int else None
 
     @property
     def outputs(self) -> tuple[Output, ...]:
-        """What the last run printed, showed or raised; empty for text."""
+        """What the last run printed, displayed or raised; empty for text."""
         from cellwright.document.outputs import parse_output
 
         value = self._member("outputs")
@@ -77,7 +75,7 @@ class Cell:
 
     @property
     def output_types(self) -> list[str]:
-        """The kinds of the outputs, such as `stream` and `error`, without decoding what they hold."""
+        """The types of the outputs, such as `stream` and `error`, without decoding the rest."""
         return self._slot.output_types
 
     @property
@@ -88,11 +86,11 @@ class Cell:
 
     @property
     def raw(self) -> bytes:
-        """The cell as it stands in the file."""
+        """The bytes of the cell in the file."""
         return self._slot.raw
 
     def to_dict(self) -> dict[str, Any]:
-        """The cell as nbformat has it, decoded anew at every call."""
+        """The cell in nbformat's shape, decoded again at every call."""
         if not self.raw.startswith(b"{"):
             raise InvalidCell(self.index, self.problem or "not an object")
         value: dict[str, Any] = decode(self.raw, f"Cell {self.index}")
@@ -119,13 +117,13 @@ class MarkdownCell(Cell):
 
 
 class RawCell(Cell):
-    """A cell that is passed on as it is."""
+    """A cell that Jupyter does not render or run."""
 
     __slots__ = ()
 
 
 class BrokenCell(Cell):
-    """Something in the list of cells that is no valid cell; `problem` says why.
+    """An item in the list of cells that is not a valid cell; `problem` says why.
 
     It can be moved and deleted, and keeps its bytes.
     """
@@ -137,7 +135,7 @@ _CLASSES = {"code": CodeCell, "markdown": MarkdownCell, "raw": RawCell}
 
 
 class Cells(Sequence[Cell]):
-    """All cells in order; each is decoded when it is looked at."""
+    """All cells in order; each is decoded when it is first needed."""
 
     __slots__ = ("_layout", "_resolver")
 

@@ -1,14 +1,22 @@
-"""What one list of edits did to a notebook: kept whole, shown, and taken back."""
+"""What a list of edits did to a notebook: its states before and after, the diff and the undo."""
 
 from __future__ import annotations
 
+import json
+import re
+
+from cellwright.document._json.index import BOM
+from cellwright.document._json.scan import OPEN_ARRAY, decode, elements
+from cellwright.errors import TooDeep
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from cellwright.document._layout import Layout
+    from cellwright.document._bytes.layout import Layout
+    from cellwright.document._bytes.slots import Slot
     from cellwright.document.edits import Edit
-    from cellwright.document.revision import Snapshot
+    from cellwright.document.snapshot import Snapshot
 
 
 class CellChange:
@@ -37,7 +45,7 @@ class CellChange:
 class Pieces:
     """A notebook as bytes: the file with an empty `cells` array, the cells, and their gaps.
 
-    `gaps` has one more than `cells`. Of a notebook too old to be edited there is only `old`.
+    `gaps` has one more item than `cells`. A notebook too old to be edited has only `old`.
     """
 
     __slots__ = ("cells", "gaps", "old", "skeleton")
@@ -56,9 +64,9 @@ class Pieces:
 
 
 class State:
-    """What a notebook holds at one moment: a layout, and the snapshot that names its cells.
+    """The content of a notebook at one moment: a layout, and the snapshot of its cells.
 
-    Of an nbformat 2 or 3 notebook, `old` is the file as it is, and the layout its conversion.
+    For an nbformat 2 or 3 notebook, `old` is the file as it is, and the layout its conversion.
     """
 
     __slots__ = ("_snapshot", "layout", "nbformat", "nbformat_minor", "old")
@@ -71,9 +79,9 @@ class State:
 
     @classmethod
     def of_pieces(cls, pieces: Pieces) -> State:
-        """The state that was taken to pieces, byte for byte."""
-        from cellwright.document._layout import Layout
-        from cellwright.document._slots import Slot
+        """The state that `pieces` split, byte for byte."""
+        from cellwright.document._bytes.layout import Layout
+        from cellwright.document._bytes.slots import Slot
 
         if pieces.old is not None:
             from cellwright.document.notebook import Notebook
@@ -87,11 +95,11 @@ class State:
         return self.old if self.old is not None else self.layout.to_bytes()
 
     def holds_the_same(self, other: State) -> bool:
-        """Whether both are the same bytes."""
+        """Whether both have the same bytes."""
         return self is other or self.to_bytes() == other.to_bytes()
 
     def pieces(self) -> Pieces:
-        """Everything there is to keep of this state, in pieces that other states share."""
+        """All bytes of this state, in pieces that other states can share."""
         layout = self.layout
         if self.old is not None:
             return Pieces(b"", (), (), self.old)
@@ -99,9 +107,9 @@ class State:
 
     @property
     def snapshot(self) -> Snapshot:
-        """Ids and hashes, worked out when first asked for."""
+        """Ids and hashes, computed when first needed."""
         if self._snapshot is None:
-            from cellwright.document.revision import Snapshot
+            from cellwright.document.snapshot import Snapshot
 
             self._snapshot = Snapshot.of(self.layout.slots)
         return self._snapshot
@@ -129,8 +137,8 @@ class Change:
 
     @classmethod
     def between(cls, before: State, after: State) -> Change:
-        """The step between any two states, with cells paired as a merge would."""
-        from cellwright.document.align import align
+        """The step between any two states, with cells paired as in a merge."""
+        from cellwright.document.snapshot import align
 
         pairs = align(before.snapshot, after.snapshot)
         origins: list[int | None] = [None] * len(after.layout.slots)
@@ -142,15 +150,15 @@ class Change:
         return self.before is not self.after
 
     def then(self, other: Change) -> Change:
-        """This one and `other`, which was made right after it, as one."""
+        """This change and `other`, which was made right after it, as one change."""
         origins = [None if i is None else self.origins[i] for i in other.origins]
         return Change(self.before, other.after, origins, (*self.edits, *other.edits))
 
     def inverse(self) -> Change:
-        """The change that takes this one back, outputs and bytes included.
+        """The change that undoes this one, with outputs and every byte.
 
-        Apply it to the notebook: what was edited elsewhere since then stays, and a cell that was
-        edited again is a `Conflict`.
+        When it is applied, later edits of other cells stay, and a cell that was edited again is a
+        `Conflict`.
         """
         back: list[int | None] = [None] * len(self.before.layout.slots)
         for after, before in enumerate(self.origins):
@@ -160,7 +168,7 @@ class Change:
 
     @property
     def cells(self) -> list[CellChange]:
-        """What happened to each cell concerned, in the new order, deleted ones first."""
+        """What happened to each changed cell, in the new order, deleted ones first."""
         old, new = self.before.layout.slots, self.after.layout.slots
         origins = self.origins
         kept = set(origins)
@@ -190,15 +198,13 @@ class Change:
     ) -> str:
         """A unified diff, cell by cell; empty if nothing changed.
 
-        `path` and `other` are the names for before and after, one if it is one file.
+        `path` and `other` are the file names before and after; `other` defaults to `path`.
         """
-        from cellwright.document.diff import unified
-
-        return unified(self, path, other or path, context)
+        return _render_diff(self, path, other or path, context)
 
 
 def longest_increasing(values: list[int]) -> set[int]:
-    """The values that need not be called moved: a longest run that is already in order."""
+    """A longest subsequence that is in order: the values that did not move."""
     from bisect import bisect_left
     from operator import lt
 
@@ -222,3 +228,93 @@ def longest_increasing(values: list[int]) -> set[int]:
         chosen.add(last)
         last = previous[last]
     return chosen
+
+
+def _render_diff(change: Change, path: str, other: str, context: int) -> str:
+    """The diff of a change; a line with its name comes before the hunks of each cell."""
+    lines: list[str] = []
+    if change.before.layout.skeleton != change.after.layout.skeleton:
+        rows = list(_skeleton_rows(change, context))
+        if rows:
+            lines += ["@@ notebook @@", *rows]
+    for cell in change.cells:
+        lines += [f"@@ {_title(cell)} @@", *_cell_rows(change, cell, context)]
+    if not lines:
+        return ""
+    return "\n".join([f"--- a/{_name(path)}", f"+++ b/{_name(other)}", *lines]) + "\n"
+
+
+def _title(cell: CellChange) -> str:
+    if cell.kind == "deleted":
+        place = f"was at index {cell.before}"
+    elif cell.before is None or cell.before == cell.after:
+        place = f"index {cell.after}"
+    else:
+        place = f"index {cell.before} -> {cell.after}"
+    return f"cell {_name(cell.handle)} ({_name(cell.type)}, {place}) {cell.kind}"
+
+
+def _name(text: str) -> str:
+    """A name from the notebook or the caller, escaped so that it stays on one line."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _cell_rows(change: Change, cell: CellChange, context: int) -> Iterator[str]:
+    old = change.before.layout.slots[cell.before] if cell.before is not None else None
+    new = change.after.layout.slots[cell.after] if cell.after is not None else None
+    if old and new and old.facts.type != new.facts.type:
+        yield f"-[{old.facts.type}]"
+        yield f"+[{new.facts.type}]"
+    yield from _hunks(_source(old), _source(new), context)
+    if old and new:
+        yield from _hunks(_shown(old.member("metadata")), _shown(new.member("metadata")), context)
+        if old.member("outputs") != new.member("outputs"):
+            yield f"-outputs: {_count(old)}"
+            yield f"+outputs: {_count(new)}"
+
+
+def _skeleton_rows(change: Change, context: int) -> Iterator[str]:
+    before, after = change.before.layout.skeleton, change.after.layout.skeleton
+    yield from _hunks(_shown_top(before), _shown_top(after), context)
+
+
+def _hunks(old: list[str], new: list[str], context: int) -> Iterator[str]:
+    from difflib import unified_diff
+
+    # The first two rows of difflib are the file names, which are printed once, at the top.
+    rows = list(unified_diff(old, new, lineterm="", n=context))[2:]
+    # A hunk that starts at the first line needs no header besides the cell's own.
+    yield from rows[1:] if rows and re.match(r"@@ -[01][ ,]", rows[0]) else rows
+
+
+def _source(slot: Slot | None) -> list[str]:
+    if slot is None:
+        return []
+    if slot.facts.problem:
+        return slot.raw.decode(errors="replace").split("\n")
+    return slot.facts.source.split("\n") if slot.facts.source else []
+
+
+def _shown(raw: bytes | None) -> list[str]:
+    """JSON as indented lines; the bytes of the file if it is nested too deeply."""
+    if raw is None:
+        return []
+    try:
+        value = decode(raw, "The value")
+    except TooDeep:
+        return raw.decode(errors="replace").split("\n")
+    return json.dumps(value, indent=1, ensure_ascii=False).split("\n")
+
+
+def _shown_top(skeleton: bytes) -> list[str]:
+    """The notebook without its cells."""
+    lines = _shown(skeleton.removeprefix(BOM))
+    return [line for line in lines if not line.startswith(' "cells":')]
+
+
+def _count(slot: Slot) -> str:
+    raw = slot.member("outputs")
+    count = sum(1 for _ in elements(raw, 0)) if raw and raw[0] == OPEN_ARRAY else 0
+    return f"{count} kept" if count else "none"

@@ -1,22 +1,80 @@
-"""Edits as data: typed classes, and the JSON shape that every door speaks.
+"""Edits as data: typed classes, and their JSON shape, which every interface uses.
 
-All references of a list resolve once, against the notebook before the list; `at: N` means before
-the cell that had index N. `expect` is the hash of the cell that the edit was made against.
+All references of a list are resolved once, against the notebook before the list; `at: N` means
+before the cell that had index N. `expect` is the hash that the cell must still have.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import Any, ClassVar
 
-from cellwright.document._edit_rules import NEEDED, RULES, is_count, is_json_object, is_list
 from cellwright.errors import InvalidEdit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from cellwright.document.refs import CellRef
+    from cellwright.document.snapshot import CellRef
+
+_DEEPEST = 200
+
+
+def is_list(value: object) -> bool:
+    """Whether it is a list or a tuple."""
+    return isinstance(value, (list, tuple))
+
+
+def is_count(value: object) -> bool:
+    """Whether it is an integer from 0 on, not a bool."""
+    return type(value) is int and value >= 0
+
+
+def is_json_object(value: object) -> bool:
+    """Whether it is an object whose keys are all strings, and which is not nested too deeply."""
+    if not isinstance(value, dict):
+        return False
+    level: list[Any] = [value]
+    for _ in range(_DEEPEST):
+        keys = [key for item in level if isinstance(item, dict) for key in item]
+        if not all(isinstance(key, str) for key in keys):
+            return False
+        level = [
+            inner
+            for item in level
+            for inner in (item.values() if isinstance(item, dict) else item)
+            if isinstance(inner, (dict, list, tuple))
+        ]
+        if not level:
+            return True
+    return False
+
+
+def is_ref(value: object) -> bool:
+    """Whether it can refer to a cell."""
+    return isinstance(value, str) or type(value) is int
+
+
+_A_REF = ("a cell id, `cell-N` or an index", is_ref)
+_A_TEXT = ("a string", lambda value: isinstance(value, str))
+RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "cell": _A_REF,
+    "after": _A_REF,
+    "before": _A_REF,
+    "at": ("an index from 0 on", is_count),
+    "source": _A_TEXT,
+    "old": ("a string that is not empty", lambda value: isinstance(value, str) and value != ""),
+    "new": _A_TEXT,
+    "id": _A_TEXT,
+    "expect": _A_TEXT,
+    "type": ("code, markdown or raw", lambda value: value in ("code", "markdown", "raw")),
+    "outputs": ("keep or clear", lambda value: value in ("keep", "clear")),
+    "count": ("an integer from 1 on", lambda value: is_count(value) and value > 0),
+    "line": ("an integer from 1 on", lambda value: is_count(value) and value > 0),
+    "merge": ("true or false", lambda value: isinstance(value, bool)),
+    "metadata": ("a JSON object", is_json_object),
+    "cells": ("a list of cells", lambda value: is_list(value) and all(map(is_ref, value))),
+}
 
 
 class Edit:
@@ -33,11 +91,11 @@ class Edit:
             allowed, test = RULES[field.name]
             if not test(value):
                 raise InvalidEdit(f"`{field.name}` of `{self.op}` must be {allowed}")
-            if isinstance(value, list):  # so that an edit equals the one made from its shape
+            if isinstance(value, list):  # so that an edit equals the one parsed from its JSON
                 object.__setattr__(self, field.name, tuple(value))
 
     def to_json(self) -> dict[str, Any]:
-        """The JSON shape, without the fields that are as they would be by default."""
+        """The JSON shape, without the fields that have their default."""
         shape: dict[str, Any] = {"op": self.op}
         for field in fields(self):  # type: ignore[arg-type]  # every subclass is a dataclass
             value = getattr(self, field.name)
@@ -48,7 +106,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Replace(Edit):
-    """Give a cell another source; its outputs stay unless told to `clear`."""
+    """Replace the source of a cell; `outputs` says whether to `keep` or `clear` its outputs."""
 
     op = "replace"
     cell: CellRef
@@ -170,7 +228,7 @@ class Splice(Edit):
 
 @dataclass(frozen=True, slots=True)
 class SetOutputs(Edit):
-    """Give a code cell the outputs and the count of a run; no edit that anybody may send."""
+    """Set the outputs and the count of a code cell after a run; callers cannot send this edit."""
 
     op = "set_outputs"
     cell: CellRef
@@ -200,7 +258,7 @@ EDITS: dict[str, type[Edit]] = {
 
 
 def parse_edit(value: Edit | Mapping[str, Any], position: int | None = None) -> Edit:
-    """Take an edit, or make one from its JSON shape; raises `InvalidEdit`."""
+    """Return the edit, or make one from its JSON shape; raises `InvalidEdit`."""
     if isinstance(value, Edit):
         return value
     if not isinstance(value, dict):
@@ -211,32 +269,35 @@ def parse_edit(value: Edit | Mapping[str, Any], position: int | None = None) -> 
         raise InvalidEdit(
             f"unknown op {op!r}",
             position=position,
-            hint=f"One of {', '.join(EDITS)}{_meant(str(op), EDITS)}",
+            hint=f"One of {', '.join(EDITS)}{_suggest(str(op), EDITS)}",
         )
-    known = [field.name for field in fields(kind)]  # type: ignore[arg-type]  # a dataclass
+    all_fields = fields(kind)  # type: ignore[arg-type]  # a dataclass
+    known = [field.name for field in all_fields]
     given = {key: item for key, item in value.items() if key != "op"}
     for key in given:
         if key not in known:
             raise InvalidEdit(
                 f"`{kind.op}` has no field `{key}`",
                 position=position,
-                hint=f"Its fields are {', '.join(known)}{_meant(str(key), known)}",
+                hint=f"Its fields are {', '.join(known)}{_suggest(str(key), known)}",
             )
-    # A list of lines is how notebooks write a source, and so how models often send one.
+    # Notebooks write a source as a list of lines, so models often send one.
     if is_list(given.get("source")) and all(isinstance(x, str) for x in given["source"]):
         given["source"] = "".join(given["source"])
     try:
         return kind(**given)
     except TypeError:
-        missing = [name for name in known if name not in given and name in NEEDED.get(kind.op, ())]
-        raise InvalidEdit(
-            f"`{kind.op}` needs {', '.join(f'`{name}`' for name in missing)}", position=position
-        ) from None
+        missing = [
+            f"`{field.name}`"
+            for field in all_fields
+            if field.default is MISSING and field.name not in given
+        ]
+        raise InvalidEdit(f"`{kind.op}` needs {', '.join(missing)}", position=position) from None
     except InvalidEdit as error:
         raise InvalidEdit(error.message, position=position, hint=error.hint) from None
 
 
-def _meant(word: str, known: Any) -> str:
+def _suggest(word: str, known: Any) -> str:
     from difflib import get_close_matches
 
     near = get_close_matches(word, list(known), 1)

@@ -1,17 +1,22 @@
-"""Notebooks on disk: read one, write one, or edit one in a single locked step."""
+"""Notebooks on disk: read one, write one, or edit one in a single locked step.
+
+`Recent` remembers notebooks that were read or written, so that the same bytes are not parsed
+again. It never decides by file times whether a file is the same: it compares every byte, which
+costs a small part of parsing.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
+from collections import OrderedDict
 
 from cellwright.config.defaults import LOCK_TIMEOUT, MAX_FILE_BYTES
-from cellwright.document._disk.compare import holds, sync_file
-from cellwright.document._disk.load import load
-from cellwright.document._disk.lock import FileLock
-from cellwright.document._disk.save import replace_file
-from cellwright.document._disk.temps import clean
-from cellwright.document._layout import Layout
+from cellwright.document._bytes.layout import Layout
+from cellwright.document._bytes.slots import FileSlots
+from cellwright.document.disk.load import file_holds, load_file, sync_file
+from cellwright.document.disk.lock import FileLock
+from cellwright.document.disk.save import remove_abandoned_temps, replace_file
 from cellwright.document.notebook import Notebook, Origin
 from cellwright.errors import (
     Conflict,
@@ -26,19 +31,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from cellwright.document.change import Change
+    from cellwright.document.change import Change, State
+    from cellwright.document.disk.paths import PinnedPath
     from cellwright.document.edits import Edit
-    from cellwright.document.reached import Reached
-    from cellwright.document.recent import Recent
-    from cellwright.document.revision import Snapshot
+    from cellwright.document.snapshot import Snapshot
 
     PathLike = str | os.PathLike[str]
 
-
-# From here on, hashing takes long enough to be done while the disk is busy.
+# From this size on, hashing takes so long that it is done while the disk is busy.
 _LARGE = 1_000_000
-# An outside editor that saves again and again is a conflict, not a reason to try forever.
+# If another program saves the file again and again, give up with a conflict.
 _ATTEMPTS = 5
+_MOST = 8
+_MOST_BYTES = 128 * 2**20
+# After many edits a notebook has many pieces; parsing the file again makes it one piece.
+_MOST_PARTS = 200
 
 
 class Saved:
@@ -59,25 +66,25 @@ def read(
     path: PathLike,
     *,
     max_bytes: int = MAX_FILE_BYTES,
-    reached: Reached | None = None,
+    reached: PinnedPath | None = None,
     recent: Recent | None = None,
 ) -> Notebook:
-    """Read a notebook of any version from 2 to 4; raises a `DocumentError` that says why not.
+    """Read a notebook of nbformat 2 to 4; raises a `DocumentError` if it cannot be read.
 
-    `reached` is where the system shall look for it, for callers who must not be led astray;
-    `recent` remembers it, for those who will read it again.
+    `reached` is the checked path to open, for callers who must not follow a new link. `recent`
+    remembers the notebook, for callers who will read it again.
     """
     name = os.fspath(path)
     real = _real(name)
-    clean(os.path.dirname(reached or real))
+    remove_abandoned_temps(os.path.dirname(reached or real))
     return _read(name, real, max_bytes, reached, recent)
 
 
 def read_bytes(
-    path: PathLike, *, max_bytes: int = MAX_FILE_BYTES, reached: Reached | None = None
+    path: PathLike, *, max_bytes: int = MAX_FILE_BYTES, reached: PinnedPath | None = None
 ) -> bytes:
-    """The bytes of a file, be it a notebook or not, with the same care."""
-    return load(reached or os.fspath(path), max_bytes)
+    """Read the bytes of any file, with the same checks as `read`."""
+    return load_file(reached or os.fspath(path), max_bytes)
 
 
 def write(
@@ -86,16 +93,16 @@ def write(
     *,
     lock_timeout: float = LOCK_TIMEOUT,
     break_hard_links: bool = False,
-    reached: Reached | None = None,
+    reached: PinnedPath | None = None,
 ) -> Saved:
     """Write a notebook, atomically and durably, and read it back.
 
-    To the file it was read from, `path` may be left out; if that file has been changed by
-    somebody else meanwhile, nothing is written. Another file is replaced whatever it holds.
-    `reached` is as for `read`.
+    `path` defaults to the file it was read from; if another program has changed that file since,
+    nothing is written. A different file is replaced, whatever it contains. `reached` is as for
+    `read`.
 
     Raises:
-        Conflict: somebody else changed the file since it was read.
+        Conflict: another program changed the file since it was read.
         NotSaved: the system refused, and the file is untouched.
         DurabilityUnconfirmed: the new bytes are in place, but may not survive a power cut.
     """
@@ -121,7 +128,7 @@ def edit(
     lock_timeout: float = LOCK_TIMEOUT,
     break_hard_links: bool = False,
 ) -> tuple[Notebook, Change]:
-    """Read a file, apply edits and save it, with no other writer of ours in between."""
+    """Read a file, apply edits and save it, under one lock."""
     return update(
         path,
         lambda notebook: notebook.apply(edits, base=base),
@@ -141,12 +148,12 @@ def update(
     max_bytes: int = MAX_FILE_BYTES,
     lock_timeout: float = LOCK_TIMEOUT,
     break_hard_links: bool = False,
-    reached: Reached | None = None,
+    reached: PinnedPath | None = None,
     recent: Recent | None = None,
 ) -> tuple[Notebook, Change]:
     """Read a file, let `make` change the notebook, and save it, under one lock.
 
-    If an outside editor saves meanwhile, `make` is called again with what it wrote. After each
+    If another program saves meanwhile, `make` is called again with the new content. After each
     call of `make`, `saved` or `failed` is called, still under the lock.
     """
     name = os.fspath(path)
@@ -178,24 +185,24 @@ def update(
 
 
 def _real(name: str) -> str:
-    """The real path; one that cannot be found out is an error, as an EIO of a link is."""
+    """The real path; raises `UnreadableFile` if it cannot be determined, such as after an EIO."""
     try:
         return os.path.realpath(name, strict=True)
     except OSError as error:
         if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG):
             raise UnreadableFile(name, error.strerror or str(error)) from None
     except ValueError:
-        return name  # a NUL; opening it will say so
+        return name  # it contains a NUL, which `open` reports
     try:
         return os.path.realpath(name)
-    except OSError as error:  # a link on the way was turned in this moment
+    except OSError as error:  # a link was changed at this moment
         raise UnreadableFile(name, error.strerror or str(error)) from None
 
 
 def _read(
-    name: str, real: str, max_bytes: int, reached: Reached | None, recent: Recent | None
+    name: str, real: str, max_bytes: int, reached: PinnedPath | None, recent: Recent | None
 ) -> Notebook:
-    data = load(reached or name, max_bytes)
+    data = load_file(reached or name, max_bytes)
     state = recent.find(real, data) if recent is not None else None
     if state is not None:
         notebook = Notebook.holding(state, path=name)
@@ -209,7 +216,7 @@ def _read(
 
 
 def _raw(data: bytes) -> Layout:
-    """The bytes of an old notebook, kept to see whether the file still holds them."""
+    """The bytes of an old notebook, kept to check whether the file still has them."""
     return Layout(data, (), (b"",))
 
 
@@ -217,7 +224,7 @@ def _write(
     notebook: Notebook,
     name: str,
     real: str,
-    reached: Reached | None = None,
+    reached: PinnedPath | None = None,
     *,
     break_hard_links: bool,
 ) -> Saved:
@@ -225,12 +232,12 @@ def _write(
     size = sum(map(len, parts))
     expected = None
     place, origin, state = os.path.abspath(name), notebook.origin, notebook.state
-    # By either name: a link that was turned meanwhile leads to what was never read.
+    # By either name: a link that was changed meanwhile leads to a file that was never read.
     if origin is not None and (origin.real == real or origin.path == place):
         expected = list(origin.layout.parts())
         if origin.layout is state.layout or expected == [state.old]:
             return _confirm(notebook, name, reached or real, parts, size)
-    # The answer to every edit carries the revision: worked out while the disk is busy.
+    # Every answer to an edit has the revision, so it is computed while the disk is busy.
     large = size >= _LARGE and state.old is None
     replace_file(
         reached or real,
@@ -248,10 +255,10 @@ def _write(
 def _confirm(
     notebook: Notebook, name: str, real: str, parts: list[bytes | memoryview], size: int
 ) -> Saved:
-    """Nothing was edited: the file already holds these bytes, or somebody changed it."""
+    """Handle a save without edits: check that the file still has these bytes."""
     try:
-        if not holds(real, parts):
-            raise Conflict(f"{name} was changed by somebody else since it was read")
+        if not file_holds(real, parts):
+            raise Conflict(f"{name} was changed by another program since it was read")
         sync_file(real)
     except FileNotFoundError:
         raise Conflict(f"{name} was deleted since it was read") from None
@@ -259,3 +266,53 @@ def _confirm(
         raise NotSaved(name, "read back", error.strerror or str(error)) from None
     notebook.path = name
     return Saved(name, size, changed=False)
+
+
+class Recent:
+    """The last known content of some files, by real path; for all threads.
+
+    Args:
+        most: notebooks kept; the least recently used one is dropped.
+        most_bytes: their total size; a larger notebook is not kept.
+    """
+
+    def __init__(self, most: int = _MOST, most_bytes: int = _MOST_BYTES) -> None:
+        from threading import Lock  # only those who keep notebooks need it
+
+        self._most = most
+        self._most_bytes = most_bytes
+        self._kept: OrderedDict[str, tuple[State, int]] = OrderedDict()
+        self._lock = Lock()
+
+    def find(self, real: str, data: bytes) -> State | None:
+        """The state of these bytes of a file, if the same bytes were kept for it."""
+        with self._lock:
+            found = self._kept.get(real)
+        if found is None or found[1] != len(data):
+            return None
+        at = 0
+        for part in found[0].layout.parts():
+            if not data.startswith(part, at):  # compares in place, without a copy
+                return None
+            at += len(part)
+        with self._lock:
+            if real in self._kept:
+                self._kept.move_to_end(real)
+        return found[0]
+
+    def keep(self, real: str, state: State) -> None:
+        """Remember the content of a file, if it is not too large or in too many pieces."""
+        slots = state.layout.slots
+        size = 0
+        if state.old is None and isinstance(slots, FileSlots):
+            lengths = [len(part) for part in state.layout.parts()]
+            size = sum(lengths) if len(lengths) <= _MOST_PARTS else 0
+        with self._lock:
+            self._kept.pop(real, None)
+            if 0 < size <= self._most_bytes:
+                self._kept[real] = (state, size)
+            while len(self._kept) > self._most or self._total() > self._most_bytes:
+                self._kept.popitem(last=False)
+
+    def _total(self) -> int:
+        return sum(size for _, size in self._kept.values())

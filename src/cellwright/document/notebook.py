@@ -1,9 +1,9 @@
-"""The document in memory: read from bytes, edited as data, written back losslessly."""
+"""The notebook in memory: read from bytes, edited as data, written back losslessly."""
 
 from __future__ import annotations
 
-from cellwright.document._layout import Layout
-from cellwright.document._surgery import decode
+from cellwright.document._bytes.layout import Layout
+from cellwright.document._json.scan import decode
 from cellwright.document.cells import Cells
 from cellwright.document.change import Change, State
 from cellwright.errors import InvalidNotebook, NeedsUpgrade, UnknownRevision
@@ -15,14 +15,13 @@ if TYPE_CHECKING:
 
     from cellwright.document.cells import Cell
     from cellwright.document.edits import Edit
-    from cellwright.document.refs import CellRef
-    from cellwright.document.revision import Snapshot
+    from cellwright.document.snapshot import CellRef, Snapshot
 
 _NEW = b'{\n "cells": [],\n "metadata": {},\n "nbformat": 4,\n "nbformat_minor": 5\n}\n'
 
 
 class Origin:
-    """What a file is known to hold: the path it was asked for by, its real path, and its bytes."""
+    """The last known content of a file: the path it was read by, its real path, and its bytes."""
 
     __slots__ = ("layout", "path", "real")
 
@@ -36,9 +35,9 @@ class Notebook:
     """A notebook, with every byte of the file it came from.
 
     `apply` changes it and returns what it did. Cells that no edit touched keep their bytes.
-    `path` is where it was read from or last written to. `state` is what it holds, never changed
-    in place, and `origin` what the file at a real path is known to hold: both are for the rooms
-    that save, merge and remember.
+    `path` is where it was read from or last written to. `state` is its content, which is never
+    changed in place, and `origin` the last known content of its file; other modules use both to
+    save, merge and remember.
     """
 
     __slots__ = ("origin", "path", "state")
@@ -48,9 +47,9 @@ class Notebook:
         self.origin: Origin | None = None
         self.path = path
         if layout.version[0] < 4:
-            from cellwright.document.versions import convert_old
+            from cellwright.document.versions import convert_old_notebook
 
-            self.state = State(Layout.of_file(convert_old(data, layout.version[0])), data)
+            self.state = State(Layout.of_file(convert_old_notebook(data, layout.version[0])), data)
             self.state.nbformat, self.state.nbformat_minor = layout.version
         elif layout.cut < 0:
             raise InvalidNotebook("There is no `cells` array", hint="Is this file a notebook?")
@@ -59,14 +58,14 @@ class Notebook:
 
     @classmethod
     def holding(cls, state: State, *, path: str | None = None) -> Notebook:
-        """A notebook that holds what another one does; they can be changed apart."""
+        """A notebook with the content of another one, which stays independent of it."""
         notebook = cls.__new__(cls)
         notebook.origin, notebook.path, notebook.state = None, path, state
         return notebook
 
     @property
     def cells(self) -> Cells:
-        """All cells in order; each is decoded when it is looked at."""
+        """All cells in order; each is decoded when it is first needed."""
         return Cells(self.state.layout, self.state.snapshot.resolver)
 
     @property
@@ -81,11 +80,11 @@ class Notebook:
         return self.snapshot().revision
 
     def snapshot(self) -> Snapshot:
-        """What a reader sees now, to be given back as `base` of a later edit."""
+        """What a reader sees now; pass it as `base` of a later edit."""
         return self.state.snapshot
 
     def cell(self, ref: CellRef) -> Cell:
-        """The one cell that answers to an id, `cell-N` or an index."""
+        """The cell with this id, `cell-N` or index."""
         return self.cells[self.snapshot().resolver.index(ref)]
 
     def apply(
@@ -102,9 +101,9 @@ class Notebook:
                 made elsewhere since then stay.
 
         Raises:
-            Conflict: a cell concerned is not as the caller knew it; nothing was applied.
-            UnknownRevision: `base` is a revision that is not the current one. Whoever remembers
-                it gives its snapshot instead.
+            Conflict: a cell is not as the caller knew it; nothing was applied.
+            UnknownRevision: `base` is a revision that is not the current one. Callers who
+                remember its snapshot can pass that instead.
         """
         if self.needs_upgrade:
             raise NeedsUpgrade(self.version)
@@ -113,22 +112,22 @@ class Notebook:
                 raise UnknownRevision(base)
             base = None
         if isinstance(edits, Change):
-            change = self._follow(edits)
+            change = self._replay(edits)
         else:
-            from cellwright.document._apply import apply
+            from cellwright.document._apply import apply_edits
             from cellwright.document.edits import Edit, parse_edit
 
             given: list[Any] = [edits] if isinstance(edits, (Edit, dict)) else list(edits)
             parsed = [parse_edit(edit, position) for position, edit in enumerate(given)]
             state = self.state
-            layout, origins = apply(state, self.nbformat_minor, parsed, base)
+            layout, origins = apply_edits(state, self.nbformat_minor, parsed, base)
             after = state if layout is state.layout else State(layout)
             change = Change(state, after, origins, parsed)
         self.state = change.after
         return change
 
     def become(self, state: State) -> Change:
-        """Hold what another state holds, to the byte, and return the change."""
+        """Take over another state, to the byte, and return the change."""
         if self.state.holds_the_same(state):
             return Change(self.state, self.state, range(len(self.state.layout.slots)))
         change = Change.between(self.state, state)
@@ -136,11 +135,11 @@ class Notebook:
         return change
 
     def to_bytes(self) -> bytes:
-        """Exactly what would be written."""
+        """The exact bytes that would be written."""
         return self.state.to_bytes()
 
     def parts(self) -> Iterator[bytes | memoryview]:
-        """The bytes of `to_bytes`, in pieces that need no copy."""
+        """The bytes of `to_bytes`, in pieces, without a copy."""
         return iter((self.state.old,)) if self.state.old is not None else self.state.layout.parts()
 
     @property
@@ -160,39 +159,39 @@ class Notebook:
 
     @property
     def needs_upgrade(self) -> bool:
-        """Whether the file is too old to be edited as it is."""
+        """Whether the file is too old to be edited."""
         return self.state.old is not None
 
     def upgrade(self) -> Change:
-        """Make it nbformat 4.5, with an id for every cell; the only way to a newer version."""
-        from cellwright.document.versions import upgrade
+        """Upgrade it to nbformat 4.5, with an id for every cell; nothing else changes versions."""
+        from cellwright.document.versions import upgrade_layout
 
         before = self.state
-        layout = upgrade(before.layout)
+        layout = upgrade_layout(before.layout)
         if layout is not before.layout or before.old is not None:
             self.state = State(layout)
         return Change(before, self.state, range(len(layout.slots)))
 
     def validate(self) -> str | None:
-        """What nbformat's own schema says is wrong, or None."""
-        from cellwright.document.versions import schema_problem
+        """The first problem that nbformat's own schema finds, or None."""
+        from cellwright.document.versions import find_schema_problem
 
-        return schema_problem(self.to_bytes())
+        return find_schema_problem(self.to_bytes())
 
-    def _follow(self, change: Change) -> Change:
-        """Make a change that was recorded elsewhere, keeping what happened since."""
+    def _replay(self, change: Change) -> Change:
+        """Apply a recorded change, and keep what happened since."""
         before = change.before
         if before.layout is self.state.layout or (
             before.snapshot.revision == self.revision
             and before.layout.to_bytes() == self.state.layout.to_bytes()
         ):
             return Change(self.state, change.after, change.origins)
-        from cellwright.document.merge import follow
+        from cellwright.document.merge import replay_change
 
-        return follow(change, self.state, self.nbformat_minor)
+        return replay_change(change, self.state, self.nbformat_minor)
 
     def with_layout(self, layout: Layout) -> Notebook:
-        """A copy of this notebook that holds something else."""
+        """A copy of this notebook with another layout."""
         copy = object.__new__(Notebook)
         copy.path, copy.origin, copy.state = self.path, self.origin, State(layout)
         return copy

@@ -1,4 +1,4 @@
-"""What a code cell printed, showed or raised, as typed values."""
+"""What a code cell printed, displayed or raised, as typed values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class Display:
-    """Something a cell showed, in one or several MIME types."""
+    """Something a cell displayed, in one or several MIME types."""
 
     data: Mapping[str, Any]
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Error:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """An output of a kind that this version does not know, as it stands in the file."""
+    """An output of a type that this version does not know, as it is in the file."""
 
     value: Any
 
@@ -59,7 +59,7 @@ def parse_output(value: Any) -> Output:
         return Unknown(value)
     kind = value.get("output_type")
     if kind == "stream":
-        text = _joined(value.get("text", ""))
+        text = _join_lines(value.get("text", ""))
         if not isinstance(text, str):
             return Unknown(value)
         return Stream(str(value.get("name", "stdout")), text)
@@ -67,7 +67,7 @@ def parse_output(value: Any) -> Output:
         data, metadata = value.get("data"), value.get("metadata")
         if not isinstance(data, dict):
             return Unknown(value)
-        bundle = {mime: _joined_if_text(mime, item) for mime, item in data.items()}
+        bundle = {mime: _join_if_text(mime, item) for mime, item in data.items()}
         extra = metadata if isinstance(metadata, dict) else {}
         if kind == "display_data":
             return Display(bundle, extra)
@@ -79,28 +79,28 @@ def parse_output(value: Any) -> Output:
     return Unknown(value)
 
 
-def _joined_if_text(mime: str, value: Any) -> Any:
+def _join_if_text(mime: str, value: Any) -> Any:
     # Only JSON types may hold a list that is data rather than lines.
     is_json = mime == "application/json" or (
         mime.startswith("application/") and mime.endswith("+json")
     )
-    return value if is_json else _joined(value)
+    return value if is_json else _join_lines(value)
 
 
-def _joined(value: Any) -> Any:
+def _join_lines(value: Any) -> Any:
     if isinstance(value, list) and all(isinstance(line, str) for line in value):
         return "".join(value)
     return value
 
 
-def in_file(output: Mapping[str, Any]) -> dict[str, Any]:
-    """An output as files hold it: text in lines, pictures and JSON as they are."""
+def to_file_shape(output: Mapping[str, Any]) -> dict[str, Any]:
+    """An output as files have it: text as lines, images and JSON unchanged."""
     shape = dict(output)
     if shape.get("output_type") == "stream":
-        shape["text"] = _in_lines(shape.get("text"))
+        shape["text"] = _split_lines(shape.get("text"))
     elif isinstance(shape.get("data"), dict):
         shape["data"] = {
-            mime: _in_lines(value)
+            mime: _split_lines(value)
             if mime.startswith("text/") or mime in _IN_LINES
             else _without_nan(value)
             for mime, value in shape["data"].items()
@@ -111,12 +111,12 @@ def in_file(output: Mapping[str, Any]) -> dict[str, Any]:
 _IN_LINES = ("application/javascript", "image/svg+xml")
 
 
-def _in_lines(value: Any) -> Any:
+def _split_lines(value: Any) -> Any:
     return value.splitlines(keepends=True) if isinstance(value, str) else value
 
 
 def _without_nan(value: Any) -> Any:
-    """The value with null where it holds what JSON has no word for."""
+    """The value with null in place of NaN and infinity, which JSON does not have."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, dict):

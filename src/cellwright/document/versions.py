@@ -1,30 +1,30 @@
-"""Older notebooks: read through nbformat's conversion, upgraded when asked, checked by schema."""
+"""Older notebooks: converted by nbformat to be read, upgraded on request, checked by schema."""
 
 from __future__ import annotations
 
 import json
 import warnings
 
+from cellwright.document._bytes.cell_writer import CellWriter, new_id
+from cellwright.document._bytes.slots import Slot
+from cellwright.document._bytes.validity import is_valid_id
 from cellwright.document._json.index import BOM
-from cellwright.document._skeleton import set_top_member
-from cellwright.document._slots import Slot
-from cellwright.document._surgery import Surgeon, decode, new_id
-from cellwright.document.validity import is_valid_id
+from cellwright.document._json.scan import decode
 from cellwright.errors import InvalidNotebook
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cellwright.document._layout import Layout
+    from cellwright.document._bytes.layout import Layout
 
 NEWEST_MINOR = 5
 
 
-def convert_old(data: bytes, major: int) -> bytes:
+def convert_old_notebook(data: bytes, major: int) -> bytes:
     """An nbformat 2 or 3 notebook as the bytes of an nbformat 4 one."""
     import nbformat
 
     value = decode(data.removeprefix(BOM), "The notebook")
-    # The conversion stumbles over what a file with nothing to say may leave out.
+    # The conversion fails on members that an empty file may lack.
     value.setdefault("metadata", {})
     worksheets = value.setdefault("worksheets", [])
     for worksheet in worksheets if isinstance(worksheets, list) else ():
@@ -32,10 +32,10 @@ def convert_old(data: bytes, major: int) -> bytes:
             worksheet.setdefault("cells", [])
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about ids that it makes up, which we drop
+            warnings.simplefilter("ignore")  # about the ids that it adds, which are dropped here
             old = nbformat.reads(json.dumps(value), as_version=nbformat.NO_CONVERT)
             node = nbformat.convert(old, 4)
-    except Exception as error:  # noqa: BLE001  # whatever a broken old file sets off in there
+    except Exception as error:  # noqa: BLE001  # a broken file can cause any error in nbformat
         reason = _first_line(error)
         raise InvalidNotebook(f"Not a readable nbformat {major} notebook: {reason}") from None
     node = nbformat.v4.rwbase.strip_transient(node)
@@ -45,9 +45,9 @@ def convert_old(data: bytes, major: int) -> bytes:
     return text.encode("utf-8", "backslashreplace")
 
 
-def upgrade(layout: Layout) -> Layout:
+def upgrade_layout(layout: Layout) -> Layout:
     """The same notebook as nbformat 4.5: valid, unique ids, and no other byte changed."""
-    surgeon = Surgeon(layout, NEWEST_MINOR)
+    writer = CellWriter(layout, NEWEST_MINOR)
     taken = {slot.facts.id for slot in layout.slots}
     ids: set[str | None] = set()
     replaced: dict[int, Slot] = {}
@@ -55,17 +55,17 @@ def upgrade(layout: Layout) -> Layout:
         id_ = slot.facts.id
         if not slot.facts.problem and (id_ in ids or not is_valid_id(id_)):
             id_ = new_id(taken | ids)
-            replaced[i] = Slot.of(surgeon.set_id(slot.raw, id_, i))
+            replaced[i] = Slot.of(writer.set_id(slot.raw, id_, i))
         ids.add(id_)
     if replaced:
         layout = layout.with_replaced(replaced)
     if layout.version[1] >= NEWEST_MINOR:
         return layout
-    return set_top_member(layout, "nbformat_minor", str(NEWEST_MINOR).encode())
+    return layout.with_member("nbformat_minor", str(NEWEST_MINOR).encode())
 
 
-def schema_problem(data: bytes) -> str | None:
-    """What nbformat's own schema says is wrong with a notebook, in one line, or None."""
+def find_schema_problem(data: bytes) -> str | None:
+    """The first problem that nbformat's own schema finds, in one line, or None."""
     import nbformat
 
     value = decode(data.removeprefix(BOM), "The notebook")
@@ -73,7 +73,7 @@ def schema_problem(data: bytes) -> str | None:
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # missing and duplicate ids may be warnings there
             nbformat.validate(value)
-    except Exception as error:  # noqa: BLE001  # it stumbles over what it does not expect
+    except Exception as error:  # noqa: BLE001  # unexpected values can cause any error there
         return _first_line(error)
     return None
 
@@ -81,6 +81,6 @@ def schema_problem(data: bytes) -> str | None:
 def _first_line(error: Exception) -> str:
     try:
         text = str(error)
-    except RecursionError:  # the message would show all of a value that is nested deeply
+    except RecursionError:  # the message would show a whole deeply nested value
         text = ""
     return text.partition("\n")[0] or type(error).__name__

@@ -159,7 +159,7 @@ class Service:
         request = parse_request(verb, params, **callbacks)
         if request.runs_cells and self.draining and not self._has_session(caller, request):
             raise EngineDraining(self.draining)
-        with act_for(client.name):
+        with act_for(client.name, callbacks["until"]):
             work = asyncio.ensure_future(self._take_turn(caller, request))
         # A call that only looks on ends when it is stopped; one that runs cells stops its run, and
         # one that asks `until` answers by itself.

@@ -1,4 +1,4 @@
-"""The history of every notebook: who changed what, and every state given back to the byte.
+"""The history of every notebook: who changed what, and every state, to the byte.
 
 Knows SQLite, states and changes. Does not know how files are saved, and no event loop.
 """
@@ -7,19 +7,19 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cellwright.journal.entry import Backup, BlameRow, Entry
+    from cellwright.journal.history import Backup, BlameRow, Entry
     from cellwright.journal.journal import Journal, Recording
     from cellwright.journal.place import signature
-    from cellwright.journal.pruning import Limits
+    from cellwright.journal.pruning import JournalLimits
 
-__all__ = ["Backup", "BlameRow", "Entry", "Journal", "Limits", "Recording", "signature"]
+__all__ = ["Backup", "BlameRow", "Entry", "Journal", "JournalLimits", "Recording", "signature"]
 
 _HOMES = {
-    "Backup": "entry",
-    "BlameRow": "entry",
-    "Entry": "entry",
+    "Backup": "history",
+    "BlameRow": "history",
+    "Entry": "history",
     "Journal": "journal",
-    "Limits": "pruning",
+    "JournalLimits": "pruning",
     "Recording": "journal",
     "signature": "place",
 }

@@ -1,4 +1,4 @@
-"""Changes as rows: written, read as entries, found by id, and marked as undone."""
+"""Changes as rows of a table: inserted, confirmed, found by id, and marked as undone."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from cellwright.document.change import CellChange, Change
-    from cellwright.journal.entry import Entry
+    from cellwright.journal.history import Entry
 
 OUTSIDE = "outside"
 
-# What a large list of edits says, the states say too.
+# Larger lists of edits are not kept, because the states contain what they did.
 _MOST_EDITS = 8 * 1024
 
 _SELECT = (
@@ -29,8 +29,8 @@ _SELECT = (
 )
 
 
-class Row(NamedTuple):
-    """A change as it stands in its table; without a number it is only announced."""
+class ChangeRow(NamedTuple):
+    """A row of the table of changes; without a number it is only announced."""
 
     id: int
     handle: str
@@ -49,10 +49,10 @@ class Row(NamedTuple):
     origins: str
     details: bytes
 
-    def entry(self) -> Entry:
-        """What the caller sees of it."""
+    def to_entry(self) -> Entry:
+        """The entry that callers see."""
         from cellwright.document.change import CellChange
-        from cellwright.journal.entry import Entry, iso
+        from cellwright.journal.history import Entry, format_time
 
         details = json.loads(zlib.decompress(self.details))
         return Entry(
@@ -61,7 +61,7 @@ class Row(NamedTuple):
             kind=self.kind,
             actor=self.actor,
             label=self.label,
-            when=iso(self.made),
+            when=format_time(self.made),
             before=self.before_revision,
             after=self.after_revision,
             cells=tuple(CellChange(*cell) for cell in details["cells"]),
@@ -71,7 +71,7 @@ class Row(NamedTuple):
         )
 
 
-class Facts(NamedTuple):
+class ChangeInfo(NamedTuple):
     """What the caller says about a change."""
 
     kind: str
@@ -80,44 +80,51 @@ class Facts(NamedTuple):
     concerns: str | None
 
 
-def select(connection: sqlite3.Connection, where: str, *values: object) -> list[Row]:
-    """The changes that a condition finds; what follows WHERE may also order and limit them."""
-    return [Row(*row) for row in connection.execute(f"{_SELECT} WHERE {where}", values)]
+def select_changes(connection: sqlite3.Connection, where: str, *values: object) -> list[ChangeRow]:
+    """The changes that match a condition; it may also order and limit them."""
+    return [ChangeRow(*row) for row in connection.execute(f"{_SELECT} WHERE {where}", values)]
 
 
-def by_id(connection: sqlite3.Connection, notebook: int | None, handle: str) -> Row:
+def find_change(connection: sqlite3.Connection, notebook: int | None, handle: str) -> ChangeRow:
     """The one change whose id begins with `handle`; raises `ChangeNotFound`."""
     rows = []
     if notebook is not None and handle:
         where = "notebook = ? AND number IS NOT NULL AND substr(handle, 1, ?) = ? LIMIT 4"
-        rows = select(connection, where, notebook, len(handle), plain(handle.lower()))
+        rows = select_changes(
+            connection, where, notebook, len(handle), storable_text(handle.lower())
+        )
     if len(rows) == 1:
         return rows[0]
     error = ChangeNotFound(handle)
     if rows:
-        error.hint = f"Several begin so: {', '.join(row.handle for row in rows)}; give more of it"
+        found = ", ".join(row.handle for row in rows)
+        error.hint = f"Several ids begin like this: {found}; give more characters"
     raise error
 
 
-def insert(
+def insert_change(
     connection: sqlite3.Connection,
     notebook: int,
     change: Change,
-    facts: Facts,
+    facts: ChangeInfo,
     *,
     cells: Sequence[CellChange],
     states: tuple[int, int],
-) -> Row:
-    """Write a change down as announced."""
+) -> ChangeRow:
+    """Insert a change as announced."""
     handle = os.urandom(4).hex()
     while connection.execute("SELECT 1 FROM change WHERE handle = ?", (handle,)).fetchone():
         handle = os.urandom(4).hex()
     shown = [[c.kind, c.handle, c.type, c.before, c.after] for c in cells]
     details = json.dumps({"cells": shown, "edits": _shapes(change)}, separators=(",", ":"))
     values = (
-        *(handle, notebook, facts.kind, plain(facts.actor), plain(facts.label)),
+        *(handle, notebook, facts.kind, storable_text(facts.actor), storable_text(facts.label)),
         *(int(time.time() * 1000), change.before.snapshot.revision),
-        *(change.after.snapshot.revision, *states, facts.concerns and plain(facts.concerns)),
+        *(
+            change.after.snapshot.revision,
+            *states,
+            facts.concerns and storable_text(facts.concerns),
+        ),
         *(encode_origins(change.origins), zlib.compress(details.encode(), 1)),
     )
     row = connection.execute(
@@ -126,11 +133,13 @@ def insert(
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         values,
     )
-    return select(connection, "id = ?", row.lastrowid)[0]
+    return select_changes(connection, "id = ?", row.lastrowid)[0]
 
 
-def confirm(connection: sqlite3.Connection, row: Row, signature: str | None) -> Row:
-    """Give an announced change its number: the file holds what it left."""
+def confirm_change(
+    connection: sqlite3.Connection, row: ChangeRow, signature: str | None
+) -> ChangeRow:
+    """Give an announced change its number, because the file has its result."""
     connection.execute(
         "UPDATE notebook SET changes = changes + 1, last_state = ?, signature = ?,"
         " touched = (SELECT max(touched) + 1 FROM notebook) WHERE id = ?",
@@ -143,13 +152,13 @@ def confirm(connection: sqlite3.Connection, row: Row, signature: str | None) -> 
     if row.concerns and row.kind in ("undo", "redo"):
         for handle in row.concerns.split():
             _mark(connection, row.notebook, handle, row.handle if row.kind == "undo" else None)
-    return select(connection, "id = ?", row.id)[0]
+    return select_changes(connection, "id = ?", row.id)[0]
 
 
 def _mark(connection: sqlite3.Connection, notebook: int, handle: str, by: str | None) -> None:
-    """Note that a change is undone by another, or holds again.
+    """Mark a change as undone by another, or as done again.
 
-    If that change was an undo or redo itself, what it was about is the other way round with it.
+    If that change was an undo or redo itself, the changes it concerned are reversed with it.
     """
     connection.execute(
         "UPDATE change SET undone_by = ? WHERE notebook = ? AND handle = ?", (by, notebook, handle)
@@ -159,13 +168,13 @@ def _mark(connection: sqlite3.Connection, notebook: int, handle: str, by: str | 
     ).fetchone()
     if row is None or row[0] not in ("undo", "redo"):
         return
-    # Every step leads to an older change, so this ends.
+    # Every step goes to an older change, so this ends.
     for concerned in (row[1] or "").split():
         _mark(connection, notebook, concerned, by if row[0] == "redo" else None if by else handle)
 
 
 def encode_origins(origins: Iterable[int | None]) -> str:
-    """Where each cell came from, as runs of neighbours that stayed neighbours."""
+    """Encode where each cell came from, as runs of cells that stayed neighbours."""
     if isinstance(origins, range):
         return json.dumps([[origins.start, len(origins)]])
     runs: list[list[int | None]] = []
@@ -184,15 +193,15 @@ def encode_origins(origins: Iterable[int | None]) -> str:
 
 
 def decode_origins(text: str) -> list[int | None]:
-    """Where each cell came from."""
+    """Decode where each cell came from."""
     origins: list[int | None] = []
     for start, count in json.loads(text):
         origins += [None] * count if start is None else range(start, start + count)
     return origins
 
 
-def plain(text: str) -> str:
-    """A text that SQLite takes: half a surrogate pair is no character."""
+def storable_text(text: str) -> str:
+    """A text that SQLite accepts: without lone surrogates."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
@@ -201,5 +210,5 @@ def _shapes(change: Change) -> Sequence[dict[str, Any]]:
     try:
         size = len(json.dumps(shapes))
     except (TypeError, ValueError, RecursionError):
-        return ()  # metadata may hold what JSON has no word for until it is written
+        return ()  # metadata may contain what JSON cannot express
     return shapes if size <= _MOST_EDITS else ()

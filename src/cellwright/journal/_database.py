@@ -1,6 +1,6 @@
-"""One connection to the journal's file, and what to do when that file is not as it should be."""
+"""The connection to the journal's file, its tables, and what happens if the file is damaged."""
 
-# Every edit passes here, and pathlib is slow to import.
+# Every edit runs this code, and pathlib is slow to import.
 # ruff: noqa: PTH104, PTH116, PTH120
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import threading
 import time
 
 from cellwright.errors import JournalUnavailable
-from cellwright.journal import _schema
 from cellwright.journal.place import is_network, make_private
 
 TYPE_CHECKING = False
@@ -21,29 +20,25 @@ if TYPE_CHECKING:
     Result = TypeVar("Result")
 
 PATIENCE = 5.0
-"""How long to wait for another process that is writing."""
-
+"""Seconds to wait for another process that is writing."""
 IMPATIENCE = 0.05
-"""The same after somebody has held the journal for too long, until it can be had again."""
-
+"""The same after a process has held the journal for too long, until it is free again."""
 _WAL_KEPT = 16 * 2**20
-
-# Primary result codes of SQLite; `sqlite3` names them only from the code of an error on.
+# Primary result codes of SQLite.
 _BUSY: Final = frozenset({5, 6})
 _DAMAGED: Final = frozenset({11, 26})
-
 _inherited: list[sqlite3.Connection] = []
 
 
-class Damaged(Exception):
+class JournalDamaged(Exception):
     """The tables contradict each other."""
 
 
-class Database:
-    """The journal's file: opened when first used, and anew when another one takes its place.
+class JournalDatabase:
+    """The journal's file: opened when first used, and again when another file replaces it.
 
-    `generation` counts the times it was opened; what was remembered about the rows of one
-    generation is worth nothing in the next. Threads take turns.
+    `generation` counts the times it was opened; what is known about the rows of one generation
+    is not valid in the next. Threads take turns.
     """
 
     def __init__(self, path: str, notice: Callable[[str], None]) -> None:
@@ -69,10 +64,10 @@ class Database:
         """Do `work` in one transaction.
 
         Args:
-            work: gets the connection; must bear to be called again.
+            work: gets the connection; it may be called twice.
             write: whether it changes anything.
-            durable: return only when a power cut cannot take it back.
-            again: if the file turns out to be damaged, start a new one and go on there.
+            durable: return only when the result survives a power cut.
+            again: if the file is damaged, start a new one and do the work there.
 
         Raises:
             JournalUnavailable: with the reason; nothing was changed.
@@ -91,7 +86,7 @@ class Database:
                     again = False
 
     def close(self) -> None:
-        """Let go of the file; the next use opens it again."""
+        """Close the file; the next use opens it again."""
         self._leave_parent()
         with self._lock:
             connection, self._connection = self._connection, None
@@ -102,7 +97,7 @@ class Database:
         self, work: Callable[[sqlite3.Connection], Result], *, write: bool, durable: bool
     ) -> Result:
         connection = self._opened()
-        # Without a sync at every commit WAL may lose the last of them, and nothing else.
+        # Without a sync at every commit, WAL can lose the last commits, and nothing else.
         durable = durable or not self._is_wal
         if write and durable is not self._is_durable:
             connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
@@ -129,7 +124,7 @@ class Database:
                     return connection
             except FileNotFoundError:
                 pass
-            # Deleted, or moved aside by another process: what we have open is nobody's.
+            # Another process has deleted or moved the file that is open here.
             self.close()
         self._connection = self._open()
         self.generation += 1
@@ -156,21 +151,21 @@ class Database:
         return connection
 
     def _set_up(self, connection: sqlite3.Connection) -> None:
-        found = _schema.version(connection)
-        newest = len(_schema.MIGRATIONS)
+        found = _schema_version(connection)
+        newest = len(MIGRATIONS)
         application = connection.execute("PRAGMA application_id").fetchone()[0]
-        if application not in (0, _schema.APPLICATION):
+        if application not in (0, _APPLICATION):
             raise JournalUnavailable(f"{self.path} is a database of another program")
         if found > newest:
             raise JournalUnavailable(
                 f"{self.path} is from a newer version of Cellwright (format {found}, not {newest})"
             )
         if not found:
-            # Only a file without any page takes this setting.
+            # Only an empty file accepts this setting.
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         self._choose_mode(connection)
         if found < newest:
-            _schema.migrate(connection)
+            _migrate(connection)
         connection.execute(f"PRAGMA journal_size_limit = {_WAL_KEPT}")
 
     def _choose_mode(self, connection: sqlite3.Connection) -> None:
@@ -182,16 +177,19 @@ class Database:
             try:
                 connection.execute(f"PRAGMA journal_mode = {wanted}")
             except sqlite3.OperationalError as error:
-                # Others have it open: it works in the mode it is in, and changes another time.
+                # Other processes have it open: it works in its mode, and changes another time.
                 if not _has_code(error, _BUSY):
                     raise
         self._is_wal = connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
 
     def _recover(self, error: Exception) -> str | None:
-        """Where a damaged file went; otherwise None or, for what can be put in words, raises."""
+        """Move a damaged file; returns its new path.
+
+        For other known errors, raises `JournalUnavailable`; for unknown ones, returns None.
+        """
         import sqlite3
 
-        if isinstance(error, Damaged) or _has_code(error, _DAMAGED):
+        if isinstance(error, JournalDamaged) or _has_code(error, _DAMAGED):
             return self._move_aside()
         if _has_code(error, _BUSY):
             self._is_patient = False
@@ -205,7 +203,7 @@ class Database:
         return None
 
     def _move_aside(self) -> str:
-        """Rename the damaged file, unless another process has done so; tell where it is."""
+        """Rename the damaged file, unless another process has done so; returns its new path."""
         import fcntl
 
         self.close()
@@ -218,7 +216,7 @@ class Database:
             status = os.stat(self.path)
             if (status.st_dev, status.st_ino) != self._file:
                 return "replaced"
-            # The log goes first: beside a new file it would be taken for that file's.
+            # The log first: beside a new file, it would be taken for the log of that file.
             for suffix in ("-wal", "-shm", "-journal", ""):
                 try:
                     os.rename(self.path + suffix, place + suffix)
@@ -231,14 +229,14 @@ class Database:
         finally:
             if folder >= 0:
                 os.close(folder)
-        self._notice(f"The journal was damaged; it is now {place}, and a new one was begun")
+        self._notice(f"The journal was damaged and moved to {place}; a new one was started")
         return place
 
     def _leave_parent(self) -> None:
         """After a fork, use a connection of our own and never touch the parent's."""
         if self._process != os.getpid():
             if self._connection is not None:
-                # Closing it would drop a log that the parent is still writing to.
+                # Closing it would remove a log that the parent still writes to.
                 _inherited.append(self._connection)
                 self._connection = None
             self._process = os.getpid()
@@ -248,3 +246,112 @@ class Database:
 def _has_code(error: Exception, codes: frozenset[int]) -> bool:
     code = getattr(error, "sqlite_errorcode", None)
     return isinstance(code, int) and code & 0xFF in codes
+
+
+_APPLICATION = 0x63656C6C
+"""The application id in the header of the file."""
+# Ids are never used twice (AUTOINCREMENT), because other processes may still use an old one.
+_FIRST = (
+    # `path` is a real path in the bytes of the file system. `last_state` is the last known state
+    # of the file, with its `signature` if known; `first_state` is the state before the first
+    # recorded change. `touched` orders the notebooks by their last use, independent of the clock.
+    """CREATE TABLE notebook (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        path BLOB NOT NULL UNIQUE,
+        changes INTEGER NOT NULL DEFAULT 0,
+        touched INTEGER NOT NULL DEFAULT 0,
+        begun INTEGER NOT NULL,
+        first_state INTEGER,
+        first_revision TEXT,
+        last_state INTEGER,
+        signature TEXT)""",
+    "CREATE INDEX notebook_by_use ON notebook (touched)",
+    # A change without a number is announced, and perhaps not yet made.
+    """CREATE TABLE change (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        handle TEXT NOT NULL UNIQUE,
+        notebook INTEGER NOT NULL,
+        number INTEGER,
+        kind TEXT NOT NULL,
+        actor TEXT NOT NULL,
+        label TEXT NOT NULL,
+        made INTEGER NOT NULL,
+        before_revision TEXT NOT NULL,
+        after_revision TEXT NOT NULL,
+        before_state INTEGER NOT NULL,
+        after_state INTEGER NOT NULL,
+        concerns TEXT,
+        undone_by TEXT,
+        origins TEXT NOT NULL,
+        details BLOB NOT NULL,
+        UNIQUE (notebook, number))""",
+    # `stretches` are the cells: numbers of pieces that are lists of pieces.
+    """CREATE TABLE state (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        notebook INTEGER NOT NULL,
+        skeleton INTEGER NOT NULL,
+        gaps INTEGER NOT NULL,
+        old INTEGER NOT NULL,
+        stretches BLOB NOT NULL)""",
+    "CREATE INDEX state_by_notebook ON state (notebook, id)",
+    """CREATE TABLE snapshot (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        notebook INTEGER NOT NULL,
+        revision TEXT NOT NULL,
+        stretches BLOB NOT NULL,
+        UNIQUE (notebook, revision))""",
+    "CREATE INDEX snapshot_by_notebook ON snapshot (notebook, id)",
+    # A piece is bytes that are stored once: `size` bytes from `start` of a pack. `refs` counts
+    # the states, snapshots and lists that use it. The bytes are in a table of their own, so that
+    # counting does not rewrite them.
+    """CREATE TABLE piece (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        hash BLOB NOT NULL UNIQUE,
+        kind INTEGER NOT NULL,
+        refs INTEGER NOT NULL,
+        pack INTEGER NOT NULL,
+        start INTEGER NOT NULL,
+        size INTEGER NOT NULL)""",
+    "CREATE INDEX piece_by_pack ON piece (pack)",
+    "CREATE INDEX piece_unused ON piece (id) WHERE refs = 0",
+    """CREATE TABLE pack (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        codec INTEGER NOT NULL,
+        data BLOB NOT NULL)""",
+)
+_SECOND = (
+    # `began` is in milliseconds since 1970; the order of runs is that of their ids.
+    """CREATE TABLE execution (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        notebook INTEGER NOT NULL,
+        cell TEXT NOT NULL,
+        cell_index INTEGER NOT NULL,
+        hash TEXT NOT NULL,
+        source TEXT,
+        kernel TEXT NOT NULL,
+        status TEXT NOT NULL,
+        count INTEGER,
+        began INTEGER NOT NULL,
+        seconds REAL NOT NULL,
+        actor TEXT NOT NULL)""",
+    "CREATE INDEX execution_by_notebook ON execution (notebook, id)",
+)
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _SECOND)
+"""The statements that lead from version N to version N + 1."""
+
+
+def _schema_version(connection: sqlite3.Connection) -> int:
+    """The version of the tables; 0 if there are none."""
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    """Migrate the tables to the newest version, all or nothing."""
+    connection.execute("BEGIN IMMEDIATE")
+    # Another process may have done it while this one waited.
+    for number in range(_schema_version(connection), len(MIGRATIONS)):
+        for statement in MIGRATIONS[number]:
+            connection.execute(statement)
+    connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+    connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+    connection.execute("COMMIT")

@@ -1,19 +1,24 @@
-"""The side of the journal that writes: whatever goes wrong here ends as a warning."""
+"""The side of the journal that writes; everything that goes wrong here becomes a warning.
 
-# Every edit passes here, and pathlib is slow to import.
+A change is announced before the file is replaced and confirmed afterwards. If its author dies in
+between, the next look at the file shows which of the two states it has.
+"""
+
+# Every edit runs this code, and pathlib is slow to import.
 # ruff: noqa: PTH100
 from __future__ import annotations
 
 import os
 import threading
+import time
 from typing import NamedTuple
 
-from cellwright.document.reached import RealPath
+from cellwright.document.disk.paths import RealPath
 from cellwright.errors import CellwrightError, JournalUnavailable
-from cellwright.journal import _changes, _ledger, _snapshots, place, pruning
-from cellwright.journal._database import Database
-from cellwright.journal._ledger import Known, Writer
-from cellwright.journal._store import Store
+from cellwright.journal import _changes, _states, place, pruning
+from cellwright.journal._changes import ChangeInfo, ChangeRow
+from cellwright.journal._database import JournalDatabase
+from cellwright.journal._store import PieceStore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,76 +26,77 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeVar
 
+    from cellwright.document._bytes.layout import Layout
     from cellwright.document.change import Change, State
-    from cellwright.document.revision import Snapshot
-    from cellwright.journal._changes import Facts, Row
-    from cellwright.journal.entry import Entry
-    from cellwright.journal.executions import Executed
-    from cellwright.journal.pruning import Limits
+    from cellwright.document.snapshot import Snapshot
+    from cellwright.journal._states import StateContent
+    from cellwright.journal.executions import ExecutionRecord
+    from cellwright.journal.history import Entry
+    from cellwright.journal.pruning import JournalLimits
 
     Path = str | os.PathLike[str]
     Result = TypeVar("Result")
 
-# States in memory that need no look at their bytes when they are edited next.
+# States that are kept in memory, so that their bytes need not be compared at the next edit.
 _MOST_KNOWN = 4
 
 
-class Written(NamedTuple):
-    """The change that was written, if any, and how much it brought."""
+class WrittenChange(NamedTuple):
+    """The change that was written, if any, and how many bytes it added."""
 
-    row: Row | None
-    brought: int
-
-
-NOTHING = Written(None, 0)
+    row: ChangeRow | None
+    added: int
 
 
-def key_of(path: Path) -> bytes:
-    """What a notebook is known by: its real path, in the bytes of the file system."""
+NOTHING = WrittenChange(None, 0)
+
+
+def notebook_key(path: Path) -> bytes:
+    """The key of a notebook: its real path, in the bytes of the file system."""
     name = os.fspath(path)
     try:
         if not isinstance(name, RealPath):
             name = os.path.realpath(name)
         return os.fsencode(name)
     except (OSError, ValueError):
-        return name.encode("utf-8", "surrogatepass")  # no such file can be; nothing to find
+        return name.encode("utf-8", "surrogatepass")  # no such file can exist
 
 
-class Recorder:
-    """Writes changes and snapshots, and keeps what it knows about states in memory."""
+class JournalRecorder:
+    """Writes changes, snapshots and executions, and keeps the last states in memory."""
 
     def __init__(
-        self, path: Path | None, limits: Limits, warnings: list[str] | None = None
+        self, path: Path | None, limits: JournalLimits, warnings: list[str] | None = None
     ) -> None:
         self.warnings: list[str] = [] if warnings is None else warnings
         self.limits = limits
         self._path = path
-        self._opened: Database | None = None
-        self._known: dict[bytes, tuple[int, Known]] = {}
+        self._opened: JournalDatabase | None = None
+        self._known: dict[bytes, tuple[int, KnownState]] = {}
         self._lock = threading.Lock()
 
     @property
-    def database(self) -> Database:
-        """The file; raises `JournalUnavailable` if nobody knows where it should be."""
+    def database(self) -> JournalDatabase:
+        """The database; raises `JournalUnavailable` if there is no place for it."""
         if self._opened is None:
             try:
                 path = os.path.abspath(self._path) if self._path else place.default_path()
             except CellwrightError as error:
                 raise JournalUnavailable(error.message) from error
-            self._opened = Database(path, self._warn)
+            self._opened = JournalDatabase(path, self._warn)
         return self._opened
 
     def close(self) -> None:
-        """Let go of the file and of what is known about it."""
+        """Close the file and forget what is known about it."""
         self._known.clear()
         if self._opened is not None:
             self._opened.close()
 
-    def announce(self, key: bytes, change: Change, facts: Facts) -> Written:
-        """Write down a change that is about to be made, so that a power cut leaves it there.
+    def announce(self, key: bytes, change: Change, facts: ChangeInfo) -> WrittenChange:
+        """Record a change that is about to be made, so that it survives a power cut.
 
-        That of a run it may take: outputs can be had again, and every cell would wait for the
-        disk once more.
+        A run need not survive one: its outputs can be computed again, and otherwise every cell
+        would wait for the disk once more.
         """
         durable = facts.kind != "run"
         return self._write(key, lambda writer: writer.announce(change, facts), durable=durable)
@@ -99,116 +105,119 @@ class Recorder:
         self,
         key: bytes,
         change: Change,
-        facts: Facts,
-        announced: Written,
+        facts: ChangeInfo,
+        announced: WrittenChange,
         signature: str | None,
         *,
-        run: Executed | None = None,
+        run: ExecutionRecord | None = None,
     ) -> Entry | None:
-        """Write down that a change was made, all of it if it was not announced.
+        """Record that a change was made; the whole change, if it could not be announced.
 
-        `run` is the run whose outputs it brought, if there was one.
+        `run` is the execution whose outputs it contains, if there was one.
         """
         is_untidy = False
 
-        def work(writer: Writer) -> Row | None:
+        def work(writer: ChangeWriter) -> ChangeRow | None:
             nonlocal is_untidy
             connection = writer.connection
             if run is not None:
                 from cellwright.journal import executions
 
-                executions.add(connection, _ledger.find_or_add(connection, key).id, run)
-            is_untidy = pruning.needs_work(connection, self.limits)
-            told = announced.row
-            rows = _changes.select(connection, "id = ?", told.id) if told is not None else []
+                executions.add_execution(connection, find_or_add_notebook(connection, key).id, run)
+            is_untidy = pruning.needs_pruning(connection, self.limits)
+            rows = []
+            if announced.row is not None:
+                rows = _changes.select_changes(connection, "id = ?", announced.row.id)
             row = rows[0] if rows else writer.announce(change, facts)
-            # If somebody else looked at the file before us, it has its number already.
+            # If another process looked at the file before us, the change has its number already.
             if row is None or row.number is not None:
                 return row
-            return _changes.confirm(connection, row, signature)
+            return _changes.confirm_change(connection, row, signature)
 
         row, brought = self._write(key, work)
         if row is not None and is_untidy:
-            self._tidy(row.notebook, announced.brought + brought)
-        return row and row.entry()
+            self._tidy(row.notebook, announced.added + brought)
+        return row and row.to_entry()
 
-    def withdraw(self, announced: Row) -> None:
-        """Drop a change that was announced and not made."""
+    def withdraw(self, announced: ChangeRow) -> None:
+        """Remove a change that was announced and not made."""
 
         def work(connection: sqlite3.Connection) -> None:
-            for row in _changes.select(connection, "id = ? AND number IS NULL", announced.id):
-                store = Store(connection)
-                _ledger.drop(connection, store, row)
+            for row in _changes.select_changes(
+                connection, "id = ? AND number IS NULL", announced.id
+            ):
+                store = PieceStore(connection)
+                drop_announced(connection, store, row)
                 store.flush()
 
         self._attempt(work)
 
     def catch_up(self, path: Path, state: State, signature: str | None) -> Entry | None:
-        """Compare a file with what was last seen of it."""
-        key = key_of(path)
+        """Compare a file with its last known state."""
+        key = notebook_key(path)
 
         def look(connection: sqlite3.Connection) -> bool:
-            book = _ledger.find(connection, key)
+            book = find_notebook(connection, key)
             if book is None or book.last_state is None:
-                return False  # nothing was ever recorded, so nothing can be missing
+                return False  # nothing was recorded, so nothing can be missing
             if signature is None or signature != book.signature:
                 return True
-            if _ledger.announced(connection, book):
+            if select_announced(connection, book):
                 return True
-            self._learn(key, self.database.generation, Known.of(state, book.last_state))
+            self._learn(key, self.database.generation, KnownState.of(state, book.last_state))
             return False
 
-        def work(writer: Writer) -> Row | None:
+        def work(writer: ChangeWriter) -> ChangeRow | None:
             if signature is not None and signature != place.signature(path):
-                return None  # what was read is history by now
+                return None  # the file has changed again since it was read
             return writer.settle(state, signature)
 
         if not self._attempt(look, write=False):
             return None
         row, _ = self._write(key, work)
-        return row and row.entry()
+        return row and row.to_entry()
 
     def remember(self, path: Path, snapshot: Snapshot) -> None:
         """Remember a snapshot, unless it is remembered already."""
-        key, kept = key_of(path), self.limits.snapshots
+        key, kept = notebook_key(path), self.limits.snapshots
 
         def look(connection: sqlite3.Connection) -> bool:
-            book = _ledger.find(connection, key)
-            return book is not None and _snapshots.is_fresh(
+            book = find_notebook(connection, key)
+            return book is not None and _states.is_snapshot_fresh(
                 connection, book.id, snapshot.revision, kept
             )
 
         def work(connection: sqlite3.Connection) -> tuple[int, int]:
-            book = _ledger.find_or_add(connection, key)
-            store = Store(connection)
-            _snapshots.remember(connection, store, book.id, snapshot)
-            _snapshots.forget_oldest(connection, store, book.id, kept)
+            book = find_or_add_notebook(connection, key)
+            store = PieceStore(connection)
+            _states.remember_snapshot(connection, store, book.id, snapshot)
+            _states.forget_oldest_snapshots(connection, store, book.id, kept)
             store.flush()
-            return book.id, store.brought
+            return book.id, store.added
 
         if self._attempt(look, write=False) is False:
             book, brought = self._attempt(work) or (0, 0)
-            if book and self._attempt(lambda c: pruning.needs_work(c, self.limits), write=False):
+            if book and self._attempt(lambda c: pruning.needs_pruning(c, self.limits), write=False):
                 self._tidy(book, brought)
 
-    def executed(self, path: Path, run: Executed) -> None:
-        """Write down that a cell was run."""
+    def record_execution(self, path: Path, run: ExecutionRecord) -> None:
+        """Record that a cell was run."""
         from cellwright.journal import executions
 
-        key = key_of(path)
+        key = notebook_key(path)
 
         def work(connection: sqlite3.Connection) -> None:
-            executions.add(connection, _ledger.find_or_add(connection, key).id, run)
+            executions.add_execution(connection, find_or_add_notebook(connection, key).id, run)
 
         self._attempt(work, otherwise="this run is not in the history")
 
     def _write(
-        self, key: bytes, act: Callable[[Writer], Row | None], *, durable: bool = False
-    ) -> Written:
-        """Let a writer act in one transaction; what it wrote, and what that brought."""
+        self, key: bytes, act: Callable[[ChangeWriter], ChangeRow | None], *, durable: bool = False
+    ) -> WrittenChange:
+        """Let a writer act in one transaction; returns what it wrote and how much that added."""
 
-        def work(connection: sqlite3.Connection) -> tuple[Row | None, Writer, int]:
-            writer = Writer(connection, key, self._knows(key))
+        def work(connection: sqlite3.Connection) -> tuple[ChangeRow | None, ChangeWriter, int]:
+            writer = ChangeWriter(connection, key, self._knows(key))
             row = act(writer)
             writer.store.flush()
             return row, writer, self.database.generation
@@ -219,7 +228,7 @@ class Recorder:
         row, writer, generation = result
         if writer.known is not None:
             self._learn(key, generation, writer.known)
-        return Written(row, writer.store.brought)
+        return WrittenChange(row, writer.store.added)
 
     def _attempt(
         self,
@@ -229,12 +238,12 @@ class Recorder:
         durable: bool = False,
         otherwise: str = "this is not in the history",
     ) -> Result | None:
-        """Do what may fail without harm to anything but the history; `otherwise` says the harm."""
+        """Do work that may fail with only a warning; `otherwise` says what is then missing."""
         try:
             return self.database.run(work, write=write, durable=durable, again=True)
         except JournalUnavailable as error:
             self._warn(f"{error.message}; {otherwise}")
-        except Exception as error:  # noqa: BLE001  # whatever it is, it must not stop an edit
+        except Exception as error:  # noqa: BLE001  # no error of the journal may stop an edit
             self._warn(f"The journal failed ({error!r}); {otherwise}")
         return None
 
@@ -242,12 +251,12 @@ class Recorder:
         if text not in self.warnings:
             self.warnings.append(text)
 
-    def _knows(self, key: bytes) -> Known | None:
+    def _knows(self, key: bytes) -> KnownState | None:
         generation, known = self._known.get(key, (0, None))
         return known if generation == self.database.generation else None
 
-    def _learn(self, key: bytes, generation: int, known: Known) -> None:
-        """Note what is known about a state that is written for good."""
+    def _learn(self, key: bytes, generation: int, known: KnownState) -> None:
+        """Remember a state that has been committed."""
         with self._lock:
             self._known.pop(key, None)
             self._known[key] = (generation, known)
@@ -255,7 +264,178 @@ class Recorder:
                 del self._known[next(iter(self._known))]
 
     def _tidy(self, book: int, brought: int) -> None:
-        """Bring the file back to its limits, a little after every change."""
+        """Bring the file back to its limits, in a small step after every change."""
         limits = self.limits
         harm = "it may grow beyond its limit"
-        self._attempt(lambda c: pruning.work(c, limits, book, brought), otherwise=harm)
+        self._attempt(lambda c: pruning.prune(c, limits, book, brought), otherwise=harm)
+
+
+class KnownState(NamedTuple):
+    """A state in memory, and the number and content of the same state in the journal."""
+
+    layout: Layout
+    old: bytes | None
+    state: int
+    content: StateContent | None
+
+    @classmethod
+    def of(cls, state: State, number: int, content: StateContent | None = None) -> KnownState:
+        """Make one for a state that was found or written."""
+        return cls(state.layout, state.old, number, content)
+
+    def is_of(self, state: State) -> bool:
+        """Whether it is exactly this state object; other states have to be compared."""
+        return self.layout is state.layout and self.old is state.old
+
+
+class NotebookRow(NamedTuple):
+    """A row of the table of notebooks."""
+
+    id: int
+    first_state: int | None
+    last_state: int | None
+    signature: str | None
+
+
+def find_notebook(connection: sqlite3.Connection, path: bytes) -> NotebookRow | None:
+    """The notebook at a path, if it is known."""
+    row = connection.execute(
+        "SELECT id, first_state, last_state, signature FROM notebook WHERE path = ?", (path,)
+    ).fetchone()
+    return NotebookRow(*row) if row is not None else None
+
+
+def find_or_add_notebook(connection: sqlite3.Connection, path: bytes) -> NotebookRow:
+    """The notebook at a path, which is added if it is new."""
+    book = find_notebook(connection, path)
+    if book is not None:
+        return book
+    row = connection.execute(
+        "INSERT INTO notebook (path, begun, touched)"
+        " SELECT ?, ?, coalesce(max(touched), 0) + 1 FROM notebook",
+        (path, int(time.time() * 1000)),
+    )
+    return NotebookRow(row.lastrowid or 0, None, None, None)
+
+
+def select_announced(connection: sqlite3.Connection, book: NotebookRow) -> list[ChangeRow]:
+    """Changes that were announced and not confirmed yet."""
+    return _changes.select_changes(
+        connection, "notebook = ? AND number IS NULL ORDER BY id", book.id
+    )
+
+
+class ChangeWriter:
+    """Writes one change, inside one transaction."""
+
+    def __init__(
+        self, connection: sqlite3.Connection, path: bytes, known: KnownState | None
+    ) -> None:
+        self.connection = connection
+        self.store = PieceStore(connection)
+        self.book = find_or_add_notebook(connection, path)
+        self.known = known if known and known.state == self.book.last_state else None
+
+    def settle(self, state: State, signature: str | None) -> ChangeRow | None:
+        """Record the current state of the file; returns the `outside` change if there was one."""
+        last = self.book.last_state
+        waiting = select_announced(self.connection, self.book)
+        if last is None or (self.known and self.known.is_of(state) and not waiting):
+            self._sign(signature)
+            return None
+        # If all its pieces are stored already, this adds nothing.
+        content = _states.keep_state(self.store, state)
+        before = self._load(last)
+        if content == before:
+            self._sign(signature)
+            self.known = KnownState.of(state, last, content)
+            return None
+        for row in waiting:
+            if row.before_state == last and content == self._load(row.after_state):
+                _changes.confirm_change(self.connection, row, signature)
+                self.known = KnownState.of(state, row.after_state, content)
+                self.book = self.book._replace(last_state=row.after_state)
+                return None
+        return self._outside(before, content, state, signature)
+
+    def announce(self, change: Change, facts: ChangeInfo) -> ChangeRow | None:
+        """Record a change that is about to be made; None if it changes nothing."""
+        cells = change.cells
+        if facts.kind != "create" and _states.changes_nothing(change, cells):
+            return None
+        if self.book.last_state is None:
+            self._begin(change.before)
+        else:
+            self.settle(change.before, None)
+            self.withdraw()
+        assert self.known is not None  # noqa: S101  # set by both branches
+        before = self.known.content or self._load(self.known.state)
+        after = _states.keep_changed_state(self.store, before, change, cells)
+        if after == before and facts.kind != "create":
+            return None
+        number = _states.save_state(self.connection, self.store, self.book.id, after)
+        row = _changes.insert_change(
+            self.connection,
+            self.book.id,
+            change,
+            facts,
+            cells=cells,
+            states=(self.known.state, number),
+        )
+        self.known = KnownState.of(change.after, number, after)
+        return row
+
+    def withdraw(self) -> None:
+        """Remove changes that were announced and not made; the caller holds the notebook's lock."""
+        for row in select_announced(self.connection, self.book):
+            drop_announced(self.connection, self.store, row)
+
+    def _begin(self, state: State) -> None:
+        """Keep the first state of the notebook."""
+        content = _states.keep_state(self.store, state)
+        number = _states.save_state(self.connection, self.store, self.book.id, content)
+        self.connection.execute(
+            "UPDATE notebook SET first_state = ?1, last_state = ?1, first_revision = ?2, begun = ?3"
+            " WHERE id = ?4",
+            (number, state.snapshot.revision, int(time.time() * 1000), self.book.id),
+        )
+        self.known = KnownState.of(state, number, content)
+        self.book = self.book._replace(first_state=number, last_state=number)
+
+    def _outside(
+        self, before: StateContent, content: StateContent, state: State, signature: str | None
+    ) -> ChangeRow:
+        from cellwright.document.change import Change
+
+        self.withdraw()
+        then = _states.build_state_beside(self.store, before, state, content)
+        number = _states.save_state(self.connection, self.store, self.book.id, content)
+        change = Change.between(then, state)
+        row = _changes.insert_change(
+            self.connection,
+            self.book.id,
+            change,
+            ChangeInfo(_changes.OUTSIDE, _changes.OUTSIDE, "", None),
+            cells=change.cells,
+            states=(self.book.last_state or 0, number),
+        )
+        self.known = KnownState.of(state, number, content)
+        self.book = self.book._replace(last_state=number)
+        return _changes.confirm_change(self.connection, row, signature)
+
+    def _load(self, state: int) -> StateContent:
+        if self.known is not None and self.known.state == state and self.known.content is not None:
+            return self.known.content
+        return _states.load_state(self.connection, self.store, state)
+
+    def _sign(self, signature: str | None) -> None:
+        if signature is not None and signature != self.book.signature:
+            self.connection.execute(
+                "UPDATE notebook SET signature = ? WHERE id = ?", (signature, self.book.id)
+            )
+
+
+def drop_announced(connection: sqlite3.Connection, store: PieceStore, row: ChangeRow) -> None:
+    """Remove an announced change, with the state after it."""
+    connection.execute("DELETE FROM change WHERE id = ?", (row.id,))
+    _states.delete_state(connection, store, row.after_state)

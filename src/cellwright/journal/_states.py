@@ -1,8 +1,11 @@
-"""States in pieces: a skeleton, the cells and the gaps between them, and back to the byte.
+"""States of notebooks stored in pieces and rebuilt to the byte; and snapshots of revisions.
 
-The cells of a state are a list of stretches, and a stretch is a list of cells that stand beside
-each other. Where one stretch ends depends on the cells alone, so that an edit makes one new
-stretch, and states of ten thousand cells share all the others.
+A state is a skeleton, its cells, and the gaps between them. The cells are a list of stretches, and
+a stretch is a list of neighbouring cells. Where a stretch ends depends only on its cells. So an
+edit makes one new stretch, and states of ten thousand cells share all the others.
+
+A snapshot is remembered when its revision is given to a reader, so that a later edit can be made
+against it.
 """
 
 from __future__ import annotations
@@ -13,22 +16,26 @@ from typing import NamedTuple
 
 from cellwright.document.change import Pieces, State
 from cellwright.document.notebook import Notebook
-from cellwright.journal._database import Damaged
-from cellwright.journal._store import CELLS, Store, pack, unpack
+from cellwright.document.snapshot import Snapshot
+from cellwright.journal._database import JournalDamaged
+from cellwright.journal._store import CELLS, NAMES, PieceStore, pack, unpack
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Sequence
 
-    from cellwright.document._slots import Slot
+    from cellwright.document._bytes.slots import Slot
     from cellwright.document.change import CellChange, Change
 
-_LONGEST = 256
+_LONGEST_STRETCH = 256
+# As with states, where a stretch ends depends only on its cells. Hashes are hex digits, and four
+# of 256 first pairs end a stretch.
+_ENDS = frozenset({"00", "01", "02", "03"})
 
 
-class Content(NamedTuple):
-    """A state as numbers of pieces: two are equal when their bytes are."""
+class StateContent(NamedTuple):
+    """A state as numbers of pieces; two are equal if their bytes are."""
 
     skeleton: int
     gaps: int
@@ -36,17 +43,17 @@ class Content(NamedTuple):
     cells: list[int]
 
 
-def keep(store: Store, state: State) -> Content:
-    """Keep every byte of a state."""
+def keep_state(store: PieceStore, state: State) -> StateContent:
+    """Store every byte of a state."""
     if state.old is not None:
-        return Content(0, 0, store.keep([state.old])[0], [])
+        return StateContent(0, 0, store.keep([state.old])[0], [])
     layout = state.layout
     skeleton, gaps = store.keep([layout.skeleton, _encode_gaps(layout.gaps)])
-    return Content(skeleton, gaps, 0, store.keep(_raw(layout.slots)))
+    return StateContent(skeleton, gaps, 0, store.keep(_raw(layout.slots)))
 
 
-def is_same(change: Change, cells: Sequence[CellChange]) -> bool:
-    """Whether a change left every byte where it was; `cells` are those concerned."""
+def changes_nothing(change: Change, cells: Sequence[CellChange]) -> bool:
+    """Whether a change left every byte as it was; `cells` are the changed cells."""
     was, now = change.before.layout, change.after.layout
     return (
         change.before.old is change.after.old
@@ -61,12 +68,12 @@ def is_same(change: Change, cells: Sequence[CellChange]) -> bool:
     )
 
 
-def keep_changed(
-    store: Store, before: Content, change: Change, cells: Sequence[CellChange]
-) -> Content:
-    """Keep what a change made of a state that is kept already; `cells` are those concerned."""
+def keep_changed_state(
+    store: PieceStore, before: StateContent, change: Change, cells: Sequence[CellChange]
+) -> StateContent:
+    """Store the state after a change, from that before it; `cells` are the changed cells."""
     if change.before.old is not None or change.after.old is not None:
-        return keep(store, change.after)
+        return keep_state(store, change.after)
     was, now = change.before.layout, change.after.layout
     skeleton = before.skeleton
     if now.skeleton is not was.skeleton:
@@ -75,17 +82,19 @@ def keep_changed(
         numbers = list(before.cells)
     else:
         numbers = [before.cells[i] if i is not None else 0 for i in change.origins]
-    # All other cells are the very same as before.
+    # All other cells are the same as before.
     places = [cell.after for cell in cells if cell.after is not None]
     kept = store.keep(_raw([now.slots[j] for j in places]))
     for j, number in zip(places, kept, strict=True):
         numbers[j] = number
     (gaps,) = store.keep([_encode_gaps(now.gaps)])
-    return Content(skeleton, gaps, 0, numbers)
+    return StateContent(skeleton, gaps, 0, numbers)
 
 
-def save(connection: sqlite3.Connection, store: Store, notebook: int, content: Content) -> int:
-    """Write a state down; the number it has from now on."""
+def save_state(
+    connection: sqlite3.Connection, store: PieceStore, notebook: int, content: StateContent
+) -> int:
+    """Insert a state; returns its number."""
     stretches = store.keep([pack(stretch) for stretch in _cut(content.cells)], CELLS)
     store.mention(stretches)
     store.mention(number for number in content[:3] if number)
@@ -96,22 +105,22 @@ def save(connection: sqlite3.Connection, store: Store, notebook: int, content: C
     return row.lastrowid or 0
 
 
-def load(connection: sqlite3.Connection, store: Store, state: int) -> Content:
-    """What was written down under a number."""
+def load_state(connection: sqlite3.Connection, store: PieceStore, state: int) -> StateContent:
+    """The content of the state with this number."""
     row = connection.execute(
         "SELECT skeleton, gaps, old, stretches FROM state WHERE id = ?", (state,)
     ).fetchone()
     if row is None:
-        raise Damaged("a state is missing")
+        raise JournalDamaged("a state is missing")
     stretches = unpack(row[3])
     lists = store.load(stretches)
-    return Content(
+    return StateContent(
         row[0], row[1], row[2], list(chain.from_iterable(unpack(lists[n]) for n in stretches))
     )
 
 
-def delete(connection: sqlite3.Connection, store: Store, state: int) -> None:
-    """Forget a state that nothing refers to."""
+def delete_state(connection: sqlite3.Connection, store: PieceStore, state: int) -> None:
+    """Delete a state that nothing refers to."""
     skeleton, gaps, old, stretches = connection.execute(
         "SELECT skeleton, gaps, old, stretches FROM state WHERE id = ?", (state,)
     ).fetchone()
@@ -120,8 +129,8 @@ def delete(connection: sqlite3.Connection, store: Store, state: int) -> None:
     connection.execute("DELETE FROM state WHERE id = ?", (state,))
 
 
-def build(store: Store, content: Content) -> State:
-    """The state, byte for byte."""
+def build_state(store: PieceStore, content: StateContent) -> State:
+    """Build a state, byte for byte."""
     if content.old:
         return Notebook(store.load([content.old])[content.old]).state
     loaded = store.load([content.skeleton, content.gaps, *content.cells])
@@ -130,17 +139,19 @@ def build(store: Store, content: Content) -> State:
     gaps = _decode_gaps(loaded[content.gaps])
     cells = [loaded[number] for number in content.cells]
     woven = chain.from_iterable(zip(gaps, [*cells, b""], strict=True))
-    # A whole file is taken apart much faster than its cells one by one.
+    # Parsing a whole file is much faster than parsing its cells one by one.
     return Notebook(b"".join([skeleton[:cut], *woven, skeleton[cut:]])).state
 
 
-def build_beside(store: Store, content: Content, other: State, others: Content) -> State:
-    """The same, with every cell that the `other` state has as well taken from there.
+def build_state_beside(
+    store: PieceStore, content: StateContent, other: State, others: StateContent
+) -> State:
+    """Build a state that shares its cells with `other`, as far as they are the same.
 
-    Two states that share their cells are compared without a look at every byte.
+    Two states that share their cells are compared without reading every byte.
     """
     if content.old or others.old:
-        return build(store, content)
+        return build_state(store, content)
     shared = dict(zip(others.cells, other.layout.slots, strict=True))
     missing = [number for number in dict.fromkeys(content.cells) if number not in shared]
     loaded = store.load([content.skeleton, content.gaps, *missing])
@@ -162,20 +173,20 @@ def _raw(slots: Sequence[Slot]) -> list[memoryview]:
 
 
 def _cut(cells: list[int]) -> list[list[int]]:
-    """Cut a list where one number in 64 says so, and at the latest after some."""
-    # Fibonacci hashing: neighbours in number are spread evenly.
+    """Split a list after about one number in 64, and at the latest after `_LONGEST_STRETCH`."""
+    # Fibonacci hashing: it spreads consecutive numbers evenly.
     ends = [i + 1 for i, n in enumerate(cells) if n * 0x9E3779B1 & 0xFC000000 == 0]
     stretches = []
     start = 0
     for end in [*ends, len(cells)]:
         while start < end:
-            stretches.append(cells[start : min(end, start + _LONGEST)])
+            stretches.append(cells[start : min(end, start + _LONGEST_STRETCH)])
             start += len(stretches[-1])
     return stretches
 
 
 def _encode_gaps(gaps: Sequence[bytes]) -> bytes:
-    # Nearly all are alike; what stands between the values of a JSON array is ASCII.
+    # Nearly all are the same, and the bytes between the values of a JSON array are ASCII.
     runs = [[len(list(same)), gap.decode("latin-1")] for gap, same in groupby(gaps)]
     return json.dumps(runs, separators=(",", ":")).encode()
 
@@ -185,3 +196,90 @@ def _decode_gaps(data: bytes) -> list[bytes]:
     for count, gap in json.loads(data):
         gaps += [gap.encode("latin-1")] * count
     return gaps
+
+
+def is_snapshot_fresh(
+    connection: sqlite3.Connection, notebook: int, revision: str, kept: int
+) -> bool:
+    """Whether a revision is remembered and will not be forgotten soon.
+
+    The revisions before and after recorded changes need no snapshot.
+    """
+    row = connection.execute(
+        "SELECT count(*) FROM snapshot WHERE notebook = ? AND id >= ("
+        "SELECT id FROM snapshot WHERE notebook = ? AND revision = ?)",
+        (notebook, notebook, revision),
+    ).fetchone()
+    return 0 < row[0] <= kept // 2 or _state_of(connection, notebook, revision) is not None
+
+
+def remember_snapshot(
+    connection: sqlite3.Connection, store: PieceStore, notebook: int, snapshot: Snapshot
+) -> None:
+    """Remember a snapshot as the newest of its notebook."""
+    forget_snapshot(connection, store, notebook, snapshot.revision)
+    stretches: list[list[tuple[str | None, str]]] = [[]]
+    for id_, hash_ in zip(snapshot.ids, snapshot.hashes, strict=True):
+        stretches[-1].append((id_, hash_))
+        if hash_[:2] in _ENDS or len(stretches[-1]) == _LONGEST_STRETCH:
+            stretches.append([])
+    texts = [json.dumps(s, separators=(",", ":")).encode() for s in stretches if s]
+    numbers = store.keep(texts, NAMES)
+    store.mention(numbers)
+    connection.execute(
+        "INSERT INTO snapshot (notebook, revision, stretches) VALUES (?, ?, ?)",
+        (notebook, snapshot.revision, pack(numbers)),
+    )
+
+
+def forget_snapshot(
+    connection: sqlite3.Connection, store: PieceStore, notebook: int, revision: str
+) -> None:
+    """Forget one snapshot, if it is remembered."""
+    row = connection.execute(
+        "SELECT id, stretches FROM snapshot WHERE notebook = ? AND revision = ?",
+        (notebook, revision),
+    ).fetchone()
+    if row is not None:
+        store.forget(unpack(row[1]))
+        connection.execute("DELETE FROM snapshot WHERE id = ?", (row[0],))
+
+
+def forget_oldest_snapshots(
+    connection: sqlite3.Connection, store: PieceStore, notebook: int, kept: int
+) -> None:
+    """Forget all but the newest snapshots of a notebook."""
+    rows = connection.execute(
+        "SELECT revision FROM snapshot WHERE notebook = ? ORDER BY id DESC LIMIT -1 OFFSET ?",
+        (notebook, kept),
+    ).fetchall()
+    for (revision,) in rows:
+        forget_snapshot(connection, store, notebook, revision)
+
+
+def recall_snapshot(
+    connection: sqlite3.Connection, store: PieceStore, notebook: int, revision: str
+) -> Snapshot | None:
+    """The snapshot of a revision, remembered or from a recorded state."""
+    row = connection.execute(
+        "SELECT stretches FROM snapshot WHERE notebook = ? AND revision = ?", (notebook, revision)
+    ).fetchone()
+    if row is None:
+        state = _state_of(connection, notebook, revision)
+        if state is None:
+            return None
+        content = load_state(connection, store, state)
+        return build_state(store, content).snapshot
+    numbers = unpack(row[0])
+    loaded = store.load(numbers)
+    cells = [cell for number in numbers for cell in json.loads(loaded[number])]
+    return Snapshot(revision, [id_ for id_, _ in cells], [hash_ for _, hash_ in cells])
+
+
+def _state_of(connection: sqlite3.Connection, notebook: int, revision: str) -> int | None:
+    row = connection.execute(
+        "SELECT CASE after_revision WHEN ? THEN after_state ELSE before_state END FROM change "
+        "WHERE notebook = ? AND (after_revision = ? OR before_revision = ?) LIMIT 1",
+        (revision, notebook, revision, revision),
+    ).fetchone()
+    return int(row[0]) if row is not None else None

@@ -1,4 +1,4 @@
-"""Pieces: bytes that are kept once, whoever mentions them, packed so that many cost little."""
+"""Pieces: bytes that are stored once, however many states use them, packed to save space."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import Counter
 from hashlib import blake2b
 
 from cellwright.errors import JournalUnavailable
-from cellwright.journal._database import Damaged
+from cellwright.journal._database import JournalDamaged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,21 +26,21 @@ _PERSONS = {BYTES: b"", CELLS: b"cells", NAMES: b"names"}
 
 _PLAIN, _ZLIB = range(2)
 PIECE_COSTS = 8 * 1024
-"""What a piece costs at least, in the bytes of a larger one that take as long to delete."""
+"""The smallest cost of a piece: deleting it takes as long as deleting this many bytes."""
 
-# One row for each small cell would cost more than the cell; one row for all could never be freed.
+# A row for each small cell would cost more than the cell; one row for all could never be freed.
 _PACK = 256 * 1024
-# Compressing must not keep an edit waiting: the rest of a large notebook is stored as it is.
+# Compressing must not delay an edit: the rest of a large notebook is stored as it is.
 _COMPRESSED_AT_ONCE = 8 * 2**20
 _SAMPLE = 2048
-# SQLite takes more, but the text of the statement grows with it.
+# SQLite accepts more, but the text of the statement grows with it.
 _AT_ONCE = 500
 
 
-class Store:
-    """The pieces, during one transaction; `flush` writes what was kept and mentioned.
+class PieceStore:
+    """The pieces, during one transaction; `flush` writes new pieces and counts.
 
-    `brought` is what the new ones cost, in bytes.
+    `added` is the cost of the new ones, in bytes.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -48,10 +48,10 @@ class Store:
         self._new: dict[bytes, tuple[int, int, Bytes]] = {}
         self._mentions: Counter[int] = Counter()
         self._next = 0
-        self.brought = 0
+        self.added = 0
 
     def keep(self, items: Sequence[Bytes], kind: int = BYTES) -> list[int]:
-        """The number of each piece, which is now kept; who mentions it has to say so."""
+        """Store pieces; returns their numbers. The caller counts each use with `mention`."""
         hashes = [_hash(item, kind) for item in items]
         known = self._known(hashes)
         numbers = []
@@ -60,22 +60,22 @@ class Store:
             if number is None:
                 number = known[hash_] = self._number()
                 self._new[hash_] = (number, kind, item)
-                self.brought += max(len(item), PIECE_COSTS)
+                self.added += max(len(item), PIECE_COSTS)
                 if kind == CELLS:
                     self.mention(unpack(bytes(item)))
             numbers.append(number)
         return numbers
 
     def mention(self, numbers: Iterable[int]) -> None:
-        """Count one more place that needs each of these pieces."""
+        """Count one more use of each of these pieces."""
         self._mentions.update(numbers)
 
     def forget(self, numbers: Iterable[int]) -> None:
-        """Count one place less; what nobody needs is collected later."""
+        """Count one use less of each; unused pieces are deleted later."""
         self._mentions.subtract(numbers)
 
     def flush(self) -> None:
-        """Write the new pieces, and how often each is needed."""
+        """Write the new pieces and the counts of uses."""
         rows = []
         for pack, members in self._packs():
             start = 0
@@ -93,14 +93,14 @@ class Store:
         """The bytes of pieces, checked against their hashes.
 
         Raises:
-            Damaged: a piece is not there.
-            JournalUnavailable: a piece is not what it was.
+            JournalDamaged: a piece is missing.
+            JournalUnavailable: the bytes of a piece have changed.
         """
         wanted = list(dict.fromkeys(numbers))
         sql = "SELECT pack, id, kind, hash, start, size FROM piece WHERE id IN (?)"
         rows: list[tuple[int, int, int, bytes, int, int]] = sorted(self._select(sql, wanted))
         if len(rows) != len(wanted):
-            raise Damaged("a piece is missing")
+            raise JournalDamaged("a piece is missing")
         found: dict[int, bytes] = {}
         opened, data = -1, b""
         for pack, number, kind, hash_, start, size in rows:
@@ -117,7 +117,7 @@ class Store:
             "SELECT codec, data FROM pack WHERE id = ?", (pack,)
         ).fetchone()
         if row is None:
-            raise Damaged("a pack is missing")
+            raise JournalDamaged("a pack is missing")
         codec, data = row
         try:
             return zlib.decompress(data) if codec == _ZLIB else bytes(data)
@@ -125,7 +125,7 @@ class Store:
             raise JournalUnavailable("a part of this state is damaged") from None
 
     def _packs(self) -> Iterator[tuple[int, list[tuple[bytes, int, int, Bytes]]]]:
-        """Write the new bytes in packs, each with its members; lists are read alone."""
+        """Write the new bytes in packs, each with its members; each list gets its own pack."""
         budget = _COMPRESSED_AT_ONCE
         members: list[tuple[bytes, int, int, Bytes]] = []
         size = 0
@@ -192,7 +192,7 @@ def _hash(item: Bytes, kind: int) -> bytes:
 
 
 def _is_worth_it(data: bytes) -> bool:
-    """Whether zlib would clearly pay, going by a sample: base64 and the like are not worth it."""
+    """Whether compression is worth it, judged by a sample; base64, for example, is not."""
     if len(data) < 128:
         return False
     if len(data) <= 4 * _SAMPLE:

@@ -1,4 +1,4 @@
-"""Which cell was run when, with which source, in which kernel, and how it ended."""
+"""Records of executed cells: when, with which source, in which kernel, and how they ended."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ _COLUMNS = "cell, cell_index, hash, source, kernel, status, count, began, second
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Executed:
-    """One run of one cell.
+class ExecutionRecord:
+    """One execution of one cell.
 
-    `cell` is its id, or its handle where it has none; `hash` is that of the `source` it ran,
-    which is not kept if it is very long.
-    `kernel` names one life of one kernel: what ran in another has lost its state. `order` counts
-    all runs of all notebooks, and is their order; `began` is what the clock said, in seconds.
+    `cell` is its id, or its handle if it has none. `hash` is that of the executed `source`, which
+    is not kept if it is very long. `kernel` names one kernel process: the variables of others are
+    lost. `order` counts all executions of all notebooks; `began` is the clock time, in seconds.
     """
 
     cell: str
@@ -38,8 +37,8 @@ class Executed:
     order: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        """As data."""
-        # A dataclass's own `asdict` copies deeply, which takes ten times as long.
+        """The record as a JSON object."""
+        # `dataclasses.asdict` copies deeply, which takes ten times as long.
         return {
             "cell": self.cell,
             "index": self.index,
@@ -60,17 +59,25 @@ class Executed:
         return cls(**shape)
 
 
-def add(connection: sqlite3.Connection, notebook: int, run: Executed) -> None:
-    """Write a run down; of a notebook only so many are kept."""
+def add_execution(connection: sqlite3.Connection, notebook: int, run: ExecutionRecord) -> None:
+    """Insert an execution, and delete the oldest of a notebook that has too many."""
     added = connection.execute(
         f"INSERT INTO execution (notebook, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
         (
             notebook,
-            *(run.cell, run.index, run.hash, _kept(run.source), run.kernel, run.status, run.count),
+            *(
+                run.cell,
+                run.index,
+                run.hash,
+                _storable_source(run.source),
+                run.kernel,
+                run.status,
+                run.count,
+            ),
             *(int(run.began * 1000), run.seconds, run.actor),
         ),
     )
-    if (added.lastrowid or 0) % _FORGET_EVERY:  # it has to count the rows, which takes a while
+    if (added.lastrowid or 0) % _FORGET_EVERY:  # counting the rows takes a while
         return
     connection.execute(
         "DELETE FROM execution WHERE notebook = ?1 AND id <= (SELECT id FROM execution"
@@ -79,14 +86,14 @@ def add(connection: sqlite3.Connection, notebook: int, run: Executed) -> None:
     )
 
 
-def select(connection: sqlite3.Connection, notebook: int) -> list[Executed]:
-    """All runs of a notebook that are remembered, the oldest first."""
+def select_executions(connection: sqlite3.Connection, notebook: int) -> list[ExecutionRecord]:
+    """All remembered executions of a notebook, the oldest first."""
     rows = connection.execute(
         f"SELECT {_COLUMNS}, id FROM execution WHERE notebook = ? ORDER BY id",  # noqa: S608
         (notebook,),
     )
     return [
-        Executed(
+        ExecutionRecord(
             cell=row[0],
             index=row[1],
             hash=row[2],
@@ -103,8 +110,8 @@ def select(connection: sqlite3.Connection, notebook: int) -> list[Executed]:
     ]
 
 
-def _kept(source: str | None) -> str | None:
+def _storable_source(source: str | None) -> str | None:
     if source is None or len(source) > _LONGEST_SOURCE:
         return None
-    # A lone surrogate has no place in a database of text.
+    # SQLite cannot store a lone surrogate.
     return None if any("\ud800" <= sign <= "\udfff" for sign in source) else source

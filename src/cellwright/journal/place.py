@@ -1,6 +1,6 @@
-"""Where the journal lies, whether that is a local disk, and what tells one file from another."""
+"""Where the journal is, whether that is a local disk, and signatures that show changed files."""
 
-# Every edit passes here, and pathlib is slow to import.
+# Every edit runs this code, and pathlib is slow to import.
 # ruff: noqa: PTH101, PTH103, PTH116, PTH118, PTH120, PTH123
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cellwright.config.directories import PRIVATE
 NAME = "journal.sqlite3"
 
 # SQLite's WAL needs memory that all its users share, and these file systems may have users on
-# several machines. What a virtual machine gets from its host counts as such.
+# several machines. Folders that a virtual machine shares with its host count too.
 _NETWORK = frozenset(
     {
         *("9p", "afs", "beegfs", "ceph", "cifs", "coda", "davfs", "fhgfs", "glusterfs", "gfs2"),
@@ -27,21 +27,21 @@ _octal = re.compile(r"\\([0-7]{3})")
 
 
 def default_path() -> str:
-    """The journal of this user on this host."""
+    """The path of this user's journal on this host."""
     from cellwright.config.directories import state_directory
 
     return os.path.join(state_directory(), NAME)
 
 
 def make_private(path: str) -> None:
-    """Make sure that there is a file at `path` that nobody else can read; raises `OSError`."""
+    """Make sure that a file exists at `path` that only this user can read; raises `OSError`."""
     folder = os.path.dirname(path)
     try:
         os.makedirs(folder, PRIVATE)
     except FileExistsError:
         pass
     else:
-        os.chmod(folder, PRIVATE)  # `makedirs` heeds the umask
+        os.chmod(folder, PRIVATE)  # `makedirs` applies the umask
     try:
         status = os.stat(path)
     except FileNotFoundError:
@@ -52,8 +52,8 @@ def make_private(path: str) -> None:
 
 
 def _create(path: str) -> None:
-    # Not by opening it, if possible: closing it again would drop the locks of any other
-    # connection that this process has to the file.
+    # If possible without opening it: closing it again would release the locks of any other
+    # connection of this process to the file.
     try:
         os.mknod(path, stat.S_IFREG | 0o600)
     except FileExistsError:
@@ -65,8 +65,8 @@ def _create(path: str) -> None:
 def signature(path: str | os.PathLike[str]) -> str | None:
     """A short text that changes whenever the file does; None if there is no file.
 
-    Take it before and after reading: if it stayed the same, it belongs to the bytes read. Only a
-    write into the same file, of the same size and within one tick of the clock, goes unseen.
+    Take it before and after reading: if both are equal, it belongs to the bytes read. It misses
+    only a write into the same file, of the same size, within one tick of the clock.
     """
     try:
         status = os.stat(path)
@@ -79,7 +79,7 @@ def signature(path: str | os.PathLike[str]) -> str | None:
 def is_network(path: str, mounts: str | None = None) -> bool:
     """Whether `path`, absolute and without links, is on a network file system.
 
-    `mounts` is the text of Linux's `/proc/self/mountinfo`. Where there is none, the answer is no.
+    `mounts` is the text of Linux's `/proc/self/mountinfo`; without that file, the answer is False.
     """
     if mounts is None:
         try:
@@ -94,7 +94,7 @@ def is_network(path: str, mounts: str | None = None) -> bool:
         if not dash or len(fields) < 5:
             continue
         point = _octal.sub(lambda found: chr(int(found[1], 8)), fields[4])
-        # Of two mounts on one place the later one is seen.
+        # Of two mounts on one place, the later one is visible.
         if _is_within(path, point) and len(point) >= len(best):
             best, kind = point, after.split(" ")[0]
     return kind in _NETWORK or (

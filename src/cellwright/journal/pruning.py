@@ -1,36 +1,36 @@
-"""How large the journal may become, and what goes first."""
+"""How large the journal may become, and what is deleted first."""
 
 from __future__ import annotations
 
-from cellwright.journal import _snapshots, _states
-from cellwright.journal._store import CELLS, PIECE_COSTS, Store, unpack
+from cellwright.journal import _states
+from cellwright.journal._store import CELLS, PIECE_COSTS, PieceStore, unpack
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
 
-# Small enough that nobody waits for a batch, large enough to be worth a transaction.
+# Small enough for a short batch, large enough to be worth a transaction.
 _PIECES = 20
 _CHANGES = 5
 _VACUUM_PAGES = 512
 _FREE_PAGES = 4096
 
 
-class Limits:
-    """What the journal may keep.
+class JournalLimits:
+    """How much the journal keeps.
 
-    Of every notebook the newest `snapshots` revisions that were given out are remembered.
+    Of every notebook, the newest `snapshots` revisions that readers got are remembered.
 
-    When the file has more than `total` bytes in use, history goes in this order, until it fits;
-    notebooks that were not changed for longest come first, and their oldest changes first:
+    When the file uses more than `total` bytes, history is deleted in this order until it fits;
+    the notebooks that were not changed for longest come first, and their oldest changes first:
 
     1. changes beyond the newest `changes` of a notebook;
-    2. all changes of other notebooks than the one in use, whose first before-image stays;
-    3. those first before-images: such a notebook is then forgotten.
+    2. all changes of other notebooks than the one in use, except their first state;
+    3. those first states: such a notebook is then forgotten.
 
-    The notebook in use keeps its newest `changes` and its first before-image, whatever they weigh.
-    All this happens in small steps after a change was recorded: a step frees `step` bytes more
-    than twice what that change brought.
+    The notebook in use keeps its newest `changes` and its first state, whatever their size. All
+    this happens in small steps after a change was recorded: a step frees `step` bytes more than
+    twice what that change added.
     """
 
     __slots__ = ("changes", "snapshots", "step", "total")
@@ -49,16 +49,16 @@ class Limits:
         self.step = step
 
 
-def needs_work(connection: sqlite3.Connection, limits: Limits) -> bool:
-    """Whether there is anything to prune, to collect or to give back; costs next to nothing."""
+def needs_pruning(connection: sqlite3.Connection, limits: JournalLimits) -> bool:
+    """Whether there is anything to delete or to give back to the system; this is cheap."""
     unused = connection.execute("SELECT EXISTS (SELECT 1 FROM piece WHERE refs = 0)").fetchone()[0]
     return bool(unused) or _used(connection) > limits.total or _has_much_free(connection)
 
 
-def work(connection: sqlite3.Connection, limits: Limits, in_use: int, brought: int) -> None:
-    """Take one step: free somewhat more than what was just `brought`."""
-    store = Store(connection)
-    left = limits.step + 2 * brought
+def prune(connection: sqlite3.Connection, limits: JournalLimits, in_use: int, added: int) -> None:
+    """Do one step: free more bytes than were just `added`."""
+    store = PieceStore(connection)
+    left = limits.step + 2 * added
     while left > 0:
         freed = _collect(connection, store)
         left -= freed
@@ -67,12 +67,12 @@ def work(connection: sqlite3.Connection, limits: Limits, in_use: int, brought: i
                 break
             left -= PIECE_COSTS
     if _has_much_free(connection):
-        for _ in range(_VACUUM_PAGES):  # sqlite3 stops it after one page, whatever it is told
+        for _ in range(_VACUUM_PAGES):  # sqlite3 always stops after one page
             connection.execute("PRAGMA incremental_vacuum(1)")
 
 
 def describe(connection: sqlite3.Connection) -> str:
-    """How much there is, in words."""
+    """The content of the journal in one line."""
     notebooks, changes = connection.execute(
         "SELECT (SELECT count(*) FROM notebook),"
         " (SELECT count(*) FROM change WHERE number IS NOT NULL)"
@@ -82,8 +82,8 @@ def describe(connection: sqlite3.Connection) -> str:
     return f"{notebooks} notebooks, {changes} changes, {size:.1f} MiB, {mode} mode"
 
 
-def _collect(connection: sqlite3.Connection, store: Store) -> int:
-    """Delete some pieces that nobody needs; what that cost."""
+def _collect(connection: sqlite3.Connection, store: PieceStore) -> int:
+    """Delete some unused pieces; returns their cost."""
     rows = connection.execute(
         "SELECT id, kind, pack, size FROM piece WHERE refs = 0 LIMIT ?", (_PIECES,)
     ).fetchall()
@@ -99,8 +99,10 @@ def _collect(connection: sqlite3.Connection, store: Store) -> int:
     return sum(max(size, PIECE_COSTS) for *_, size in rows)
 
 
-def _prune(connection: sqlite3.Connection, store: Store, limits: Limits, in_use: int) -> bool:
-    """Take the next batch of history away; False if there is none that may go."""
+def _prune(
+    connection: sqlite3.Connection, store: PieceStore, limits: JournalLimits, in_use: int
+) -> bool:
+    """Delete the next batch of history; False if nothing may be deleted."""
     pruned = (
         _prune_changes(connection, store, limits.changes, None)
         or _prune_changes(connection, store, 0, in_use)
@@ -111,7 +113,7 @@ def _prune(connection: sqlite3.Connection, store: Store, limits: Limits, in_use:
 
 
 def _prune_changes(
-    connection: sqlite3.Connection, store: Store, kept: int, spared: int | None
+    connection: sqlite3.Connection, store: PieceStore, kept: int, spared: int | None
 ) -> bool:
     row = connection.execute(
         "SELECT id, changes, first_state, last_state, oldest FROM (SELECT *,"
@@ -132,19 +134,19 @@ def _prune_changes(
         "SELECT id FROM state WHERE notebook = ? AND id < ? AND id IS NOT ?",
         (notebook, needed, first),
     ).fetchall():
-        _states.delete(connection, store, state)
+        _states.delete_state(connection, store, state)
     return True
 
 
-def _forget_notebook(connection: sqlite3.Connection, store: Store, in_use: int) -> bool:
+def _forget_notebook(connection: sqlite3.Connection, store: PieceStore, in_use: int) -> bool:
     row = connection.execute(
         "SELECT id FROM notebook WHERE id IS NOT ? ORDER BY touched LIMIT 1", (in_use,)
     ).fetchone()
     if row is None:
         return False
-    _snapshots.forget_oldest(connection, store, row[0], 0)
+    _states.forget_oldest_snapshots(connection, store, row[0], 0)
     for (state,) in connection.execute("SELECT id FROM state WHERE notebook = ?", row).fetchall():
-        _states.delete(connection, store, state)
+        _states.delete_state(connection, store, state)
     for table in ("change", "execution"):
         connection.execute(f"DELETE FROM {table} WHERE notebook = ?", row)  # noqa: S608
     connection.execute("DELETE FROM notebook WHERE id = ?", row)

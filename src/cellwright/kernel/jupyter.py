@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from cellwright.kernel.events import CommMessage, Started
 from cellwright.kernel.transport import KernelInfo
-from cellwright.outputs.events import Cleared, Raised, Shown, StreamText
+from cellwright.outputs.events import ClearEvent, DisplayEvent, ErrorEvent, StreamEvent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def make_event(
 ) -> KernelEvent | None:
     """Make the event of a message on `iopub`; None for messages about the kernel itself."""
     if kind == "stream":
-        return StreamText(_text(content.get("name")) or "stdout", _text(content.get("text")))
+        return StreamEvent(_text(content.get("name")) or "stdout", _text(content.get("text")))
     if kind in DISPLAYS:
         return _make_shown(kind, content)
     if kind == "error":
@@ -53,7 +53,7 @@ def make_event(
     if kind == "execute_input":
         return Started(read_count(content))
     if kind == "clear_output":
-        return Cleared(wait=bool(content.get("wait")))
+        return ClearEvent(wait=bool(content.get("wait")))
     if kind in _COMM_KINDS:
         return CommMessage(
             kind=_COMM_KINDS[kind],
@@ -66,23 +66,23 @@ def make_event(
     return None
 
 
-def make_raised(content: Mapping[str, Any]) -> Raised:
+def make_raised(content: Mapping[str, Any]) -> ErrorEvent:
     """Make the exception of an `error` message, or of a reply with that status."""
     traceback = content.get("traceback")
     lines = traceback if isinstance(traceback, list | tuple) else ()
-    return Raised(
+    return ErrorEvent(
         ename=_class.sub(r"\1", _text(content.get("ename"))),
         evalue=_text(content.get("evalue")),
         traceback=tuple(_text(line) for line in lines),
     )
 
 
-def make_pages(reply: Mapping[str, Any]) -> Iterator[Shown]:
+def make_pages(reply: Mapping[str, Any]) -> Iterator[DisplayEvent]:
     """Make displays of the help texts in a reply, as for `len?`: notebooks show them."""
     payload = reply.get("payload")
     for item in payload if isinstance(payload, list) else ():
         if isinstance(item, dict) and item.get("source") == "page" and _mapping(item.get("data")):
-            yield Shown(data=_mapping(item.get("data")))
+            yield DisplayEvent(data=_mapping(item.get("data")))
 
 
 def read_count(content: Mapping[str, Any]) -> int | None:
@@ -114,10 +114,10 @@ def read_info(
     )
 
 
-def _make_shown(kind: str, content: Mapping[str, Any]) -> Shown:
+def _make_shown(kind: str, content: Mapping[str, Any]) -> DisplayEvent:
     is_result = kind == "execute_result"
     display_id = _mapping(content.get("transient")).get("display_id")
-    return Shown(
+    return DisplayEvent(
         data=_mapping(content.get("data")),
         metadata=_mapping(content.get("metadata")),
         display_id=display_id if isinstance(display_id, str) else None,

@@ -29,7 +29,7 @@ from cellwright.kernel.events import (
     Started,
 )
 from cellwright.kernel.transport import Code, KernelInfo, Launch
-from cellwright.outputs.events import Cleared, Raised, Shown, StreamText
+from cellwright.outputs.events import ClearEvent, DisplayEvent, ErrorEvent, StreamEvent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -116,10 +116,10 @@ class MemoryKernel:
                 async for event in self._do(line.strip()):
                     yield event
         except _Failure as failure:
-            yield Raised(failure.name, failure.text, (f"{failure.name}: {failure.text}",))
+            yield ErrorEvent(failure.name, failure.text, (f"{failure.name}: {failure.text}",))
             status = "error"
         except InterruptedError:
-            yield Raised("KeyboardInterrupt", "", ("KeyboardInterrupt",))
+            yield ErrorEvent("KeyboardInterrupt", "", ("KeyboardInterrupt",))
             status = "cancelled"
         except _Death as death:
             self._exit = self._exit or death.how
@@ -139,7 +139,7 @@ class MemoryKernel:
             answer = asyncio.ensure_future(self._answers.get())
             await self._first(answer, self._interrupted, self._ended)
             self._check()
-            yield StreamText("stdout", answer.result() + "\n")
+            yield StreamEvent("stdout", answer.result() + "\n")
         elif word in ("sleep", "stuck"):
             wakers = (self._ended,) if word == "stuck" else (self._interrupted, self._ended)
             await self._first(asyncio.ensure_future(asyncio.sleep(float(rest))), *wakers)
@@ -150,7 +150,7 @@ class MemoryKernel:
                 await asyncio.sleep(0)
                 self._check()
                 lines = range(at, min(at + 100, int(rest)))
-                yield StreamText("stdout", "".join(f"{number}\n" for number in lines))
+                yield StreamEvent("stdout", "".join(f"{number}\n" for number in lines))
         else:
             for event in self._simple(word, rest):
                 yield event
@@ -158,13 +158,13 @@ class MemoryKernel:
     def _simple(self, word: str, rest: str) -> Iterator[KernelEvent]:
         first, _, text = rest.partition(" ")
         if word in ("print", "warn"):
-            yield StreamText("stdout" if word == "print" else "stderr", rest + "\n")
+            yield StreamEvent("stdout" if word == "print" else "stderr", rest + "\n")
         elif word == "show":
-            yield Shown({first: text})
+            yield DisplayEvent({first: text})
         elif word == "update":
             known = f"display {first}" in self._kept
             self._kept[f"display {first}"] = text
-            yield Shown({"text/plain": text}, display_id=first, is_update=known)
+            yield DisplayEvent({"text/plain": text}, display_id=first, is_update=known)
         elif word == "set":
             self._kept[first] = text
         elif word in ("result", "get", "getenv", "cwd"):
@@ -177,9 +177,9 @@ class MemoryKernel:
             value = values[word]
             if value is None:
                 raise _Failure("NameError", f"name '{rest}' is not defined")
-            yield Shown({"text/plain": value}, is_result=True, execution_count=self._count)
+            yield DisplayEvent({"text/plain": value}, is_result=True, execution_count=self._count)
         elif word == "clear":
-            yield Cleared(wait=rest == "wait")
+            yield ClearEvent(wait=rest == "wait")
         elif word == "raise":
             raise _Failure(first, text)
         elif word == "die":

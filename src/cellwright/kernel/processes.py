@@ -253,7 +253,7 @@ def _abandon(channel: socket.socket, keeper: subprocess.Popen[bytes]) -> None:
 #
 # Every kept process has a mark in its environment, which its descendants inherit. A mark names its
 # owner: PID namespace, process id and the time that process began, so that a mark whose owner is
-# gone can be told from one whose owner lives, also after the id was used again. Processes without
+# gone differs from one whose owner lives, also after the id was used again. Processes without
 # a mark are never touched. One that gave itself a new environment has none.
 
 

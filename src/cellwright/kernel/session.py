@@ -16,7 +16,7 @@ from typing import NamedTuple
 from cellwright.config.defaults import INTERRUPT_GRACE
 from cellwright.errors import KernelCannot, ResetInProgress, RestartLimit
 from cellwright.kernel.events import CommMessage, Finished, InputRequested, Missed
-from cellwright.outputs.events import Raised, StreamText
+from cellwright.outputs.events import ErrorEvent, StreamEvent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Outcome:
     status: Status
     seconds: float
     execution_count: int | None = None
-    error: Raised | None = None
+    error: ErrorEvent | None = None
     exit: KernelExit | None = None
     state_kept: bool = True
     stdin_refused: bool = False
@@ -115,7 +115,7 @@ class CellExecution:
         self._cancelled = asyncio.Event()
         self._stop = stop or self._cancelled
         self._finished: Finished | None = None
-        self._error: Raised | None = None
+        self._error: ErrorEvent | None = None
         self._missed: list[str] = []
         self._stdin_refused = False
 
@@ -161,7 +161,7 @@ class CellExecution:
                     interruption = error
             killed = end.result()
         if why == "timed_out":
-            self._on_event(StreamText("stderr", f"\n{describe_timeout(self._timeout)}\n"))
+            self._on_event(StreamEvent("stderr", f"\n{describe_timeout(self._timeout)}\n"))
         outcome = self._outcome(why, time.monotonic() - began, killed=killed)
         if interruption is not None:
             raise interruption
@@ -192,7 +192,7 @@ class CellExecution:
         async for event in self._transport.execute(self._code):
             if isinstance(event, Finished):
                 self._finished = event
-            elif isinstance(event, Raised):
+            elif isinstance(event, ErrorEvent):
                 self._error = event
             elif isinstance(event, Missed):
                 self._missed.append(event.reason)
@@ -216,7 +216,7 @@ class CellExecution:
             if answer is not None:
                 return answer
         self._stdin_refused = True
-        self._on_event(StreamText("stderr", f"{NO_STDIN}\n"))
+        self._on_event(StreamEvent("stderr", f"{NO_STDIN}\n"))
         return ""
 
     def _outcome(self, why: Status | None, seconds: float, *, killed: bool) -> Outcome:
@@ -265,7 +265,7 @@ class Session:
     ) -> None:
         self.key = key
         self.kind = kind
-        self.note = ""  # for the session's maker, who chose what it means
+        self.note = ""  # free for the caller that made the session
         self.owners: set[str] = set()
         self.created = time.time()
         self.used = time.monotonic()
@@ -307,7 +307,7 @@ class Session:
         self,
         code: Code | Callable[[KernelInfo], Code],
         *,
-        timeout: float = 0,  # noqa: ASYNC109  # interrupts and then kills; it is no cancellation
+        timeout: float = 0,  # noqa: ASYNC109  # interrupts and then kills, instead of cancelling
         reset: bool = False,
         on_event: Callable[[KernelEvent], object] | None = None,
         on_retry: Callable[[], object] | None = None,
@@ -367,7 +367,7 @@ class Session:
         self,
         code: Callable[[KernelInfo], Code],
         *,
-        timeout: float = 0,  # noqa: ASYNC109  # interrupts and then kills; it is no cancellation
+        timeout: float = 0,  # noqa: ASYNC109  # interrupts and then kills, instead of cancelling
         on_event: Callable[[KernelEvent], object] | None = None,
         caller: str | None = None,
     ) -> CellOutcome:

@@ -1,9 +1,9 @@
 """Tool calls under way: their progress, their questions, and what ends them.
 
 A call runs in a task of its own. The library cancels a request's handler both when the client
-says so and when it goes away; the first stops the kernel, the second leaves the run alone. And a
-call that waits for an answer of a person outlives its request where the protocol has the client
-come back with it.
+cancels it and when the client goes away; the first stops the kernel, the second leaves the run
+alone. A call that waits for the answer of a person outlives its request where the protocol has the
+client come back with the answer.
 """
 
 from __future__ import annotations
@@ -17,45 +17,154 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from cellwright.mcp.asking import answered, can_ask, question
-from cellwright.mcp.progress import Progress
+from cellwright.mcp.results import clean
+from cellwright.tools.wording import shorten
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from mcp.server.context import ServerRequestContext
+    from mcp.server.session import ServerSession
 
     from cellwright.kernel.events import InputRequested
     from cellwright.kernel.session import Ask
-    from cellwright.tools.tool import Answer
+    from cellwright.tools.tool import ToolResult
 
     Context = ServerRequestContext[Any, Any]
     Listener = Callable[[dict[str, Any]], object]
-    Work = Callable[[Listener | None, Ask | None], Awaitable[Answer]]
+    Work = Callable[[Listener | None, Ask | None], Awaitable[ToolResult]]
 
-_ANSWER_WITHIN = 600.0
+_ANSWER_TIMEOUT = 600.0
 _INPUT = "input"
+_LONGEST_PROMPT = 500
+_FIELD = "answer"
+_AT_MOST_EVERY = 0.25
+_AT_LEAST_EVERY = 10.0  # clients give up on calls that stay silent
+_SMALL = 0.001
+_LONGEST_MESSAGE = 200
 
 
-class Going:
+class PendingCalls:
+    """The calls of one server."""
+
+    def __init__(self) -> None:
+        self._parked: dict[str, PendingCall] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    async def perform(
+        self, ctx: Context, params: types.CallToolRequestParams, work: Work
+    ) -> ToolResult | types.InputRequiredResult:
+        """Do the work, or resume a call that waited for an answer."""
+        call = self._resume(params) if params.request_state is not None else None
+        if call is None:
+            call = PendingCall((params.name, params.arguments), can_ask=can_ask(ctx))
+            ask = call.ask if call.can_ask else None
+            progress = call.progress if _wants_progress(ctx) else None
+            call.task = asyncio.ensure_future(work(progress, ask))
+            self._tasks.add(call.task)
+            call.task.add_done_callback(self._discard)
+        try:
+            async with _report_progress(ctx, call, params):
+                return await self._wait(ctx, call)
+        except asyncio.CancelledError:
+            if _is_cancelled(ctx):
+                call.task.cancel()
+            raise
+
+    async def close(self) -> None:
+        """Cancel the calls under way."""
+        for task in list(self._tasks):
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=5)
+
+    async def _wait(
+        self, ctx: Context, call: PendingCall
+    ) -> ToolResult | types.InputRequiredResult:
+        if not call.can_ask:  # nothing else can happen
+            await asyncio.wait({call.task})
+            return call.task.result()
+        while True:
+            news = asyncio.ensure_future(call.news.wait())
+            try:
+                await asyncio.wait({call.task, news}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                news.cancel()
+            if call.task.done():
+                return call.task.result()
+            assert call.asked is not None  # noqa: S101  # that is the other thing to wait for
+            form = build_question(call.asked)
+            if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
+                return self._park(call, form)
+            await self._elicit(ctx, call, form)
+
+    async def _elicit(
+        self, ctx: Context, call: PendingCall, form: types.ElicitRequestFormParams
+    ) -> None:
+        """Ask while the call waits; it may end meanwhile, by its timeout for one."""
+        asking = asyncio.ensure_future(
+            ctx.session.elicit_form(form.message, form.requested_schema, ctx.request_id)
+        )
+        try:
+            await asyncio.wait({call.task, asking}, return_when=asyncio.FIRST_COMPLETED)
+            reply: str | None = None
+            if asking.done():
+                with contextlib.suppress(MCPError, ValueError):
+                    reply = read_answer(asking.result())
+            call.reply(reply)
+        finally:
+            asking.cancel()
+
+    # -- calls whose client comes back ------------------------------------------------------
+
+    def _park(
+        self, call: PendingCall, form: types.ElicitRequestFormParams
+    ) -> types.InputRequiredResult:
+        state = secrets.token_urlsafe(24)
+        self._parked[state] = call
+
+        def give_up() -> None:
+            if self._parked.pop(state, None) is not None:
+                call.reply(None)
+
+        asyncio.get_running_loop().call_later(_ANSWER_TIMEOUT, give_up)
+        return types.InputRequiredResult(
+            input_requests={_INPUT: types.ElicitRequest(params=form)}, request_state=state
+        )
+
+    def _resume(self, params: types.CallToolRequestParams) -> PendingCall:
+        call = self._parked.get(params.request_state or "")
+        if call is None or call.what != (params.name, params.arguments):
+            raise MCPError(types.INVALID_PARAMS, "This call is not waiting for an answer")
+        del self._parked[params.request_state or ""]
+        call.reply(read_answer((params.input_responses or {}).get(_INPUT)))
+        return call
+
+    def _discard(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # taken, or else the event loop logs it
+
+
+class PendingCall:
     """One call, from its beginning to its answer."""
 
     def __init__(self, what: object, *, can_ask: bool) -> None:
         self.what = what
         self.can_ask = can_ask
-        self.listener: Progress | None = None
+        self.listener: ProgressReporter | None = None
         self.asked: InputRequested | None = None
         self.news = asyncio.Event()
         self._answer: asyncio.Future[str | None] | None = None
-        self.task: asyncio.Task[Answer]
+        self.task: asyncio.Task[ToolResult]
 
     def progress(self, event: dict[str, Any]) -> None:
-        """Pass an event on to whoever waits for the call now."""
+        """Pass an event on to the request that waits for the call now."""
         if self.listener is not None:
             self.listener.take(event)
 
     async def ask(self, request: InputRequested) -> str | None:
-        """Have a person asked; the call waits for it."""
+        """Ask a person; the call waits for the answer."""
         self.asked = request
         self._answer = asyncio.get_running_loop().create_future()
         self.news.set()
@@ -69,119 +178,35 @@ class Going:
             self._answer.set_result(text)
 
 
-class Calls:
-    """The calls of one server."""
-
-    def __init__(self) -> None:
-        self._parked: dict[str, Going] = {}
-        self._tasks: set[asyncio.Task[Any]] = set()
-
-    async def perform(
-        self, ctx: Context, params: types.CallToolRequestParams, work: Work
-    ) -> Answer | types.InputRequiredResult:
-        """Do the work, or go on with a call that had asked for something."""
-        going = self._resumed(params) if params.request_state is not None else None
-        if going is None:
-            going = Going((params.name, params.arguments), can_ask=can_ask(ctx))
-            ask = going.ask if going.can_ask else None
-            progress = going.progress if _wants_progress(ctx) else None
-            going.task = asyncio.ensure_future(work(progress, ask))
-            self._tasks.add(going.task)
-            going.task.add_done_callback(self._ended)
-        try:
-            async with _reported(ctx, going, params):
-                return await self._settled(ctx, going)
-        except asyncio.CancelledError:
-            if _is_cancelled(ctx):
-                going.task.cancel()
-            raise
-
-    async def close(self) -> None:
-        """Wait for no call any more."""
-        for task in list(self._tasks):
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=5)
-
-    async def _settled(self, ctx: Context, going: Going) -> Answer | types.InputRequiredResult:
-        if not going.can_ask:  # nothing else can happen
-            await asyncio.wait({going.task})
-            return going.task.result()
-        while True:
-            news = asyncio.ensure_future(going.news.wait())
-            try:
-                await asyncio.wait({going.task, news}, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                news.cancel()
-            if going.task.done():
-                return going.task.result()
-            assert going.asked is not None  # noqa: S101  # that is the other thing to wait for
-            form = question(going.asked)
-            if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
-                return self._park(going, form)
-            await self._elicit(ctx, going, form)
-
-    async def _elicit(
-        self, ctx: Context, going: Going, form: types.ElicitRequestFormParams
-    ) -> None:
-        """Ask while the call waits; it may end meanwhile, by its timeout for one."""
-        asking = asyncio.ensure_future(
-            ctx.session.elicit_form(form.message, form.requested_schema, ctx.request_id)
-        )
-        try:
-            await asyncio.wait({going.task, asking}, return_when=asyncio.FIRST_COMPLETED)
-            reply: str | None = None
-            if asking.done():
-                with contextlib.suppress(MCPError, ValueError):
-                    reply = answered(asking.result())
-            going.reply(reply)
-        finally:
-            asking.cancel()
-
-    # -- calls whose client comes back ------------------------------------------------------
-
-    def _park(self, going: Going, form: types.ElicitRequestFormParams) -> types.InputRequiredResult:
-        state = secrets.token_urlsafe(24)
-        self._parked[state] = going
-
-        def give_up() -> None:
-            if self._parked.pop(state, None) is not None:
-                going.reply(None)
-
-        asyncio.get_running_loop().call_later(_ANSWER_WITHIN, give_up)
-        return types.InputRequiredResult(
-            input_requests={_INPUT: types.ElicitRequest(params=form)}, request_state=state
-        )
-
-    def _resumed(self, params: types.CallToolRequestParams) -> Going:
-        going = self._parked.get(params.request_state or "")
-        if going is None or going.what != (params.name, params.arguments):
-            raise MCPError(types.INVALID_PARAMS, "This call is not waiting for an answer")
-        del self._parked[params.request_state or ""]
-        going.reply(answered((params.input_responses or {}).get(_INPUT)))
-        return going
-
-    def _ended(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled():
-            task.exception()  # it has been told, or nobody is left to be told
+def can_ask(ctx: Context) -> bool:
+    """Whether the client can put a question to a person."""
+    capabilities = ctx.session.client_capabilities
+    if capabilities is None or capabilities.elicitation is None:
+        return False
+    elicitation = capabilities.elicitation
+    # An empty object, as clients of 2025 send it, means forms.
+    return elicitation.form is not None or elicitation.url is None
 
 
-@contextlib.asynccontextmanager
-async def _reported(
-    ctx: Context, going: Going, params: types.CallToolRequestParams
-) -> AsyncIterator[None]:
-    """Tell the client how far a call is, if it asked for that."""
-    if not _wants_progress(ctx):
-        yield
-        return
-    going.listener = Progress(ctx.session, _cells_of(params.arguments))
-    reporting = asyncio.ensure_future(going.listener.report())
-    try:
-        yield
-    finally:
-        going.listener = None
-        reporting.cancel()
+def build_question(request: InputRequested) -> types.ElicitRequestFormParams:
+    """The form for one line of input."""
+    prompt = shorten(request.prompt)[:_LONGEST_PROMPT] or "A cell waits for a line of input."
+    if request.password:
+        # Forms must not ask for secrets; a person may still choose to answer.
+        prompt += " (the cell asked for a password; what you type is not hidden)"
+    field = {"type": "string", "title": "Answer", "description": prompt}
+    return types.ElicitRequestFormParams(
+        message=f"A cell asks: {prompt}",
+        requested_schema={"type": "object", "properties": {_FIELD: field}, "required": [_FIELD]},
+    )
+
+
+def read_answer(result: object) -> str | None:
+    """What the person typed; None if they declined."""
+    if not isinstance(result, types.ElicitResult) or result.action != "accept":
+        return None
+    value = (result.content or {}).get(_FIELD)
+    return None if value is None else str(value)
 
 
 def _wants_progress(ctx: Context) -> bool:
@@ -191,15 +216,86 @@ def _wants_progress(ctx: Context) -> bool:
     return bool(channel.transport.kind == "direct")
 
 
-def _cells_of(arguments: dict[str, Any] | None) -> int:
-    """How many cells a call brings along, as `eval` does; those of a run tell themselves."""
-    cells = (arguments or {}).get("cells")
-    return len(cells) if isinstance(cells, list) and all(isinstance(c, dict) for c in cells) else 0
-
-
 def _is_cancelled(ctx: Context) -> bool:
-    """Whether a handler that is cancelled was so by its client, who is still there."""
+    """Whether a handler was cancelled by its client, which is still there."""
     if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS and ctx.request is not None:
         return True  # over HTTP a client of today cancels by closing the answer's stream
     channel = ctx.session._request_outbound  # noqa: SLF001  # there is no other way to ask
     return channel.cancel_requested.is_set()
+
+
+@contextlib.asynccontextmanager
+async def _report_progress(
+    ctx: Context, call: PendingCall, params: types.CallToolRequestParams
+) -> AsyncIterator[None]:
+    """Report the progress of a call while it is waited for, if the client asked for that."""
+    if not _wants_progress(ctx):
+        yield
+        return
+    call.listener = ProgressReporter(ctx.session, _count_cells(params.arguments))
+    reporting = asyncio.ensure_future(call.listener.report())
+    try:
+        yield
+    finally:
+        call.listener = None
+        reporting.cancel()
+
+
+def _count_cells(arguments: dict[str, Any] | None) -> int:
+    """How many cells a call of `eval` brings along; a run reports its cells itself."""
+    cells = (arguments or {}).get("cells")
+    return len(cells) if isinstance(cells, list) and all(isinstance(c, dict) for c in cells) else 0
+
+
+class ProgressReporter:
+    """Reports the progress of one call: rising numbers, and not too many.
+
+    `expected` is how many cells there will be, where the call itself says so.
+    """
+
+    def __init__(self, session: ServerSession, expected: int = 0) -> None:
+        self._session = session
+        self._expected = expected
+        self._cells: dict[Any, str] = {}
+        self._said = ""
+        self._now = ""
+        self._reported = -1.0
+        self._news = asyncio.Event()
+
+    def take(self, event: dict[str, Any]) -> None:
+        """One event of a run."""
+        if "run" in event and "cell" not in event:
+            self._now = f"run {event['run']} has begun"
+        elif "status" in event:
+            name = event.get("handle", event.get("cell"))
+            self._cells[name] = event["status"]
+            if event["status"] == "pending":
+                return
+            place = list(self._cells).index(name) + 1
+            total = max(self._expected, len(self._cells))
+            self._now = f"cell {place} of {total} ({shorten(str(name))}): "
+            self._now += str(event["status"])
+        elif "text" in event:
+            lines = shorten(str(event["text"])[-_LONGEST_MESSAGE:])
+            self._said = lines or self._said
+        self._news.set()
+
+    async def report(self) -> None:
+        """Send notifications until cancelled."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_AT_LEAST_EVERY):
+                    await self._news.wait()
+            self._news.clear()
+            await self._send()
+            await asyncio.sleep(_AT_MOST_EVERY)
+
+    async def _send(self) -> None:
+        over = sum(status not in ("pending", "running") for status in self._cells.values())
+        self._reported = max(float(over), self._reported + _SMALL)  # it must rise every time
+        known = max(self._expected, len(self._cells))
+        total = float(known) if known > over else None
+        message = " · ".join(part for part in (self._now, self._said) if part)
+        await self._session.report_progress(
+            self._reported, total, clean(message[: 2 * _LONGEST_MESSAGE])
+        )

@@ -1,4 +1,4 @@
-"""Prompts: four things that people ask agents to do with a notebook, well put."""
+"""Prompts: four things that people often ask agents to do with a notebook."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from mcp.shared.exceptions import MCPError
 
 from cellwright.errors import CellwrightError
 from cellwright.mcp.results import clean
-from cellwright.tools.fence import HOW
-from cellwright.tools.native.reading import ReadParams, call
+from cellwright.tools.fence import FENCE_NOTE
+from cellwright.tools.native.reading import ReadParams, read_notebook
 from cellwright.tools.tool import Caller
-from cellwright.tools.words import one_line
+from cellwright.tools.wording import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PromptTemplate:
     """A prompt: its text, and what of the notebook goes along."""
 
     title: str
@@ -38,7 +38,7 @@ _CELL = types.PromptArgument(
 )
 
 PROMPTS = {
-    "explain": Asked(
+    "explain": PromptTemplate(
         "Explain a notebook",
         "What a notebook does, step by step, and what its results say",
         "Explain the notebook {path} to somebody who has not seen it: what it is for, what data "
@@ -47,7 +47,7 @@ PROMPTS = {
         "Change nothing.",
         {"outputs": True, "max_tokens": 16000},
     ),
-    "debug_failing_cell": Asked(
+    "debug_failing_cell": PromptTemplate(
         "Debug a failing cell",
         "Find out why a cell fails, mend the cause, and prove it",
         "Cells of the notebook {path} fail{place}. Find the cause, which may be in an earlier "
@@ -57,7 +57,7 @@ PROMPTS = {
         {"only": "errors", "outputs": True, "max_tokens": 8000},
         cell=True,
     ),
-    "make_reproducible": Asked(
+    "make_reproducible": PromptTemplate(
         "Make a notebook reproducible",
         "Make it run from top to bottom in a fresh kernel, with the same results",
         "Make the notebook {path} run from top to bottom in a fresh kernel. First see what holds "
@@ -67,7 +67,7 @@ PROMPTS = {
         "again. Say what still differs, and why.",
         {"max_tokens": 12000},
     ),
-    "tidy_for_review": Asked(
+    "tidy_for_review": PromptTemplate(
         "Tidy a notebook for review",
         "Make it easy to read for a colleague, without changing what it computes",
         "Prepare the notebook {path} for review without changing any result: imports in one "
@@ -80,7 +80,7 @@ PROMPTS = {
 }
 
 
-def listed() -> list[types.Prompt]:
+def list_prompts() -> list[types.Prompt]:
     """All prompts, with their arguments."""
     return [
         types.Prompt(
@@ -93,10 +93,10 @@ def listed() -> list[types.Prompt]:
     ]
 
 
-async def made(
+async def build_prompt(
     workspace: AsyncWorkspace, name: str, arguments: Mapping[str, str] | None
 ) -> types.GetPromptResult:
-    """A prompt with the notebook it is about.
+    """Fill in a prompt, and add the notebook it is about.
 
     Raises:
         MCPError: there is no such prompt, or no such notebook.
@@ -105,7 +105,7 @@ async def made(
     if prompt is None:
         raise MCPError(
             types.INVALID_PARAMS,
-            f"No prompt `{one_line(name)[:80]}`; there are {', '.join(PROMPTS)}",
+            f"No prompt `{shorten(name)[:80]}`; there are {', '.join(PROMPTS)}",
         )
     given = dict(arguments or {})
     path, cell = given.get("path", ""), given.get("cell") or None
@@ -115,14 +115,14 @@ async def made(
     if prompt.cell and cell is not None:
         wanted = {**wanted, "cells": [cell], "only": None}
     try:
-        answer = await call(Caller(workspace=workspace), ReadParams(**wanted))
+        answer = await read_notebook(Caller(workspace=workspace), ReadParams(**wanted))
     except CellwrightError as error:
-        raise MCPError(types.INVALID_PARAMS, one_line(error.message)) from None
+        raise MCPError(types.INVALID_PARAMS, shorten(error.message)) from None
     except ValueError:
         raise MCPError(types.INVALID_PARAMS, "No such notebook") from None
-    place = f", at {one_line(cell)}" if cell is not None else ""
-    text = prompt.text.format(path=one_line(path), place=place)
-    parts = [text, f"{HOW}\n\n{answer.text}"]
+    place = f", at {shorten(cell)}" if cell is not None else ""
+    text = prompt.text.format(path=shorten(path), place=place)
+    parts = [text, f"{FENCE_NOTE}\n\n{answer.text}"]
     return types.GetPromptResult(
         description=prompt.about,
         messages=[

@@ -1,22 +1,33 @@
-"""Notebooks and artifacts as resources: `notebook://path`, `notebook://path#cell`, `artifact://id`."""
+"""Notebooks and artifacts as resources: `notebook://path`, `notebook://path#cell`, `artifact://id`.
+
+Clients list and read them, complete their names, and subscribe to notebooks.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+import contextlib
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 import mcp_types as types
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from cellwright.errors import CellwrightError
+from cellwright.errors import CellwrightError, EngineError
 from cellwright.mcp.results import clean
-from cellwright.outputs.sanitize import visible
+from cellwright.outputs.sanitize import make_visible
 from cellwright.text.view import to_text
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from mcp.server.context import ServerRequestContext
+
     from cellwright.workspace.workspace import AsyncWorkspace
+
+    Context = ServerRequestContext[Any, Any]
 
 NOTEBOOK, ARTIFACT = "notebook://", "artifact://"
 TEXT_VIEW = "text/x-cellwright"
@@ -24,7 +35,6 @@ _MOST_LISTED = 1000
 _MOST_CHARACTERS = 400_000
 _MOST_BYTES = 4 * 2**20
 _NOT_FOUND_2025 = -32002
-
 TEMPLATES = [
     types.ResourceTemplate(
         name="notebook",
@@ -47,6 +57,10 @@ TEMPLATES = [
         description="Long output or a picture; ids are in the answers of tools",
     ),
 ]
+_MOST_COMPLETIONS = 100  # what the protocol allows
+_MOST_WATCHES = 32  # a watch costs a thread where there is no engine
+_GATHER = 0.2
+_RETRY = 1.0
 
 
 def notebook_uri(path: str) -> str:
@@ -60,11 +74,11 @@ def notebook_path(uri: str) -> tuple[str, str | None]:
     return unquote(rest, errors="surrogatepass"), unquote(cell) if mark else None
 
 
-async def listed(workspace: AsyncWorkspace) -> list[types.Resource]:
+async def list_resources(workspace: AsyncWorkspace) -> list[types.Resource]:
     """The notebooks below the root."""
     return [
         types.Resource(
-            name=clean(visible(row["path"])),
+            name=clean(make_visible(row["path"])),
             uri=notebook_uri(row["path"]),
             mime_type=TEXT_VIEW,
             size=row["size"],
@@ -73,37 +87,39 @@ async def listed(workspace: AsyncWorkspace) -> list[types.Resource]:
     ]
 
 
-async def read(
+async def read_resource(
     workspace: AsyncWorkspace, uri: str, version: str
 ) -> list[types.TextResourceContents | types.BlobResourceContents]:
-    """What an address leads to.
+    """What an address names.
 
     Raises:
-        MCPError: to nothing that may be read.
+        MCPError: it names nothing that may be read.
     """
     try:
         if uri.startswith(ARTIFACT):
-            return [await _artifact(workspace, uri)]
+            return [await _read_artifact(workspace, uri)]
         if uri.startswith(NOTEBOOK):
             path, cell = notebook_path(uri)
             if cell is not None:
-                return [await _cell(workspace, uri, path, cell)]
-            return [await _notebook(workspace, uri, path)]
+                return [await _read_cell(workspace, uri, path, cell)]
+            return [await _read_notebook(workspace, uri, path)]
     except CellwrightError as error:
-        raise _refused(uri, error.message, error.code, version) from None
+        raise _not_found(uri, error.message, error.code, version) from None
     except (ValueError, OSError):  # such as a NUL, which no path may hold
-        raise _refused(uri, "No such resource", "INVALID_PATH", version) from None
-    raise _refused(uri, "No such resource", "UNKNOWN_RESOURCE", version)
+        raise _not_found(uri, "No such resource", "INVALID_PATH", version) from None
+    raise _not_found(uri, "No such resource", "UNKNOWN_RESOURCE", version)
 
 
-def _refused(uri: str, message: str, code: str, version: str) -> MCPError:
+def _not_found(uri: str, message: str, code: str, version: str) -> MCPError:
     number = types.INVALID_PARAMS if version in MODERN_PROTOCOL_VERSIONS else _NOT_FOUND_2025
-    return MCPError(number, clean(visible(message)), {"uri": clean(uri), "code": code})
+    return MCPError(number, clean(make_visible(message)), {"uri": clean(uri), "code": code})
 
 
-async def _notebook(workspace: AsyncWorkspace, uri: str, path: str) -> types.TextResourceContents:
+async def _read_notebook(
+    workspace: AsyncWorkspace, uri: str, path: str
+) -> types.TextResourceContents:
     notebook = await workspace.open(path).load()
-    text = visible(await asyncio.to_thread(to_text, notebook))
+    text = make_visible(await asyncio.to_thread(to_text, notebook))
     if len(text) > _MOST_CHARACTERS:
         left = len(text) - _MOST_CHARACTERS
         text = f"{text[:_MOST_CHARACTERS]}\nLEFT OUT: {left:,} characters; notebook_read has them"
@@ -112,18 +128,18 @@ async def _notebook(workspace: AsyncWorkspace, uri: str, path: str) -> types.Tex
     )
 
 
-async def _cell(
+async def _read_cell(
     workspace: AsyncWorkspace, uri: str, path: str, cell: str
 ) -> types.TextResourceContents:
-    from cellwright.tools.native.reading import ReadParams, call
+    from cellwright.tools.native.reading import ReadParams, read_notebook
     from cellwright.tools.tool import Caller
 
     wanted = ReadParams(path=path, cells=[cell], outputs=True)
-    answer = await call(Caller(workspace=workspace), wanted)
+    answer = await read_notebook(Caller(workspace=workspace), wanted)
     return types.TextResourceContents(uri=uri, mime_type="text/plain", text=clean(answer.text))
 
 
-async def _artifact(
+async def _read_artifact(
     workspace: AsyncWorkspace, uri: str
 ) -> types.TextResourceContents | types.BlobResourceContents:
     part = await workspace.artifact(uri.removeprefix(ARTIFACT), 0, _MOST_BYTES)
@@ -131,5 +147,153 @@ async def _artifact(
         return types.BlobResourceContents(uri=uri, mime_type=part["mime"], blob=part["base64"])
     text = part["text"]
     if part["next_offset"] is not None:
-        text += f"\nLEFT OUT: the rest; notebook_outputs goes on at offset={part['next_offset']}"
-    return types.TextResourceContents(uri=uri, mime_type=part["mime"], text=clean(visible(text)))
+        text += f"\nLEFT OUT: the rest; notebook_outputs continues at offset={part['next_offset']}"
+    return types.TextResourceContents(
+        uri=uri, mime_type=part["mime"], text=clean(make_visible(text))
+    )
+
+
+async def complete_argument(
+    workspace: AsyncWorkspace, params: types.CompleteRequestParams
+) -> types.Completion:
+    """The values of an argument that begin with what was typed, then those that contain it."""
+    name, value = params.argument.name, params.argument.value
+    known = (params.context.arguments if params.context else None) or {}
+    if name == "path":
+        found = [row["path"] for row in await workspace.list()]
+    elif name == "cell":
+        found = await _list_cells(workspace, known.get("path", ""))
+    else:
+        found = []
+    typed = value.lower()
+    begins = [text for text in found if text.lower().startswith(typed)]
+    contains = [text for text in found if typed in text.lower() and text not in begins]
+    values = [clean(text) for text in begins + contains]
+    return types.Completion(
+        values=values[:_MOST_COMPLETIONS],
+        total=len(values),
+        has_more=len(values) > _MOST_COMPLETIONS,
+    )
+
+
+async def _list_cells(workspace: AsyncWorkspace, path: str) -> list[str]:
+    if not path:
+        return []
+    try:
+        notebook = await workspace.open(path).load()
+    except (CellwrightError, ValueError, OSError):
+        return []
+    return await asyncio.to_thread(lambda: [cell.handle for cell in notebook.cells])
+
+
+class Subscriptions:
+    """Tells clients when a notebook changes; one watch for each, however many subscribed."""
+
+    def __init__(
+        self,
+        workspace: Callable[[Context], Awaitable[AsyncWorkspace]],
+        again: Callable[[AsyncWorkspace], Awaitable[AsyncWorkspace]],
+    ) -> None:
+        self._workspace = workspace
+        self._again = again
+        self._bus = InMemorySubscriptionBus()
+        self._listen = ListenHandler(self._bus)
+        self._watches: dict[str, asyncio.Task[None]] = {}
+        self._subscribers: dict[str, int] = {}
+        self._ends: dict[tuple[int, str], Callable[[], None]] = {}
+
+    async def listen(
+        self, ctx: Context, params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
+        """Send changes for as long as the client reads them."""
+        uris = set(params.notifications.resource_subscriptions or ())
+        watched = [uri for uri in uris if await self._watch(ctx, uri)]
+        try:
+            return await self._listen(ctx, params)
+        finally:
+            for uri in watched:
+                self._release(uri)
+
+    async def subscribe(self, ctx: Context, uri: str) -> None:
+        """Tell this client about changes of a notebook until it goes away."""
+        connection = ctx.session._connection  # noqa: SLF001  # nothing else outlives the request
+        key = (id(connection), uri)
+        if key in self._ends or not await self._watch(ctx, uri):
+            return
+        waiting: set[asyncio.Task[None]] = set()
+
+        def tell(event: object) -> None:
+            if event == ResourceUpdated(uri):
+                task = asyncio.ensure_future(connection.send_resource_updated(uri))
+                waiting.add(task)
+                task.add_done_callback(waiting.discard)
+
+        unsubscribe = self._bus.subscribe(tell)
+
+        def end() -> None:
+            if self._ends.pop(key, None) is not None:
+                unsubscribe()
+                self._release(uri)
+
+        self._ends[key] = end
+        connection.exit_stack.callback(end)
+
+    def unsubscribe(self, ctx: Context, uri: str) -> None:
+        """Stop telling this client."""
+        end = self._ends.get((id(ctx.session._connection), uri))  # noqa: SLF001
+        if end is not None:
+            end()
+
+    async def close(self) -> None:
+        """End all watches."""
+        self._listen.close()
+        for watch in self._watches.values():
+            watch.cancel()
+        await asyncio.gather(*self._watches.values(), return_exceptions=True)
+
+    async def _watch(self, ctx: Context, uri: str) -> bool:
+        """Watch a notebook; returns False for anything else, and for one too many."""
+        if not uri.startswith(NOTEBOOK) or (
+            uri not in self._watches and len(self._watches) >= _MOST_WATCHES
+        ):
+            return False
+        self._subscribers[uri] = self._subscribers.get(uri, 0) + 1
+        if uri not in self._watches:
+            workspace = await self._workspace(ctx)
+            self._watches[uri] = asyncio.ensure_future(self._follow(workspace, uri))
+        return True
+
+    def _release(self, uri: str) -> None:
+        self._subscribers[uri] -= 1
+        if not self._subscribers[uri]:
+            del self._subscribers[uri]
+            watch = self._watches.pop(uri, None)
+            if watch is not None:
+                watch.cancel()
+
+    async def _follow(self, workspace: AsyncWorkspace, uri: str) -> None:
+        news = asyncio.Event()
+
+        def note_event(event: dict[str, Any]) -> None:
+            if event.get("event") in ("changed", "outside", "cell", "run_ended"):
+                news.set()
+
+        async def publish() -> None:
+            while True:
+                await news.wait()
+                await asyncio.sleep(_GATHER)  # a run tells many things at once
+                news.clear()
+                await self._bus.publish(ResourceUpdated(uri))
+
+        publishing = asyncio.ensure_future(publish())
+        try:
+            with contextlib.suppress(CellwrightError, ValueError, OSError):
+                while True:
+                    try:
+                        await workspace.watch(notebook_path(uri)[0], progress=note_event)
+                    except EngineError:  # it left, or was stopped; the next one has the notebook
+                        await asyncio.sleep(_RETRY)
+                        workspace = await self._again(workspace)
+                        news.set()  # whatever happened meanwhile
+        finally:
+            publishing.cancel()

@@ -1,4 +1,4 @@
-"""Tools and their answers, as the protocol has them."""
+"""Tools and their results, as the protocol has them."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import mcp_types as types
 
 if TYPE_CHECKING:
-    from cellwright.tools.tool import Answer, Tool
+    from cellwright.tools.tool import Tool, ToolResult
     from cellwright.tools.toolbox import Toolbox
     from cellwright.workspace.requests import Effect
 
 FACTS = "cellwright/facts"
-"""The key of `_meta` that holds an answer's facts for programs."""
+"""The key of `_meta` that holds an result's facts for programs."""
 
 # Clients for models, as far as is known, show the model `structuredContent` *instead of* the
 # text when there is any. Facts alone would hide from it what the cells said, so only clients
-# that are known to be programs get them there; everybody has them in `_meta`.
+# that are known to be programs get them there; all others find them in `_meta`.
 _PROGRAMS = ("cellwright", "inspector", "mcp-inspector", "conformance")
 
 
@@ -27,16 +27,14 @@ def is_program(client: str) -> bool:
     return name in _PROGRAMS or name.startswith(("cellwright-", "inspector-", "mcp-conformance"))
 
 
-def listing(toolbox: Toolbox) -> list[types.Tool]:
+def list_tools(toolbox: Toolbox) -> list[types.Tool]:
     """The tools of which something is allowed, with what may be known before they are called."""
     rows = {row["name"]: row for row in toolbox.table()}
-    return [_described(tool, rows[tool.name], toolbox.allowed) for tool in toolbox.listed()]
+    return [_describe_tool(tool, rows[tool.name], toolbox.allowed) for tool in toolbox.list_tools()]
 
 
-def _described(tool: Tool, row: dict[str, Any], allowed: frozenset[Effect]) -> types.Tool:
-    effects = {tool.effects} if isinstance(tool.effects, str) else set(tool.effects.values())
-    effects.update(*(choices.values() for choices in tool.options.values()))
-    effects &= allowed
+def _describe_tool(tool: Tool, row: dict[str, Any], allowed: frozenset[Effect]) -> types.Tool:
+    effects = tool.possible_effects(allowed)
     reads = effects <= {"read"}
     return types.Tool(
         name=tool.name,
@@ -54,18 +52,18 @@ def _described(tool: Tool, row: dict[str, Any], allowed: frozenset[Effect]) -> t
     )
 
 
-def to_result(answer: Answer, *, structured: bool) -> types.CallToolResult:
-    """An answer as text and images; its facts aside."""
-    content: list[Any] = [types.TextContent(text=clean(answer.text))]
+def to_result(result: ToolResult, *, structured: bool) -> types.CallToolResult:
+    """A tool's result as text and images, with its facts beside them."""
+    content: list[Any] = [types.TextContent(text=clean(result.text))]
     content += [
         types.ImageContent(data=b64encode(image.data).decode("ascii"), mime_type=image.mime)
-        for image in answer.images
+        for image in result.images
     ]
-    facts = clean_data(answer.data)
+    facts = clean_data(result.data)
     return types.CallToolResult(
         content=content,
         structured_content=facts if structured and facts else None,
-        is_error=answer.is_error,
+        is_error=result.is_error,
         _meta={FACTS: facts} if facts else None,
     )
 

@@ -1,4 +1,4 @@
-"""Run a server, from its first descriptor to its last."""
+"""Run a server: choose its tools, its engine and its transport, and serve until the end."""
 
 from __future__ import annotations
 
@@ -14,43 +14,44 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from cellwright.mcp.http.listening import Listening
+    from cellwright.mcp.http import HttpAddress
     from cellwright.workspace.requests import Mode
 
 # Watches of notebooks wait in threads where there is no engine.
 _THREADS = 64
 
 
-def run(
+def run_server(
     root: str,
     *,
     profile: str = "native",
     mode: Mode = "agent",
     engine: bool = True,
     structured: bool = False,
-    listening: Listening | None = None,
+    listening: HttpAddress | None = None,
     new_token: bool = False,
     say: Callable[[str], object],
 ) -> None:
     """Serve the notebooks below a root until the client leaves, or forever over HTTP."""
     wire = None
     if listening is None:
-        from cellwright.mcp.stdio import Wire
+        from cellwright.mcp.stdio import StdioWire
 
         if os.isatty(0):
             say("this speaks MCP to a client; --print-config shows how clients start it")
-        wire = Wire()  # first of all: an import may print
+        wire = StdioWire()  # first of all: an import may print
     else:
         listening.check()
     logging.basicConfig(stream=sys.stderr, level=logging.ERROR, format="%(name)s: %(message)s")
     from cellwright.config.loading import load
-    from cellwright.mcp.server import Door, stdio_place, tools_of
+    from cellwright.mcp.server import McpServer, stdio_place
     from cellwright.mcp.workspaces import wants_engine
+    from cellwright.tools.profiles import PROFILES
 
     async def serve() -> None:
-        door = Door(
+        mcp_server = McpServer(
             root,
-            tools=tools_of(profile),
+            tools=PROFILES[profile],
             mode=mode,
             engine=engine and wants_engine(),
             edit_mode_edits=load(root).edit_mode_edits,
@@ -59,21 +60,20 @@ def run(
             say=say,
         )
         if wire is not None:
-            from cellwright.mcp import stdio
+            from cellwright.mcp.stdio import serve_stdio
 
-            await stdio.serve(door.server, wire)
+            await serve_stdio(mcp_server.server, wire)
         elif listening is not None:
-            await _over_http(door.server, listening, say, new_token=new_token)
+            await _serve_over_http(mcp_server.server, listening, say, new_token=new_token)
 
     with contextlib.suppress(asyncio.CancelledError):
-        asyncio.run(_until_told(serve()))
+        asyncio.run(_run_until_terminated(serve()))
 
 
-async def _over_http(
-    server: Any, listening: Listening, say: Callable[[str], object], *, new_token: bool
+async def _serve_over_http(
+    server: Any, listening: HttpAddress, say: Callable[[str], object], *, new_token: bool
 ) -> None:
-    from cellwright.mcp.http import listening as http
-    from cellwright.mcp.http.token import load_token, token_path
+    from cellwright.mcp.http import load_token, serve_http, token_path
 
     token, is_new = load_token(renew=new_token)
 
@@ -83,11 +83,11 @@ async def _over_http(
             say(f"token, shown this once: {token}")
         say(f"clients send the token in {token_path()} as `Authorization: Bearer …`")
 
-    await http.serve(server, token, listening, ready)
+    await serve_http(server, token, listening, ready)
 
 
-async def _until_told(work: Coroutine[Any, Any, None]) -> None:
-    """Do the work until it is over, or somebody ends the process politely."""
+async def _run_until_terminated(work: Coroutine[Any, Any, None]) -> None:
+    """Do the work until it is over, or SIGTERM comes."""
     loop = asyncio.get_running_loop()
     loop.set_default_executor(ThreadPoolExecutor(_THREADS, "cellwright"))
     task = asyncio.ensure_future(work)

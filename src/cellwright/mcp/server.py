@@ -13,13 +13,13 @@ from mcp.server.caching import CacheHint
 from mcp.server.lowlevel import Server
 
 import cellwright
-from cellwright.mcp import completion, prompts, resources
-from cellwright.mcp.calls import Calls
-from cellwright.mcp.results import is_program, listing, to_result
-from cellwright.mcp.subscriptions import Subscriptions
-from cellwright.mcp.workspaces import Workspaces, actor_named
-from cellwright.tools.fence import HOW
-from cellwright.tools.tool import Answer, Caller
+from cellwright.mcp import prompts, resources
+from cellwright.mcp.calls import PendingCalls
+from cellwright.mcp.resources import Subscriptions
+from cellwright.mcp.results import is_program, list_tools, to_result
+from cellwright.mcp.workspaces import ClientWorkspaces, actor_name
+from cellwright.tools.fence import FENCE_NOTE
+from cellwright.tools.tool import Caller, ToolResult
 from cellwright.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
@@ -38,15 +38,15 @@ INSTRUCTIONS = f"""\
 Cellwright reads, edits and runs Jupyter notebooks; a cell keeps its id, and every change can be
 undone. Read before you edit and pass the revision as `base`. Send all edits of one thought as one
 list, with run=stale to see what follows from them. To find what fails, read with only=errors.
-A run that takes long answers with its id: follow it with notebook_run. {HOW}
+A run that takes long answers with its id: follow it with notebook_run. {FENCE_NOTE}
 """
 _log = logging.getLogger(__name__)
 _FOREVER = CacheHint(ttl_ms=3_600_000)  # what does not change while a server runs
 _LOST = {"ENGINE_LOST", "ENGINE_DRAINING"}
 
 
-class Door:
-    """One server for the notebooks below a root.
+class McpServer:
+    """An MCP server for the notebooks below a root.
 
     Args:
         root: no path may lead out of it.
@@ -54,9 +54,9 @@ class Door:
         mode: what is allowed.
         engine: whether kernels live in the background engine.
         edit_mode_edits: whether mode `edit` may change notebooks.
-        place: tells apart clients of one name; a session's id does where there is one.
-        structured: give every client the facts as `structuredContent`, not only programs.
-        say: gets a sentence for whoever reads our log.
+        place: tells apart clients of one name; over HTTP the id of their session does.
+        structured: whether all clients get the facts as `structuredContent`, not only programs.
+        say: gets a sentence for the log.
     """
 
     def __init__(
@@ -72,16 +72,16 @@ class Door:
         say: Callable[[str], object] | None = None,
     ) -> None:
         self.toolbox = Toolbox(tools, mode, edit_mode_edits=edit_mode_edits)
-        self.workspaces = Workspaces(root, mode, engine=engine, say=say or _to_stderr)
+        self.workspaces = ClientWorkspaces(root, mode, engine=engine, say=say or _to_stderr)
         self._place = place
         self._structured = structured
-        self._calls = Calls()
-        self._subscriptions = Subscriptions(self._workspace, self.workspaces.again)
-        self._listed = listing(self.toolbox)
-        self.server = self._made()
+        self._calls = PendingCalls()
+        self._subscriptions = Subscriptions(self._workspace, self.workspaces.reconnect)
+        self._tools = list_tools(self.toolbox)
+        self.server = self._build()
 
-    def _made(self) -> Server[None]:
-        schemas = {tool.name: tool.input_schema for tool in self._listed}
+    def _build(self) -> Server[None]:
+        schemas = {tool.name: tool.input_schema for tool in self._tools}
         return Server(
             "cellwright",
             version=cellwright.__version__,
@@ -115,26 +115,26 @@ class Door:
             await self.close()
 
     async def close(self) -> None:
-        """Let go of everything; runs in the engine go on."""
+        """Close all connections; runs in the engine are not stopped."""
         await self._subscriptions.close()
-        # Hang up before the calls are let go: then nobody stops their runs.
+        # Before the calls are cancelled: then their runs are not stopped with them.
         await self.workspaces.close()
         await self._calls.close()
 
-    # -- who asks ---------------------------------------------------------------------------
+    # -- the client --------------------------------------------------------------------------
 
     async def _workspace(self, ctx: Context) -> AsyncWorkspace:
         place = self._place
         if ctx.request is not None:
             place = str(ctx.request.headers.get("mcp-session-id", ""))[:8]
-        return await self.workspaces.get(actor_named(_client(ctx), place))
+        return await self.workspaces.get(actor_name(_client_name(ctx), place))
 
     # -- tools ------------------------------------------------------------------------------
 
     async def _list_tools(
         self, _ctx: Context, _params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=self._listed)
+        return types.ListToolsResult(tools=self._tools)
 
     async def _call_tool(
         self, ctx: Context, params: types.CallToolRequestParams
@@ -143,21 +143,21 @@ class Door:
 
         async def work(
             progress: Callable[[dict[str, Any]], object] | None, ask: Ask | None
-        ) -> Answer:
+        ) -> ToolResult:
             caller = Caller(workspace=workspace, progress=progress, ask=ask)
             try:
                 answer = await self.toolbox.call(params.name, params.arguments, caller)
-            except Exception as error:  # noqa: BLE001  # a bug costs one call, not the connection
+            except Exception as error:  # noqa: BLE001  # a bug must not end the connection
                 _log.exception("%s failed", params.name)
-                return _unexpected(params.name, error)
+                return _describe_bug(params.name, error)
             if answer.data.get("code") in _LOST:
-                await self.workspaces.renew(workspace)
+                await self.workspaces.drop(workspace)
             return answer
 
         answer = await self._calls.perform(ctx, params, work)
         if isinstance(answer, types.InputRequiredResult):
             return answer
-        return to_result(answer, structured=self._structured or is_program(_client(ctx)))
+        return to_result(answer, structured=self._structured or is_program(_client_name(ctx)))
 
     # -- resources --------------------------------------------------------------------------
 
@@ -165,7 +165,7 @@ class Door:
         self, ctx: Context, _params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         workspace = await self._workspace(ctx)
-        return types.ListResourcesResult(resources=await resources.listed(workspace))
+        return types.ListResourcesResult(resources=await resources.list_resources(workspace))
 
     async def _list_templates(
         self, _ctx: Context, _params: types.PaginatedRequestParams | None
@@ -176,7 +176,7 @@ class Door:
         self, ctx: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
         workspace = await self._workspace(ctx)
-        found = await resources.read(workspace, str(params.uri), ctx.protocol_version)
+        found = await resources.read_resource(workspace, str(params.uri), ctx.protocol_version)
         return types.ReadResourceResult(contents=found)
 
     async def _subscribe(
@@ -196,50 +196,30 @@ class Door:
     async def _list_prompts(
         self, _ctx: Context, _params: types.PaginatedRequestParams | None
     ) -> types.ListPromptsResult:
-        return types.ListPromptsResult(prompts=prompts.listed())
+        return types.ListPromptsResult(prompts=prompts.list_prompts())
 
     async def _get_prompt(
         self, ctx: Context, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult:
-        return await prompts.made(await self._workspace(ctx), params.name, params.arguments)
+        return await prompts.build_prompt(await self._workspace(ctx), params.name, params.arguments)
 
     async def _complete(
         self, ctx: Context, params: types.CompleteRequestParams
     ) -> types.CompleteResult:
-        found = await completion.completed(await self._workspace(ctx), params)
+        found = await resources.complete_argument(await self._workspace(ctx), params)
         return types.CompleteResult(completion=found)
 
 
-def _unexpected(tool: str, error: Exception) -> Answer:
-    """A bug of ours, told without our insides."""
-    said = f"error: INTERNAL_ERROR: {tool} met an unexpected {type(error).__name__}"
+def _describe_bug(tool: str, error: Exception) -> ToolResult:
+    """The result of a call that hit a bug of ours."""
+    text = f"error: INTERNAL_ERROR: {tool} met an unexpected {type(error).__name__}"
     hint = "hint: Read the notebook to see what holds now; the server's log has the details"
-    return Answer(f"{said}\n{hint}", {"code": "INTERNAL_ERROR"}, is_error=True)
+    return ToolResult(f"{text}\n{hint}", {"code": "INTERNAL_ERROR"}, is_error=True)
 
 
-def _client(ctx: Context) -> str:
+def _client_name(ctx: Context) -> str:
     params = ctx.session.client_params
     return params.client_info.name if params is not None else "client"
-
-
-def tools_of(profile: str) -> tuple[Tool, ...]:
-    """The tools of a profile.
-
-    Raises:
-        KeyError: there is no such profile.
-    """
-    return profiles()[profile]
-
-
-def profiles() -> dict[str, tuple[Tool, ...]]:
-    """All profiles by name."""
-    try:
-        from cellwright.tools.profiles import PROFILES
-    except ImportError:
-        from cellwright.tools.native import NATIVE
-
-        return {"native": NATIVE}
-    return PROFILES
 
 
 def _to_stderr(text: str) -> None:
@@ -249,5 +229,5 @@ def _to_stderr(text: str) -> None:
 
 
 def stdio_place() -> str:
-    """What tells apart two clients of one name: the process that started us."""
+    """The `place` of a client over stdio: the process that started us."""
     return str(os.getppid())

@@ -1,7 +1,7 @@
 """Serve over stdin and stdout, which belong to the protocol alone.
 
-At the start the two descriptors are moved away: what anybody prints goes to stderr, and what
-anybody reads is at its end. A line that is no message gets an error, not silence.
+At the start the two descriptors are moved away: whatever is printed goes to stderr, and whatever
+reads stdin is at its end. A line that is not a message gets an error, not silence.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _CHUNK = 2**16
 _PARSE_ERROR, _INVALID_REQUEST = -32700, -32600
 
 
-class Wire:
-    """The two ends of the protocol; made before anything else can write to stdout."""
+class StdioWire:
+    """Both ends of the connection; made before anything else can write to stdout."""
 
     def __init__(self) -> None:
         self._reading = fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, 3)
@@ -62,17 +62,17 @@ class Wire:
             yield bytes(waiting)
 
     async def _read(self) -> bytes:
-        """What is there, or b"" at the end."""
+        """What has come, or b"" at the end."""
         loop = asyncio.get_running_loop()
-        there = loop.create_future()
+        ready = loop.create_future()
         try:
             # Never made non-blocking: the client may have the other half of this very file.
-            loop.add_reader(self._reading, there.set_result, None)
+            loop.add_reader(self._reading, ready.set_result, None)
         except PermissionError:  # a plain file, which is always ready
             pass
         else:
-            there.add_done_callback(lambda _: loop.remove_reader(self._reading))
-            await there
+            ready.add_done_callback(lambda _: loop.remove_reader(self._reading))
+            await ready
         try:
             return os.read(self._reading, _CHUNK)
         except OSError:  # a terminal that was closed
@@ -97,8 +97,8 @@ class Wire:
             view = view[os.write(self._writing, view) :]
 
 
-async def serve(server: Server[Any], wire: Wire) -> None:
-    """Serve one client until it closes our stdin, or reads no more."""
+async def serve_stdio(server: Server[Any], wire: StdioWire) -> None:
+    """Serve one client until it closes our stdin, or stops reading."""
     import anyio
     import mcp_types as types
     from mcp.shared.message import SessionMessage
@@ -119,7 +119,7 @@ async def serve(server: Server[Any], wire: Wire) -> None:
                 raise ValueError("too long")  # noqa: TRY301
             message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
         except ValueError:
-            refusal = refused(line)
+            refusal = refuse_line(line)
             if refusal is not None:
                 await write(refusal)
             return
@@ -133,7 +133,7 @@ async def serve(server: Server[Any], wire: Wire) -> None:
     async def answer() -> None:
         async with from_server:
             async for message in from_server:
-                await write(encoded(message.message))
+                await write(encode_message(message.message))
 
     async def run() -> None:
         options = server.create_initialization_options()
@@ -155,7 +155,7 @@ async def serve(server: Server[Any], wire: Wire) -> None:
             raise error
 
 
-def encoded(message: Any) -> bytes:
+def encode_message(message: Any) -> bytes:
     """A message as one line."""
     try:
         text: str = message.model_dump_json(by_alias=True, exclude_unset=True)
@@ -165,8 +165,8 @@ def encoded(message: Any) -> bytes:
         return json.dumps(plain, default=str).encode() + b"\n"
 
 
-def refused(line: bytes | None) -> bytes | None:
-    """What to answer to a line that is no message; nothing to what itself is an answer."""
+def refuse_line(line: bytes | None) -> bytes | None:
+    """The answer to a line that is not a message; None if the line is itself an answer."""
     number, code, said = None, _PARSE_ERROR, "Parse error"
     try:
         found = json.loads(line) if line is not None else None

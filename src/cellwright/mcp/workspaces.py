@@ -1,4 +1,4 @@
-"""The workspaces of the clients that one server has, in the engine or in this process."""
+"""The workspaces of a server's clients, in the engine or in this process."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
     from cellwright.workspace.requests import Mode
 
-_MOST = 64  # clients of one server that are told apart
+_MOST_CLIENTS = 64  # clients of one server that are told apart
 _TRIES, _PAUSE = 10, 0.5
 
 
-class Workspaces:
-    """One workspace for each client, so that everybody undoes his own changes.
+class ClientWorkspaces:
+    """One workspace for each client, so that each undoes its own changes.
 
     Args:
         root: no path may lead out of it; relative ones begin there.
         mode: what is allowed.
         engine: whether the background engine is used; otherwise kernels live and die here.
-        say: gets a sentence for whoever reads our log.
+        say: gets a sentence for the log.
     """
 
     def __init__(
@@ -50,27 +50,27 @@ class Workspaces:
         async with self._turn:
             found = self._open.get(actor)
             if found is None:
-                if len(self._open) >= _MOST:
+                if len(self._open) >= _MOST_CLIENTS:
                     actor = "mcp:others"
                 found = self._open.get(actor) or await self._connect(actor)
                 self._open[actor] = found
         return found
 
-    async def renew(self, lost: AsyncWorkspace) -> None:
-        """The engine went away; whoever asks next is connected anew."""
+    async def drop(self, lost: AsyncWorkspace) -> None:
+        """Drop a workspace whose engine went away; the next call connects again."""
         for actor, workspace in list(self._open.items()):
             if workspace is lost:
                 del self._open[actor]
                 await lost.close()
 
-    async def again(self, lost: AsyncWorkspace) -> AsyncWorkspace:
-        """The workspace of the same client, connected anew."""
-        await self.renew(lost)
+    async def reconnect(self, lost: AsyncWorkspace) -> AsyncWorkspace:
+        """The workspace of the same client, connected again."""
+        await self.drop(lost)
         return await self.get(lost.actor)
 
     async def close(self) -> None:
-        """Hang up: runs in the engine go on, kernels of this process end."""
-        while self._open:  # a call that is cut off meanwhile wants to renew its own
+        """Disconnect: runs in the engine are not stopped, kernels of this process end."""
+        while self._open:  # a call that is cut off meanwhile may add one
             _, workspace = self._open.popitem()
             await workspace.close()
         if self._here is not None:
@@ -79,7 +79,7 @@ class Workspaces:
 
     async def _connect(self, actor: str) -> AsyncWorkspace:
         if self._engine and self._here is None:
-            found = await self._through_engine(actor)
+            found = await self._connect_to_engine(actor)
             if found is not None:
                 return found
         if self._here is None:
@@ -89,11 +89,11 @@ class Workspaces:
             self.root, cwd=self.root, mode=self.mode, actor=actor, api=AsyncLocalApi(guest)
         )
 
-    async def _through_engine(self, actor: str) -> AsyncWorkspace | None:
+    async def _connect_to_engine(self, actor: str) -> AsyncWorkspace | None:
         from cellwright.engine.aio import connect
 
-        # One that has just left makes room for the next; whoever gave up on it too soon would
-        # have kernels of his own beside everybody else's.
+        # An engine that has just left makes room for the next. A client that gives up too soon
+        # would have kernels of its own beside those of the others.
         patience = _TRIES if self._was_connected else 1
         while True:
             try:
@@ -110,7 +110,7 @@ class Workspaces:
 
 
 def wants_engine() -> bool:
-    """Whether the settings let a server use the engine; where `CI` is set only if told to."""
+    """Whether the settings let a server use the engine; where `CI` is set, only `always` does."""
     from cellwright.config.loading import load
 
     setting = load().engine
@@ -119,7 +119,7 @@ def wants_engine() -> bool:
     return setting == "always"
 
 
-def actor_named(client: str, place: str) -> str:
-    """How a client is called in the history: `mcp:name-place`."""
+def actor_name(client: str, place: str) -> str:
+    """The actor of a client in the history: `mcp:name-place`."""
     name = re.sub(r"[^A-Za-z0-9._]+", "-", client).strip("-")[:40] or "client"
     return f"mcp:{name}-{place}" if place else f"mcp:{name}"

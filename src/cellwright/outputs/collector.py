@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import json
 from copy import deepcopy
 from dataclasses import dataclass
 
-from cellwright.outputs._limit import Limit, cost
-from cellwright.outputs.events import Cleared, Raised, Shown, StreamText
+from cellwright.outputs._artifact_writer import ArtifactSpill
+from cellwright.outputs.events import ClearEvent, DisplayEvent, ErrorEvent, StreamEvent
+from cellwright.outputs.sizes import human_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from cellwright.outputs._spill import SpillWriter
+    from cellwright.outputs._artifact_writer import ArtifactWriter
     from cellwright.outputs.events import OutputEvent
+
+_OVERHEAD = 200  # bytes of an output besides its content
+_PIECE = 60  # bytes of a piece of a stream besides its text
 
 
 @dataclass(slots=True, eq=False)
-class Content:
-    """What an output says; the displays of one id share it, however many they are."""
+class OutputContent:
+    """The content of an output; all displays with the same id share it."""
 
     value: dict[str, Any]
     size: int = 0
@@ -27,95 +32,90 @@ class Content:
 
 
 @dataclass(slots=True, eq=False)
-class Entry:
-    """One output while it may still change; a stream is held in pieces."""
+class CollectedOutput:
+    """One output that may still change; the text of a stream is kept in pieces."""
 
     head: dict[str, Any]
-    content: Content
+    content: OutputContent
     pieces: list[str] | None = None
     display_id: str | None = None
-    is_kept: bool = False  # never makes room for others
+    is_kept: bool = False  # never removed by the limit
 
     @property
     def value(self) -> dict[str, Any]:
-        """The output as nbformat has it, but for the text of a stream."""
+        """The output in nbformat's shape, without the text of a stream."""
         return {**self.head, **self.content.value}
 
     def to_json(self) -> dict[str, Any]:
-        """The output as nbformat has it."""
+        """The output in nbformat's shape."""
         if self.pieces is not None:
             text = "".join(self.pieces)
-            self.pieces[:] = [text]  # joined once, however often it is asked for
+            self.pieces[:] = [text]  # joined only once
             return {**self.head, "text": text}
         return deepcopy(self.value)
 
 
 class Collector:
-    """Takes what a cell says, event by event, and keeps its outputs the way Jupyter does.
+    """Collects the output events of a cell, and keeps its outputs the way Jupyter does.
 
-    Pieces of one stream that follow each other become one output. `Cleared` with `wait` clears
-    when the next output comes. An update changes every output with its display id, and so does a
-    display that is shown again; those in other cells are the business of whoever knows them.
+    Consecutive pieces of one stream become one output. `ClearEvent` with `wait` clears when the
+    next output comes. An update changes every output of this cell with its display id, and so
+    does a display that is shown again; the caller passes it to the collectors of other cells.
 
-    Without `limit_bytes` everything is kept. With it, the oldest outputs make room when a cell
-    says more, streams piece by piece; then `outputs` begins with a note on stderr that tells how
-    much is gone, and `spill` opens the artifact that gets all of it. The result of the cell and
-    its error always stay.
+    Without `limit_bytes` everything is kept. With it, the oldest outputs are removed when there
+    are too many, streams piece by piece. Then `outputs` begins with a note on stderr that says
+    how much is missing, and `spill` opens the artifact that gets everything. The result of the
+    cell and its error always stay.
     """
 
     def __init__(
         self,
         *,
         limit_bytes: int | None = None,
-        spill: Callable[[], SpillWriter] | None = None,
+        spill: Callable[[], ArtifactWriter] | None = None,
     ) -> None:
-        self._entries: list[Entry] = []
-        self._displays: dict[str, Content] = {}
+        self._entries: list[CollectedOutput] = []
+        self._displays: dict[str, OutputContent] = {}
         self._clears_next = False
-        self._limit = None if limit_bytes is None else Limit(limit_bytes, spill)
+        self._limit = None if limit_bytes is None else OutputLimit(limit_bytes, spill)
 
     def feed(self, event: OutputEvent) -> bool:
-        """Take the next event; False if it is an update for a display that is not in this cell."""
-        if isinstance(event, Cleared):
+        """Add the next event; False if it updates a display that is not in this cell."""
+        if isinstance(event, ClearEvent):
             self._clears_next = event.wait
             if not event.wait:
                 self._clear()
             return True
-        if isinstance(event, Shown) and event.is_update:
+        if isinstance(event, DisplayEvent) and event.is_update:
             return self.update(event)
         if self._clears_next:
             self._clear()
-        if isinstance(event, StreamText):
+        if isinstance(event, StreamEvent):
             self._add_text(event)
-        elif isinstance(event, Shown):
-            self._add_shown(event)
+        elif isinstance(event, DisplayEvent):
+            self._add_display(event)
         else:
-            self._add_raised(event)
+            self._add_error(event)
         self._apply_limit()
         return True
 
-    def update(self, event: Shown) -> bool:
+    def update(self, event: DisplayEvent) -> bool:
         """Give every output with the event's display id new content; False if there is none.
 
-        A display may be in earlier cells, too: whoever knows them asks their collectors, for
-        updates and for displays that are shown again alike.
+        Earlier cells may have the same display: the caller also asks their collectors, for
+        updates and for displays that are shown again.
         """
         content = self._displays.get(event.display_id or "")
         if content is None:
             return False
-        content.value = _shown(event)
+        content.value = _bundle(event)
         if self._limit is not None:
-            self._limit.changed(content, cost(content.value))
+            self._limit.set_size(content, output_cost(content.value))
             self._apply_limit()
         return True
 
-    @property
-    def display_ids(self) -> set[str]:
-        """The displays in this cell that can be updated."""
-        return set(self._displays)
-
     def outputs(self) -> list[dict[str, Any]]:
-        """The outputs as nbformat 4 has them, the text of a stream as one string."""
+        """The outputs in nbformat 4's shape, the text of a stream as one string."""
         note = self._limit.note() if self._limit is not None else None
         found = [entry.to_json() for entry in self._entries]
         return found if note is None else [note, *found]
@@ -133,41 +133,43 @@ class Collector:
         if self._limit is not None:
             self._limit.clear()
 
-    def _add_text(self, event: StreamText) -> None:
+    def _add_text(self, event: StreamEvent) -> None:
         if not event.text:
             return
         last = self._entries[-1] if self._entries else None
         if last is None or last.pieces is None or last.head["name"] != event.name:
-            last = Entry({"output_type": "stream", "name": event.name}, Content({}), pieces=[])
+            last = CollectedOutput(
+                {"output_type": "stream", "name": event.name}, OutputContent({}), pieces=[]
+            )
             self._add(last)
-        assert last.pieces is not None  # noqa: S101  # looked at above
+        assert last.pieces is not None  # noqa: S101  # checked above
         last.pieces.append(event.text)
         if self._limit is not None:
-            self._limit.printed(last, event.text)
+            self._limit.add_text(last, event.text)
 
-    def _add_shown(self, event: Shown) -> None:
-        self.update(event)  # Jupyter shows the new content also where this display was before
-        content = self._displays.get(event.display_id or "") or Content(_shown(event))
+    def _add_display(self, event: DisplayEvent) -> None:
+        self.update(event)  # Jupyter also updates the earlier displays with this id
+        content = self._displays.get(event.display_id or "") or OutputContent(_bundle(event))
         head: dict[str, Any] = {"output_type": "display_data"}
         if event.is_result:
             head = {"output_type": "execute_result", "execution_count": event.execution_count}
-        entry = Entry(head, content, display_id=event.display_id, is_kept=event.is_result)
+        entry = CollectedOutput(head, content, display_id=event.display_id, is_kept=event.is_result)
         if event.display_id:
             self._displays[event.display_id] = content
         self._add(entry)
         if self._limit is not None:
-            self._limit.shown(entry)
+            self._limit.add_output(entry)
 
-    def _add_raised(self, event: Raised) -> None:
+    def _add_error(self, event: ErrorEvent) -> None:
         value = {
             "ename": event.ename,
             "evalue": event.evalue,
             "traceback": list(event.traceback),
         }
-        entry = Entry({"output_type": "error"}, Content(value), is_kept=True)
+        entry = CollectedOutput({"output_type": "error"}, OutputContent(value), is_kept=True)
         self._add(entry)
         if self._limit is not None:
-            self._limit.shown(entry)
+            self._limit.add_output(entry)
 
     def _apply_limit(self) -> None:
         if self._limit is None:
@@ -176,10 +178,121 @@ class Collector:
             if entry.display_id and not entry.content.holders:
                 self._displays.pop(entry.display_id, None)
 
-    def _add(self, entry: Entry) -> None:
+    def _add(self, entry: CollectedOutput) -> None:
         entry.content.holders += 1
         self._entries.append(entry)
 
 
-def _shown(event: Shown) -> dict[str, Any]:
+def _bundle(event: DisplayEvent) -> dict[str, Any]:
     return {"data": dict(event.data), "metadata": dict(event.metadata)}
+
+
+def output_cost(value: dict[str, Any]) -> int:
+    """Approximately how many bytes an output takes."""
+    return _OVERHEAD + len(_as_line(value))
+
+
+class OutputLimit:
+    """Removes the oldest outputs of a cell when there are too many, and writes all to an artifact.
+
+    The artifact has everything from the first byte. Streams are written as they are, other
+    outputs as a line of JSON.
+    """
+
+    def __init__(
+        self, most_bytes: int, open_writer: Callable[[], ArtifactWriter] | None = None
+    ) -> None:
+        self._most_bytes = most_bytes
+        self._size = 0
+        self._removed_bytes = 0
+        self._removed_outputs = 0
+        self._spill = ArtifactSpill(open_writer, most_bytes)
+
+    def add_text(self, entry: CollectedOutput, text: str) -> None:
+        """Count a piece that was added to a stream."""
+        raw = text.encode("utf-8", "backslashreplace")
+        self._spill.feed(raw)
+        content = entry.content
+        self.set_size(content, (content.size or _OVERHEAD) + len(raw) + _PIECE)
+
+    def add_output(self, entry: CollectedOutput) -> None:
+        """Count another output."""
+        line = _as_line(entry.value)
+        self._spill.feed(line + b"\n")
+        self._size += entry.content.size  # already known if it is shared
+        self.set_size(entry.content, _OVERHEAD + len(line))
+
+    def set_size(self, content: OutputContent, size: int) -> None:
+        """Count the new size of a content, for every output that shares it."""
+        self._size += (size - content.size) * content.holders
+        content.size = size
+
+    def apply(self, entries: list[CollectedOutput]) -> list[CollectedOutput]:
+        """Remove the oldest outputs if there are too many, a quarter at a time; returns them."""
+        if self._size <= self._most_bytes + self._most_bytes // 4:
+            return []
+        self._spill.start()
+        kept: list[CollectedOutput] = []
+        removed: list[CollectedOutput] = []
+        for number, entry in enumerate(entries):
+            if self._size <= self._most_bytes:
+                kept.extend(entries[number:])
+                break
+            is_removed = not entry.is_kept and self._shrink(entry)
+            (removed if is_removed else kept).append(entry)
+        entries[:] = kept
+        return removed
+
+    def note(self) -> dict[str, Any] | None:
+        """The output that says what was removed, or None if nothing was."""
+        if not self._removed_bytes:
+            return None
+        what = f"{human_size(self._removed_bytes)} of earlier output"
+        if self._removed_outputs:
+            what += f" and {self._removed_outputs:,} displays"
+        where = "not kept"
+        if self._spill.id is not None:
+            where = f"all of it: artifact://{self._spill.id}"
+        elif self._spill.warning:
+            where += f": {self._spill.warning}"
+        text = f"[cellwright: {what} left out of the notebook; {where}]\n"
+        return {"output_type": "stream", "name": "stderr", "text": text}
+
+    def clear(self) -> None:
+        """Count again from zero, after all outputs were cleared."""
+        self._size = self._removed_bytes = self._removed_outputs = 0
+        self._spill.forget_held()
+
+    def finish(self) -> None:
+        """End the artifact; it is kept only if an output was removed."""
+        self._spill.end(keep=bool(self._removed_bytes))
+
+    def _shrink(self, entry: CollectedOutput) -> bool:
+        """Remove an output, or the needed part of a stream; True if nothing is left."""
+        content = entry.content
+        if entry.pieces is None:
+            self._removed_bytes += content.size
+            self._removed_outputs += 1
+            self._size -= content.size
+            content.holders -= 1
+            return True
+        text = "".join(entry.pieces)
+        raw = text.encode("utf-8", "surrogatepass")
+        # Many small pieces take more room than their text; joined they may fit.
+        self.set_size(content, _OVERHEAD + len(raw) + _PIECE)
+        needed = self._size - self._most_bytes
+        cut = min(len(raw), max(0, needed))
+        rest = raw[cut:]
+        while rest and rest[0] & 0xC0 == 0x80:
+            rest = rest[1:]
+        self._removed_bytes += len(raw) - len(rest)
+        entry.pieces[:] = [rest.decode("utf-8", "surrogatepass")] if rest else []
+        self.set_size(content, _OVERHEAD + len(rest) + _PIECE if rest else 0)
+        return not rest
+
+
+def _as_line(value: dict[str, Any]) -> bytes:
+    try:
+        return json.dumps(value).encode()
+    except (TypeError, ValueError, RecursionError):
+        return repr(value).encode("utf-8", "backslashreplace")

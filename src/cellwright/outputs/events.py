@@ -1,7 +1,7 @@
-"""What a running cell says, piece by piece, whichever kernel it runs in.
+"""The output events of a running cell, the same for every kernel.
 
-Kernels produce these; sinks, collectors and renderers take them. A kernel's own words are kept
-as they are: making text harmless is the business of whoever shows it.
+Kernels produce them; sinks, collectors and renderers take them. Text from a kernel is not
+sanitized here: the code that shows it does that.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class StreamText:
-    """A piece of text on `stdout` or `stderr`; pieces may end anywhere."""
+class StreamEvent:
+    """A piece of text on `stdout` or `stderr`; a piece may end anywhere."""
 
     name: str
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class DisplayEvent:
     """A display in one or several MIME types, or with `is_update` new content for earlier ones.
 
     `is_result` marks the value of a cell's last expression; only that has an `execution_count`.
@@ -39,8 +39,8 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Raised:
-    """An exception that ended the cell, with the traceback as the kernel worded it."""
+class ErrorEvent:
+    """An exception that ended the cell, with the kernel's own traceback."""
 
     ename: str
     evalue: str
@@ -48,10 +48,10 @@ class Raised:
 
 
 @dataclass(frozen=True, slots=True)
-class Cleared:
-    """All output so far is to go; with `wait`, only when something new comes."""
+class ClearEvent:
+    """A request to clear all output so far; with `wait`, only when new output comes."""
 
     wait: bool = False
 
 
-OutputEvent: TypeAlias = StreamText | Shown | Raised | Cleared
+OutputEvent: TypeAlias = StreamEvent | DisplayEvent | ErrorEvent | ClearEvent

@@ -1,10 +1,11 @@
-"""Images for models: small enough to be sent, and honest about what was changed.
+"""Images for models: scaled to a size that can be sent, with a note about the change.
 
-What a model pays for is pixels, and providers scale larger images down themselves. So an image
-beyond a budget of pixels or bytes is scaled here; the caller can keep the original as an artifact.
+Models charge by pixels, and providers scale larger images down themselves. So an image beyond a
+budget of pixels or bytes is scaled here; the caller can keep the original as an artifact.
 
-Scaling needs Pillow, which is an extra. Without it an image within the budget is sent as it is,
-and any other one is kept as an artifact and named, with the word that it was not scaled and why.
+Scaling needs Pillow, which is an extra. Without it, an image within the budget is sent as it is.
+A larger one is kept as an artifact and named, with the reason why it was not scaled. The size of
+a PNG, JPEG, GIF or WebP is read from its first bytes, without any library.
 """
 
 from __future__ import annotations
@@ -15,45 +16,48 @@ import zlib
 from dataclasses import dataclass, field
 from io import BytesIO
 
-from cellwright.outputs.heads import has_end, size_in_head
 from cellwright.outputs.mime import IMAGE_TYPES, SVG
 from cellwright.outputs.sizes import human_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     import PIL.Image
 
     from cellwright.outputs.artifacts import ArtifactStore
-    from cellwright.outputs.mime import Image
+    from cellwright.outputs.mime import MimeImage
 
 PIXELS = 1_150_000
-"""Pixels of an image that is sent; about what models look at."""
-
+"""Pixels of an image that is sent; approximately what models use."""
 LONGEST_SIDE = 1568
-"""No side may be longer, as models would scale it down again."""
-
+"""The longest side of an image; models would scale a longer one down again."""
 ENCODED_BYTES = 3_500_000
 """Bytes of an image that is sent; below what providers accept after base64."""
-
 EXTRA = "pip install 'cellwright[images]'"
-"""How to get what scales and draws pictures."""
-
+"""The command that installs what scales and draws images."""
 _UNSCALED = f"not scaled, as Pillow is not installed ({EXTRA})"
-_MOST_PIXELS = 100_000_000  # what is decoded at all
+_MOST_PIXELS = 100_000_000  # larger images are not decoded
 _FORMATS = {"image/png": "PNG", "image/jpeg": "JPEG", "image/gif": "GIF", "image/webp": "WEBP"}
 _BROKEN = (
     *(OSError, ValueError, SyntaxError, EOFError, TypeError, IndexError, KeyError, OverflowError),
     *(MemoryError, RuntimeError, struct.error, zlib.error, ArithmeticError, AssertionError),
 )
+_LARGEST = 2**31 - 1  # the largest side of a PNG
+_ENDS = {"image/png": b"IEND", "image/jpeg": b"\xff\xd9", "image/gif": b"\0;"}
+_TRAILING = 1024  # bytes that programs may leave after the end
+# Frame headers (SOF) of all kinds of JPEG; the markers in between are tables.
+_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+_ALONE = frozenset((0x01, *range(0xD0, 0xD9)))  # markers without a length
+_MOST_SEGMENTS = 10_000  # before the frame; a hostile file can have any number
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
-    """An image that can be sent; `data` is in the format of `mime`.
+class ModelImage:
+    """An image that can be sent to a model; `data` is in the format of `mime`.
 
-    `artifact` is where the original is, if it was scaled and there was a place for it.
+    `artifact` is the id of the original, if it was scaled and could be kept.
     """
 
     mime: str
@@ -78,10 +82,10 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True)
-class NoPicture:
-    """Why an image cannot be sent.
+class UnsentImage:
+    """An image that cannot be sent, and the reason.
 
-    `pixels` are its width and height, and `artifact` where it is, if it was only too large.
+    If it is only too large, `pixels` are its width and height, and `artifact` is its id.
     """
 
     mime: str
@@ -97,46 +101,41 @@ class NoPicture:
 
 
 def has_pillow() -> bool:
-    """Whether pictures can be decoded here: to be scaled for models, and drawn for people."""
+    """Whether images can be decoded here: to scale them for models and draw them for people."""
     try:
         import PIL.Image  # noqa: F401
-    except ImportError:  # or it is there but does not fit this Python
+    except ImportError:  # missing, or it does not fit this Python
         return False
     return True
 
 
-def measure(image: Image) -> tuple[int, int] | None:
-    """Width and height, by the head of the image alone; None if it cannot be read."""
-    return size_in_head(image.mime, image.data)
-
-
-def prepare(
-    image: Image,
+def prepare_image(
+    image: MimeImage,
     *,
     pixels: int = PIXELS,
     most_bytes: int = ENCODED_BYTES,
     store: ArtifactStore | None = None,
-) -> Picture | NoPicture:
-    """An image within a budget, scaled if it has to be; or why it cannot be sent.
+) -> ModelImage | UnsentImage:
+    """An image within a budget, scaled if needed; or the reason why it cannot be sent.
 
     An SVG is not drawn here: its source is text, which a model can read. The original of an
-    image that was changed, or that ought to be, goes to `store`.
+    image that is too large goes to `store`.
     """
     if image.mime == SVG:
-        return NoPicture(SVG, len(image.data), "its source is text")
+        return UnsentImage(SVG, len(image.data), "its source is text")
     if image.mime not in IMAGE_TYPES:
-        return NoPicture(image.mime, len(image.data), "of a type that cannot be sent")
-    size = measure(image)
+        return UnsentImage(image.mime, len(image.data), "of a type that cannot be sent")
+    size = read_image_size(image.mime, image.data)
     if size and size[0] * size[1] > _MOST_PIXELS:
         return _unsent(image, "too many pixels", size, store)
     if not has_pillow():
-        return _as_it_is(image, size, pixels, most_bytes, store)
+        return _send_unscaled(image, size, pixels, most_bytes, store)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a large picture is judged here, not by Pillow
-            return _fitted(image, _open(image), pixels, most_bytes, store)
+            warnings.simplefilter("ignore")  # the size is checked here, not by Pillow
+            return _fit_image(image, _open(image), pixels, most_bytes, store)
     except _errors() as error:
-        return NoPicture(image.mime, len(image.data), _reason(error))
+        return UnsentImage(image.mime, len(image.data), _reason(error))
 
 
 def _reason(error: Exception) -> str:
@@ -153,33 +152,33 @@ def _errors() -> tuple[type[Exception], ...]:
     return (*_BROKEN, DecompressionBombError)
 
 
-def _open(image: Image) -> PIL.Image.Image:
+def _open(image: MimeImage) -> PIL.Image.Image:
     from PIL import Image as pillow  # noqa: N813
 
     return pillow.open(BytesIO(image.data), formats=[_FORMATS[image.mime]])
 
 
-def _as_it_is(
-    image: Image,
+def _send_unscaled(
+    image: MimeImage,
     size: tuple[int, int] | None,
     pixels: int,
     most_bytes: int,
     store: ArtifactStore | None,
-) -> Picture | NoPicture:
-    """All that can be done without Pillow, by what the head of an image says."""
+) -> ModelImage | UnsentImage:
+    """The image as it is if it is within the budget, going by its header; used without Pillow."""
     length = len(image.data)
-    if size is None or not has_end(image.mime, image.data):
-        return NoPicture(image.mime, length, "not readable")
+    if size is None or not has_image_end(image.mime, image.data):
+        return UnsentImage(image.mime, length, "not readable")
     if _is_within(size, length, pixels, most_bytes):
-        return Picture(image.mime, image.data, *size, *size, length)
+        return ModelImage(image.mime, image.data, *size, *size, length)
     return _unsent(image, _UNSCALED, size, store)
 
 
 def _unsent(
-    image: Image, reason: str, size: tuple[int, int], store: ArtifactStore | None
-) -> NoPicture:
-    """Why an image is not sent that can be looked at otherwise."""
-    return NoPicture(image.mime, len(image.data), reason, size, _kept(image, store))
+    image: MimeImage, reason: str, size: tuple[int, int], store: ArtifactStore | None
+) -> UnsentImage:
+    """The reason why an image is not sent, and the artifact that has it."""
+    return UnsentImage(image.mime, len(image.data), reason, size, _keep_original(image, store))
 
 
 def _is_within(size: tuple[int, int], length: int, pixels: int, most_bytes: int) -> bool:
@@ -187,34 +186,34 @@ def _is_within(size: tuple[int, int], length: int, pixels: int, most_bytes: int)
     return width * height <= pixels and max(size) <= LONGEST_SIDE and length <= most_bytes
 
 
-def _fitted(
-    image: Image,
+def _fit_image(
+    image: MimeImage,
     opened: PIL.Image.Image,
     pixels: int,
     most_bytes: int,
     store: ArtifactStore | None,
-) -> Picture | NoPicture:
+) -> ModelImage | UnsentImage:
     width, height = opened.size
-    if width * height > _MOST_PIXELS:  # whatever its head said to us
+    if width * height > _MOST_PIXELS:  # its header may have claimed less
         return _unsent(image, "too many pixels", opened.size, store)
     if _is_within(opened.size, len(image.data), pixels, most_bytes):
-        opened.load()  # a head alone proves nothing
-        return Picture(image.mime, image.data, width, height, width, height, len(image.data))
+        opened.load()  # raises if there is nothing valid after the header
+        return ModelImage(image.mime, image.data, width, height, width, height, len(image.data))
     factor = min(1.0, (pixels / (width * height)) ** 0.5, LONGEST_SIDE / max(width, height))
     opened.draft("RGB", (int(width * factor), int(height * factor)))  # JPEG: decode less
     drawn = opened.convert("RGBA" if _has_alpha(opened) else "RGB")
     for _ in range(6):
         size = max(1, round(width * factor)), max(1, round(height * factor))
-        mime, data = _encode(_resized(drawn, size), image.mime)
+        mime, data = _encode(_resize(drawn, size), image.mime)
         if len(data) <= most_bytes:
-            artifact = _kept(image, store)
-            return Picture(mime, data, *size, width, height, len(image.data), artifact)
+            artifact = _keep_original(image, store)
+            return ModelImage(mime, data, *size, width, height, len(image.data), artifact)
         factor *= 0.7
     reason = f"more than {human_size(most_bytes)} when scaled"
     return _unsent(image, reason, (width, height), store)
 
 
-def _resized(drawn: PIL.Image.Image, size: tuple[int, int]) -> PIL.Image.Image:
+def _resize(drawn: PIL.Image.Image, size: tuple[int, int]) -> PIL.Image.Image:
     from PIL.Image import Resampling
 
     if drawn.size == size:
@@ -236,7 +235,7 @@ def _has_alpha(opened: PIL.Image.Image) -> bool:
     return opened.mode in {"RGBA", "LA", "PA"} or "transparency" in opened.info
 
 
-def _kept(image: Image, store: ArtifactStore | None) -> str | None:
+def _keep_original(image: MimeImage, store: ArtifactStore | None) -> str | None:
     from cellwright.errors import ArtifactsUnavailable
 
     if store is None:
@@ -244,4 +243,79 @@ def _kept(image: Image, store: ArtifactStore | None) -> str | None:
     try:
         return store.put(image.data, mime=image.mime, name="image").id
     except ArtifactsUnavailable:
-        return None  # the image that is sent is there all the same
+        return None  # the scaled image can be sent anyway
+
+
+def read_image_size(mime: str, data: bytes) -> tuple[int, int] | None:
+    """Width and height from the header of an image; None if it is not of that type."""
+    read = _READERS.get(mime)
+    try:
+        size = read(data) if read is not None else None
+    except (struct.error, IndexError):
+        return None  # it ends inside its header
+    return size if size and all(0 < side <= _LARGEST for side in size) else None
+
+
+def has_image_end(mime: str, data: bytes) -> bool:
+    """Whether an image has its end marker, so that it is not cut off."""
+    if mime == "image/webp":
+        return len(data) >= 8 and len(data) >= 8 + int.from_bytes(data[4:8], "little")
+    return mime in _ENDS and _ENDS[mime] in data[-_TRAILING:]
+
+
+def _png(data: bytes) -> tuple[int, int] | None:
+    if not data.startswith(b"\x89PNG\r\n\x1a\n") or data[12:16] != b"IHDR":
+        return None
+    width, height = struct.unpack_from(">II", data, 16)
+    return width, height
+
+
+def _jpeg(data: bytes) -> tuple[int, int] | None:
+    if not data.startswith(b"\xff\xd8"):
+        return None
+    place = 2
+    for _ in range(_MOST_SEGMENTS):
+        if data[place] != 0xFF:
+            break
+        marker = data[place + 1]
+        if marker in _FRAMES:
+            height, width = struct.unpack_from(">HH", data, place + 5)
+            return width, height
+        if marker == 0xFF:
+            place += 1  # a fill byte
+        elif marker in _ALONE:
+            place += 2
+        else:
+            place += 2 + int(struct.unpack_from(">H", data, place + 2)[0])
+    return None
+
+
+def _gif(data: bytes) -> tuple[int, int] | None:
+    if not data.startswith((b"GIF87a", b"GIF89a")):
+        return None
+    width, height = struct.unpack_from("<HH", data, 6)
+    return width, height
+
+
+def _webp(data: bytes) -> tuple[int, int] | None:
+    if data[:4] != b"RIFF" or data[8:12] != b"WEBP":
+        return None
+    kind = data[12:16]
+    if kind == b"VP8X":
+        packed = struct.unpack_from("<6B", data, 24)
+        return 1 + int.from_bytes(packed[:3], "little"), 1 + int.from_bytes(packed[3:], "little")
+    if kind == b"VP8L" and data[20] == 0x2F:
+        (bits,) = struct.unpack_from("<I", data, 21)
+        return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
+    if kind == b"VP8 " and data[23:26] == b"\x9d\x01\x2a":
+        width, height = struct.unpack_from("<HH", data, 26)
+        return width & 0x3FFF, height & 0x3FFF
+    return None
+
+
+_READERS: dict[str, Callable[[bytes], tuple[int, int] | None]] = {
+    "image/png": _png,
+    "image/jpeg": _jpeg,
+    "image/gif": _gif,
+    "image/webp": _webp,
+}

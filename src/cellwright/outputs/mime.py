@@ -1,8 +1,8 @@
-"""Choose what to take of a display that comes in several MIME types.
+"""Choose the parts of a display that comes in several MIME types.
 
-For text that is Markdown, then plain text, then HTML converted to text. Beside the text a display
-may hold structured parts: JSON, images, and status reports, which are no text at all. Kernels
-put anything into a display; nothing here raises, what cannot be read is only named.
+The text is Markdown, then plain text, then HTML converted to text. Besides the text, a display
+can have structured parts: JSON, images and status reports. Kernels can put anything into a
+display; nothing here raises, and what cannot be read is only named.
 """
 
 from __future__ import annotations
@@ -25,33 +25,32 @@ if TYPE_CHECKING:
 STATUS_TYPES = ("application/x-cellwright-status", "application/x-omp-status")
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 SVG = "image/svg+xml"
-WIDGET = "application/vnd.jupyter.widget-view+json"
 _LONGEST_IMAGE = 100_000_000  # characters of base64
 _LONGEST_NAME = 80
-# What `repr` says of an object that shows itself otherwise.
+# What `repr` returns for an object that has another representation.
 _placeholder = re.compile(
     r"<[\w. ]+ object(?: at 0x[0-9a-fA-F]+)?>|<[\w. ]+ at 0x[0-9a-fA-F]+>|<Figure size [^<>\n]*>"
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
-    """Text to show; `mime` is the type it was made from."""
+class MimeText:
+    """The text of a display; `mime` is the type it was made from."""
 
     text: str
     mime: str = "text/plain"
 
 
 @dataclass(frozen=True, slots=True)
-class Json:
-    """A value as JSON has it."""
+class MimeJson:
+    """A JSON value in a display."""
 
     value: Any
 
 
 @dataclass(frozen=True, slots=True)
-class Image:
-    """A picture as it was sent; an SVG is the bytes of its source."""
+class MimeImage:
+    """An image as it was sent; for an SVG, the bytes of its source."""
 
     mime: str
     data: bytes = field(repr=False)
@@ -61,8 +60,8 @@ class Image:
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
-    """A report of what code has done, such as `{"op": "pip", …}`; never shown as text."""
+class StatusReport:
+    """A report about what code did, such as `{"op": "pip", …}`; never shown as text."""
 
     value: Mapping[str, Any]
 
@@ -74,8 +73,8 @@ class Status:
 
 
 @dataclass(frozen=True, slots=True)
-class Other:
-    """A part that is only named: of a type nobody here reads, or broken."""
+class UnreadPart:
+    """A part that is only named, because its type is unknown or it is broken."""
 
     mime: str
     size: int
@@ -86,54 +85,54 @@ class Other:
         return f"<{one_line(self.mime[:_LONGEST_NAME])}, {human_size(self.size)}{problem}>"
 
 
-Part: TypeAlias = Json | Image | Status | Other
+MimePart: TypeAlias = MimeJson | MimeImage | StatusReport | UnreadPart
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
-    """What was taken of a display: one text or none, and the structured parts."""
+class MimeChoice:
+    """What was chosen from a display: one text or none, and the structured parts."""
 
-    text: Text | None = None
-    parts: tuple[Part, ...] = ()
+    text: MimeText | None = None
+    parts: tuple[MimePart, ...] = ()
 
 
-def choose(data: Mapping[str, Any]) -> Chosen:
-    """The best text of a display, and its structured parts in the order in which they came.
+def choose_parts(data: Mapping[str, Any]) -> MimeChoice:
+    """The best text of a display, and its structured parts in their order.
 
-    Types that are neither are named only if there would be nothing else.
+    Other types are named only if there is nothing else.
     """
-    parts: list[Part] = []
-    others: list[Other] = []
+    parts: list[MimePart] = []
+    others: list[UnreadPart] = []
     for mime, given in data.items():
-        value = _joined(given)
+        value = _join_lines(given)
         if mime == "application/json":
-            parts.append(Json(given))
+            parts.append(MimeJson(given))
         elif mime in STATUS_TYPES:
             parts.append(_status(mime, given))
         elif mime in IMAGE_TYPES:
             parts.append(_image(mime, value))
         elif mime == SVG and isinstance(value, str):
-            parts.append(Image(SVG, value.encode("utf-8", "replace")))
+            parts.append(MimeImage(SVG, value.encode("utf-8", "replace")))
         elif mime not in _TEXTS:
-            others.append(Other(str(mime), size_of(str(mime), value)))
-    is_status = bool(parts) and all(isinstance(part, Status) for part in parts)
+            others.append(UnreadPart(str(mime), part_size(str(mime), value)))
+    is_status = bool(parts) and all(isinstance(part, StatusReport) for part in parts)
     says_more = bool(parts or others or "text/html" in data)
     text = None if is_status else _text(data, says_more=says_more)
     if not (text or parts):
         parts.extend(others)
-    return Chosen(text, tuple(parts))
+    return MimeChoice(text, tuple(parts))
 
 
-def latest(statuses: Iterable[Status]) -> list[Status]:
-    """Reports in order, each only in its last version, where its first one stood."""
-    found: dict[tuple[str, str], Status] = {}
+def latest_statuses(statuses: Iterable[StatusReport]) -> list[StatusReport]:
+    """The last version of each report, at the place of its first version."""
+    found: dict[tuple[str, str], StatusReport] = {}
     for status in statuses:
         found[status.key] = status
     return list(found.values())
 
 
-def size_of(mime: str, value: Any) -> int:
-    """How many bytes a part of a display has, decoded if it is base64."""
+def part_size(mime: str, value: Any) -> int:
+    """The size in bytes of a part of a display, decoded if it is base64."""
     if isinstance(value, str):
         is_encoded = mime.startswith(("image/", "audio/", "video/")) and "xml" not in mime
         if is_encoded or mime == "application/pdf":
@@ -148,9 +147,9 @@ def size_of(mime: str, value: Any) -> int:
 _TEXTS = ("text/markdown", "text/plain", "text/html")
 
 
-def _text(data: Mapping[str, Any], *, says_more: bool) -> Text | None:
+def _text(data: Mapping[str, Any], *, says_more: bool) -> MimeText | None:
     for mime in _TEXTS:
-        value = _joined(data.get(mime))
+        value = _join_lines(data.get(mime))
         if not isinstance(value, str):
             continue
         if mime == "text/html":
@@ -160,41 +159,41 @@ def _text(data: Mapping[str, Any], *, says_more: bool) -> Text | None:
         elif mime == "text/plain" and says_more and _placeholder.fullmatch(value):
             continue
         if value or mime != "text/html":
-            return Text(value, mime)
-    plain = _joined(data.get("text/plain"))
+            return MimeText(value, mime)
+    plain = _join_lines(data.get("text/plain"))
     if isinstance(plain, str) and set(data) <= set(_TEXTS):
-        return Text(plain)
+        return MimeText(plain)
     for mime, value in data.items():  # such as LaTeX
-        text = _joined(value)
+        text = _join_lines(value)
         if mime.startswith("text/") and mime not in _TEXTS and isinstance(text, str):
-            return Text(text, mime)
+            return MimeText(text, mime)
     return None
 
 
-def _image(mime: str, value: Any) -> Image | Other:
+def _image(mime: str, value: Any) -> MimeImage | UnreadPart:
     if not isinstance(value, str):
-        return Other(mime, size_of(mime, value), "not readable")
+        return UnreadPart(mime, part_size(mime, value), "not readable")
     if len(value) > _LONGEST_IMAGE:
-        return Other(mime, size_of(mime, value), "too large")
+        return UnreadPart(mime, part_size(mime, value), "too large")
     try:
         data = b64decode("".join(value.split()), validate=True)
     except (binascii.Error, ValueError):
-        return Other(mime, size_of(mime, value), "not readable")
-    return Image(mime, data) if data else Other(mime, 0, "not readable")
+        return UnreadPart(mime, part_size(mime, value), "not readable")
+    return MimeImage(mime, data) if data else UnreadPart(mime, 0, "not readable")
 
 
-def _status(mime: str, value: Any) -> Status | Other:
+def _status(mime: str, value: Any) -> StatusReport | UnreadPart:
     if isinstance(value, str):
         try:
             value = json.loads(value)
         except (ValueError, RecursionError):
-            return Other(mime, size_of(mime, value), "not readable")
+            return UnreadPart(mime, part_size(mime, value), "not readable")
     if isinstance(value, dict):
-        return Status(value)
-    return Other(mime, size_of(mime, value), "not readable")
+        return StatusReport(value)
+    return UnreadPart(mime, part_size(mime, value), "not readable")
 
 
-def _joined(value: Any) -> Any:
+def _join_lines(value: Any) -> Any:
     if isinstance(value, list) and all(isinstance(line, str) for line in value):
         return "".join(value)
     return value

@@ -1,33 +1,34 @@
-"""`OutputSink`: what a program prints, bounded while it comes."""
+"""`OutputSink`: what a program prints, limited while it comes in."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from cellwright.config.defaults import OUTPUT_BYTES_KEPT, OUTPUT_LINES_KEPT
-from cellwright.outputs._ends import whole_end, whole_start
-from cellwright.outputs._lines import Lines
-from cellwright.outputs._spill import Spill
-from cellwright.outputs.sanitizer import Sanitizer
-from cellwright.outputs.sizes import human_size
+from cellwright.outputs._artifact_writer import ArtifactSpill
+from cellwright.outputs.sanitize import ERASE_LINE, ERASE_REST, REWRITES, Sanitizer
+from cellwright.outputs.sizes import HeadAndTail, human_size, whole_end, whole_start
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Literal
 
-    from cellwright.outputs._spill import SpillWriter
+    from cellwright.outputs._artifact_writer import ArtifactWriter
 
-_SLICE = 64 * 2**10  # a piece of any size is worked off in slices, so that memory stays bounded
+_SLICE = 64 * 2**10  # a large piece is processed in slices, so that memory stays limited
+_CUT = "…"
+_steps = re.compile(f"(\b+|[\r{ERASE_REST}{ERASE_LINE}])")
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
-    """What is left of an output, and exact numbers about the rest.
+class OutputSummary:
+    """What is kept of an output, and exact numbers about the rest.
 
-    Totals are of the text as it is shown: harmless, with every line in its last state. A line of
-    which a part is kept counts as kept. `raw_bytes` is what was printed in fact, and what the
-    artifact holds: everything from the first byte, unless `artifact_truncated`.
+    Totals are of the text as it is shown: sanitized, with every line in its last state. A line
+    that is kept in part counts as kept. `raw_bytes` is what was really printed, and what the
+    artifact has: everything from the first byte, unless `artifact_truncated`.
     """
 
     head: str
@@ -56,7 +57,7 @@ class Summary:
 
     @property
     def text(self) -> str:
-        """What is kept; where something is left out after a head, a line says how much."""
+        """The kept text; if something is left out after the head, a line says how much."""
         if not (self.truncated and self.head):
             return self.head + self.tail
         gap = "" if self.head.endswith("\n") else "\n"
@@ -64,12 +65,12 @@ class Summary:
 
     @property
     def marker(self) -> str:
-        """The line that stands for what is left out."""
+        """The line in place of what is left out."""
         return f"[… {self.elided_lines:,} lines, {self.elided_bytes:,} bytes left out …]"
 
     @property
     def notice(self) -> str | None:
-        """One sentence about what is left out and where it is; None if nothing is."""
+        """One sentence that says what is left out and where it is; None if nothing is."""
         if not self.truncated:
             return None
         kept = f"{self.kept_lines:,} of {self.total_lines:,} lines"
@@ -84,17 +85,19 @@ class Summary:
 
 
 class OutputSink:
-    """Keeps the end of a stream of text, or both ends, and spills all of it to an artifact.
+    """Keeps the end of a stream of text, or both ends, and writes all of it to an artifact.
 
-    Memory stays near twice `kept_bytes`, whatever comes and in whatever pieces, and the result
-    does not depend on the pieces.
+    Memory stays near twice `kept_bytes`, and the result does not depend on how the text is split
+    into pieces.
 
     Args:
         kept_bytes: how much text is kept, in bytes of UTF-8.
-        kept_lines: the same in lines; whichever is reached first counts.
-        mode: `tail` keeps the end; `head_tail` keeps half of the beginning and half of the end.
-        spill: opens the artifact, when the stream is longer than what is kept. None: no artifact.
-        columns: characters kept of one line; a line that is cut ends with `…`.
+        kept_lines: how many lines are kept; the limit that is reached first counts.
+        mode: `tail` keeps the end; `head_tail` keeps one half from the beginning and one half
+            from the end.
+        spill: opens the artifact when the stream is longer than what is kept; None for no
+            artifact.
+        columns: characters kept of one line; a cut line ends with `…`.
     """
 
     def __init__(
@@ -102,7 +105,7 @@ class OutputSink:
         kept_bytes: int = OUTPUT_BYTES_KEPT,
         kept_lines: int = OUTPUT_LINES_KEPT,
         mode: Literal["tail", "head_tail"] = "tail",
-        spill: Callable[[], SpillWriter] | None = None,
+        spill: Callable[[], ArtifactWriter] | None = None,
         columns: int | None = None,
     ) -> None:
         has_head = mode == "head_tail"
@@ -110,15 +113,15 @@ class OutputSink:
         self._kept_lines = kept_lines
         self._head_bytes = kept_bytes // 2 if has_head else 0
         self._head_lines = kept_lines // 2 if has_head else 0
-        # A little more than is asked for, to see what a cut goes through.
-        self._lines = Lines(self._head_bytes, kept_bytes - self._head_bytes + 4, columns)
+        # A little more than requested, to see which character a cut goes through.
+        self._lines = PrintedLines(self._head_bytes, kept_bytes - self._head_bytes + 4, columns)
         self._sanitizer = Sanitizer(keep_rewrites=True)
-        self._spill = Spill(spill, kept_bytes)
+        self._spill = ArtifactSpill(spill, kept_bytes)
         self._raw_bytes = 0
-        self._final: Summary | None = None
+        self._final: OutputSummary | None = None
 
     def feed(self, text: str) -> None:
-        """Take the next piece of the stream, which may end anywhere.
+        """Add the next piece of the stream, which may end anywhere.
 
         Raises:
             ValueError: `dump` was called already.
@@ -129,18 +132,14 @@ class OutputSink:
             self._feed(text if len(text) <= _SLICE else text[start : start + _SLICE])
 
     def clear(self) -> None:
-        """Forget what is kept and all counts; what was spilled stays in the artifact."""
+        """Forget the kept text and all counts; the artifact keeps what was written."""
         self._sanitizer = Sanitizer(keep_rewrites=True)
         self._lines.clear()
         self._raw_bytes = 0
         self._spill.forget_held()
 
-    def peek(self) -> Summary:
-        """The summary so far; the stream may go on. An artifact it names cannot be read yet."""
-        return self._final or self._summary()
-
-    def dump(self) -> Summary:
-        """End the stream: finish the artifact if something was left out, and sum up."""
+    def dump(self) -> OutputSummary:
+        """End the stream: finish the artifact if something was left out; returns the summary."""
         if self._final is None:
             self._lines.feed(self._sanitizer.finish())
             is_truncated = self._summary().truncated
@@ -151,7 +150,7 @@ class OutputSink:
         return self._final
 
     def _feed(self, text: str) -> None:
-        # A lone surrogate is no text; nobody could read an artifact with one in it.
+        # A lone surrogate is not text; an artifact with one in it could not be read.
         raw = text.encode("utf-8", "backslashreplace")
         self._raw_bytes += len(raw)
         self._spill.feed(raw)
@@ -160,7 +159,7 @@ class OutputSink:
         else:
             self._lines.feed(self._sanitizer.feed(text))
 
-    def _summary(self) -> Summary:
+    def _summary(self) -> OutputSummary:
         text, long_lines = self._lines.ends()
         total_bytes = self._lines.total_bytes
         newlines = self._lines.newlines
@@ -176,7 +175,7 @@ class OutputSink:
             # Both ends may belong to one line.
             kept_lines -= newlines == head.count(b"\n") + tail.count(b"\n")
         committed = self._spill.committed
-        return Summary(
+        return OutputSummary(
             head=head.decode(),
             tail=tail.decode(),
             truncated=truncated or bool(long_lines),
@@ -193,7 +192,7 @@ class OutputSink:
         )
 
     def _cut(self, head: bytearray, tail: bytearray, *, is_whole: bool) -> tuple[bytes, bytes]:
-        """The parts that stay within both limits, at ends of lines where those are near."""
+        """The parts within both limits, cut at the end of a line if one is near."""
         if is_whole:
             both = head + tail
             first = _first_part(both, self._head_bytes, self._head_lines)
@@ -231,7 +230,7 @@ def _last_part(data: bytearray, most_bytes: int, most_lines: int) -> bytes:
         return bytes(data[position + 1 :])
     if start and data[start - 1 : start] != b"\n":
         newline = data.find(b"\n", start)
-        # Half a line reads as another; only where lines are very long is a part better.
+        # Part of a line reads like another line; keep one only if lines are very long.
         if 0 <= newline < start + (len(data) - start) // 2:
             start = newline + 1
     return bytes(data[start:])
@@ -239,3 +238,124 @@ def _last_part(data: bytearray, most_bytes: int, most_lines: int) -> bytes:
 
 def _count_lines(data: bytes) -> int:
     return data.count(b"\n") + bool(data and not data.endswith(b"\n"))
+
+
+class PrintedLines:
+    r"""Printed text as lines, each in its last state; the first and last bytes are kept.
+
+    The text is sanitized except for its rewrites, which are applied here. A carriage return
+    starts the line again when something follows it, so `\r\n` is a newline. A backspace removes
+    a character, as far as the line is still kept. Of a line, at most `columns` characters are
+    kept.
+    """
+
+    def __init__(self, head_limit: int, tail_limit: int, columns: int | None) -> None:
+        self.newlines = 0
+        self.long_lines = 0
+        self._columns = columns
+        self._done = HeadAndTail(head_limit, tail_limit)
+        self._line = HeadAndTail(head_limit, tail_limit)
+        self._width = 0  # of the open line, in characters; only where columns count
+        self._beyond = 0  # bytes of the open line beyond the columns
+        self._beyond_before = 0  # of all lines before
+        self._has_returned = False
+
+    @property
+    def open_bytes(self) -> int:
+        """Length of the line that has not ended yet."""
+        return len(self._line) + self._beyond
+
+    @property
+    def total_bytes(self) -> int:
+        """Length of the whole text, before lines were cut at the last column."""
+        return len(self._done) + self._beyond_before + self.open_bytes
+
+    @property
+    def takes_bytes(self) -> bool:
+        """Whether text without rewrites can be added as it is."""
+        return self._columns is None and not self._has_returned
+
+    def feed(self, text: str) -> None:
+        """Append text."""
+        if self.takes_bytes and not any(sign in text for sign in REWRITES):
+            self.feed_bytes(text.encode())
+            return
+        for number, part in enumerate(text.split("\n")):
+            if number:
+                self._end_line()
+            if part:
+                self._write(part)
+
+    def ends(self) -> tuple[HeadAndTail, int]:
+        """The text with its open line, and how many of its lines were too long."""
+        text = self._done.copy()
+        text.add_all(self._line)
+        if self._beyond:
+            text.add(_CUT.encode())
+        return text, self.long_lines + bool(self._beyond)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.newlines = self.long_lines = self._beyond_before = 0
+        self._done.clear()
+        self._clear_line()
+
+    def feed_bytes(self, data: bytes) -> None:
+        """Append text without rewrites, if `takes_bytes` allows it."""
+        end = data.rfind(b"\n") + 1
+        if end:
+            self._done.add_all(self._line)
+            self._line.clear()
+            self._done.add(data[:end])
+            self.newlines += data.count(b"\n")
+        if end < len(data):
+            self._line.add(data[end:])
+
+    def _end_line(self) -> None:
+        self._done.add_all(self._line)
+        self._done.add(_CUT.encode() + b"\n" if self._beyond else b"\n")
+        self.long_lines += bool(self._beyond)
+        # The sign that a line was cut is not part of the text.
+        self._beyond_before += self._beyond - len(_CUT.encode()) * bool(self._beyond)
+        self.newlines += 1
+        self._clear_line()
+
+    def _clear_line(self) -> None:
+        self._line.clear()
+        self._width = self._beyond = 0
+        self._has_returned = False
+
+    def _write(self, part: str) -> None:
+        """Apply a part of one line, with its rewrites."""
+        last = part.rstrip("\r").rfind("\r")
+        if last >= 0:  # everything before it is overwritten
+            self._clear_line()
+            part = part[last + 1 :]
+        for step in _steps.split(part):
+            if step == "\r":
+                self._has_returned = True
+            elif step == ERASE_REST:
+                if self._has_returned:
+                    self._clear_line()
+            elif step == ERASE_LINE:
+                self._clear_line()
+            elif step:
+                if self._has_returned:
+                    self._clear_line()
+                if step[0] == "\b":
+                    self._take_back(len(step))
+                else:
+                    self._append(step)
+
+    def _append(self, text: str) -> None:
+        if self._columns is not None:
+            room = max(0, self._columns - self._width)
+            self._beyond += len(text[room:].encode())
+            text = text[:room]
+            self._width += len(text)
+        self._line.add(text.encode())
+
+    def _take_back(self, count: int) -> None:
+        while count and not self._beyond and self._line.take_back_character():
+            count -= 1
+            self._width -= 1

@@ -1,10 +1,10 @@
-"""Sizes in words."""
+"""Sizes of text: numbers for people, whole characters, and both ends of a long text."""
 
 from __future__ import annotations
 
 
 def human_size(size: int) -> str:
-    """A number of bytes as people say it."""
+    """A number of bytes for people, such as `1.2 MB`."""
     if size < 1000:
         return f"{size} B"
     number = float(size)
@@ -13,3 +13,83 @@ def human_size(size: int) -> str:
         if number < 999.5 or unit == "GB":
             break
     return f"{number:,.0f} {unit}" if number >= 9.95 else f"{number:.1f} {unit}"
+
+
+class HeadAndTail:
+    """Keeps the first and the last bytes of something long, and counts those between.
+
+    Of the end, a quarter more is kept than requested, so that bytes are rarely moved. The result
+    depends only on the bytes that were added, not on how they were split into pieces.
+    """
+
+    __slots__ = ("_most", "_tail_limit", "head", "head_limit", "lost", "tail")
+
+    def __init__(self, head_limit: int, tail_limit: int) -> None:
+        self.head_limit = head_limit
+        self.head = bytearray()
+        self.lost = 0
+        self.tail = bytearray()
+        self._tail_limit = tail_limit
+        self._most = tail_limit + max(1, tail_limit // 4)
+
+    def __len__(self) -> int:
+        return len(self.head) + self.lost + len(self.tail)
+
+    def add(self, data: bytes | bytearray) -> None:
+        """Append bytes."""
+        room = self.head_limit - len(self.head)
+        if room > 0 and not (self.tail or self.lost):
+            self.head += data[:room]
+            data = data[room:]
+        over = len(self.tail) + len(data) - self._most
+        if over >= 0:  # drop as many parts as would have been dropped piece by piece
+            part = self._most - self._tail_limit
+            cut = part * (over // part + 1)
+            data = data[max(0, cut - len(self.tail)) :]
+            del self.tail[:cut]
+            self.lost += cut
+        self.tail += data
+
+    def add_all(self, other: HeadAndTail) -> None:
+        """Append what `other` holds; it must have the same limits."""
+        self.add(other.head)
+        if other.lost:
+            # Its head has filled ours, and its tail is longer than what we would keep.
+            self.lost += len(self.tail) + other.lost
+            self.tail.clear()
+        self.add(other.tail)
+
+    def take_back_character(self) -> bool:
+        """Remove the last UTF-8 character; False if none is kept."""
+        while kept := self.tail or (bytearray() if self.lost else self.head):
+            if kept.pop() & 0xC0 != 0x80:
+                return True
+        return False
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.head.clear()
+        self.tail.clear()
+        self.lost = 0
+
+    def copy(self) -> HeadAndTail:
+        """A copy with the same content."""
+        other = HeadAndTail(self.head_limit, self._tail_limit)
+        other.add_all(self)
+        return other
+
+
+def whole_start(data: bytes | bytearray | memoryview, position: int) -> int:
+    """The first place from `position` on where a UTF-8 character begins."""
+    while position < len(data) and data[position] & 0xC0 == 0x80:
+        position += 1
+    return position
+
+
+def whole_end(data: bytes | bytearray | memoryview, position: int) -> int:
+    """The last place up to `position` where a UTF-8 character ends."""
+    if position >= len(data):
+        return len(data)
+    while position > 0 and data[position] & 0xC0 == 0x80:
+        position -= 1
+    return position

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from cellwright.document.cells import Cell
     from cellwright.document.edits import Edit
-    from cellwright.document.revision import Snapshot
+    from cellwright.document.snapshot import Snapshot
 
     CellStatus = Literal["ok", "error", "timed_out", "cancelled", "died"]
     Execute = Callable[["Cell", "str | None"], Awaitable["CellResult"]]

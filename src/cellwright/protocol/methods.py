@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cellwright.document.cells import Cell
     from cellwright.document.edits import Edit
     from cellwright.document.notebook import Notebook
-    from cellwright.document.revision import Snapshot
+    from cellwright.document.snapshot import Snapshot
     from cellwright.protocol.access import NotebookAccess
     from cellwright.protocol.messages import ManipulatorRequest
 

@@ -1,4 +1,4 @@
-"""The headings of a notebook: what its sections are called, and where they begin and end."""
+"""The headings of a notebook: the names of its sections, and where they begin and end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _hashes = re.compile(r" {0,3}(#{1,6})(?=[ \t]|$)").match
 _fence = re.compile(r" {0,3}(`{3,}|~{3,})").match
 _underline = re.compile(r" {0,3}(?:={3,}|-{3,})[ \t]*").fullmatch
-# What no paragraph begins with: lists, quotes, HTML, tables, indented code.
+# A paragraph does not begin with these: lists, quotes, HTML, tables, indented code.
 _no_paragraph = re.compile(r"[ ]{0,3}(?:[-*+>|<]|\d{1,9}[.)])|    |\t").match
 _tag = re.compile(r"<[^<>]*>").sub
 _link = re.compile(r"!?\[([^\[\]]*)\]\([^()]*\)").sub
@@ -23,8 +23,8 @@ _link = re.compile(r"!?\[([^\[\]]*)\]\([^()]*\)").sub
 class Heading(NamedTuple):
     """A heading and its section: the lines up to the next heading of the same or a higher level.
 
-    `line` is the heading's own. `first` and `last` are those of the section, which takes in the
-    marker of a cell that begins with the heading.
+    `line` is the line of the heading. `first` and `last` are those of the section, which includes
+    the marker of a cell that begins with the heading.
     """
 
     level: int
@@ -35,7 +35,7 @@ class Heading(NamedTuple):
     cell: int
 
 
-def headings(view: TextView) -> list[Heading]:
+def find_headings(view: TextView) -> list[Heading]:
     """All headings of the markdown cells, in order."""
     found: list[Heading] = []
     for index, lines in enumerate(view.cells):
@@ -43,13 +43,13 @@ def headings(view: TextView) -> list[Heading]:
             continue
         source = lines.cell.source.split("\n")
         top = next((k for k, line in enumerate(source) if line.strip()), 0)
-        for k, level, title in _headings(source):
+        for k, level, title in _parse_headings(source):
             line = lines.first + k
             first = lines.marker if k == top else line
             found.append(Heading(level, title, line, first, 0, index))
     ends: list[tuple[int, int]] = [(0, view.cells[-1].last)] if view.cells else []
     for k in range(len(found) - 1, -1, -1):
-        # What follows on a deeper level ends nothing from here on back.
+        # A later heading of a deeper level does not end this section or an earlier one.
         while ends[-1][0] > found[k].level:
             ends.pop()
         found[k] = found[k]._replace(last=ends[-1][1])
@@ -57,7 +57,7 @@ def headings(view: TextView) -> list[Heading]:
     return found
 
 
-def _headings(lines: list[str]) -> Iterator[tuple[int, int, str]]:
+def _parse_headings(lines: list[str]) -> Iterator[tuple[int, int, str]]:
     """The headings of one markdown text: index of the line, level and title."""
     fence = ""
     paragraph: list[str] = []
@@ -90,12 +90,12 @@ def _title(text: str) -> str:
     return opened.rstrip() if not opened or opened[-1] in " \t" else text
 
 
-def plain(title: str) -> str:
-    """A title as one would type it from memory: no markup, no case, no extra space."""
+def plain_title(title: str) -> str:
+    """A title as a person would type it from memory: without markup, case and extra space."""
     title = _link(r"\1", _tag("", title))
-    return folded(title.replace("*", "").replace("`", "").replace("\\", ""))
+    return fold_title(title.replace("*", "").replace("`", "").replace("\\", ""))
 
 
-def folded(title: str) -> str:
+def fold_title(title: str) -> str:
     """A title without case and extra space."""
     return " ".join(title.casefold().split())

@@ -1,4 +1,4 @@
-"""The part of a text that a selector asks for."""
+"""Find the part of a text that a selector asks for."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ if TYPE_CHECKING:
     from cellwright.text.headings import Heading
     from cellwright.text.view import TextView
 
-# How much is shown around a single range: enough to see what it is part of.
+# Lines shown around a single range, to see what it is part of.
 _LINES_BEFORE = 1
 _LINES_AFTER = 3
 
 
-class Line(NamedTuple):
-    """A line and its number, counted from 1; `context` if it was not asked for itself."""
+class SelectedLine(NamedTuple):
+    """A line and its number, counted from 1; `context` if it is outside the selected range."""
 
     number: int
     text: str
     context: bool = False
 
 
-class Entry(NamedTuple):
+class OutlineEntry(NamedTuple):
     """One row of an outline: a heading with its section, or a cell.
 
     `first` and `last` are the lines of the section or of the cell, marker included. A cell's
     title is the first line of its source that is not blank, and its level that of the heading
-    it stands under, 0 if there is none. `cell` is the index of the cell, which `handle` finds.
+    above it, or 0. `cell` is the index of the cell, and `handle` refers to it.
     """
 
     kind: str
@@ -54,17 +54,17 @@ class Entry(NamedTuple):
 
 
 class Selection:
-    """What was selected: lines, or for an outline its entries; and how much there is in all."""
+    """The selected lines, or the entries of an outline; and the totals of the notebook."""
 
     __slots__ = ("lines", "outline", "selector", "total_cells", "total_lines")
 
     def __init__(
         self,
         selector: Selector,
-        lines: Sequence[Line],
+        lines: Sequence[SelectedLine],
         total_lines: int,
         total_cells: int,
-        outline: Sequence[Entry] = (),
+        outline: Sequence[OutlineEntry] = (),
     ) -> None:
         self.selector = selector
         self.lines = lines
@@ -74,7 +74,7 @@ class Selection:
 
     @property
     def text(self) -> str:
-        """The lines that were asked for, without context."""
+        """The selected lines, without context."""
         return "\n".join(line.text for line in self.lines if not line.context)
 
 
@@ -82,9 +82,9 @@ def select(view: TextView, selector: str | Selector) -> Selection:
     """The part of a text that a selector asks for.
 
     Raises:
-        InvalidSelector: it cannot be understood, finds nothing, or is about the JSON of the file.
-        CellNotFound: no cell answers to the name.
-        AmbiguousCell: several do.
+        InvalidSelector: it is not valid, finds nothing, or is about the JSON of the file.
+        CellNotFound: no cell has this id or position.
+        AmbiguousCell: several cells have this id.
     """
     chosen = parse_selector(selector) if isinstance(selector, str) else selector
     if chosen.raw:
@@ -93,7 +93,7 @@ def select(view: TextView, selector: str | Selector) -> Selection:
     if chosen.kind == "outline":
         return Selection(chosen, (), len(view.lines), total_cells, outline(view))
     if chosen.kind == "cell":
-        from cellwright.document.refs import Resolver
+        from cellwright.document.snapshot import Resolver
 
         cell = view.cells[Resolver([lines.cell.id for lines in view.cells]).index(chosen.name)]
         lines = _lines(view.lines, cell.marker, cell.last)
@@ -109,7 +109,7 @@ def select_raw(text: str, selector: str | Selector, total_cells: int = 0) -> Sel
     """The part of the file's own text that a selector with `raw` asks for.
 
     Raises:
-        InvalidSelector: it cannot be understood, is not about the file, or is past its end.
+        InvalidSelector: it is not valid, is not about the JSON, or is past the end.
     """
     chosen = parse_selector(selector) if isinstance(selector, str) else selector
     if not chosen.raw:
@@ -122,25 +122,25 @@ def select_raw(text: str, selector: str | Selector, total_cells: int = 0) -> Sel
     return Selection(chosen, lines, len(all_lines), total_cells)
 
 
-def outline(view: TextView) -> list[Entry]:
+def outline(view: TextView) -> list[OutlineEntry]:
     """Headings and cells in the order of the text, each with its lines."""
-    from cellwright.text.headings import headings
+    from cellwright.text.headings import find_headings
 
     by_cell: dict[int, list[Heading]] = {}
-    for heading in headings(view):
+    for heading in find_headings(view):
         by_cell.setdefault(heading.cell, []).append(heading)
-    entries: list[Entry] = []
+    entries: list[OutlineEntry] = []
     level = 0
     for index, lines in enumerate(view.cells):
         cell = lines.cell
         facts = (index, cell.handle, cell.id, cell.type, _has_outputs(cell))
         found = by_cell.get(index, [])
-        rows = [Entry("heading", h.level, h.title, h.first, h.last, *facts) for h in found]
+        rows = [OutlineEntry("heading", h.level, h.title, h.first, h.last, *facts) for h in found]
         if found and found[0].first == lines.marker:  # the cell is part of what it begins
             entries.append(rows.pop(0))
             level = found[0].level
         title = next((line.strip() for line in cell.source.split("\n") if line.strip()), "")
-        entries.append(Entry("cell", level, title, lines.marker, lines.last, *facts))
+        entries.append(OutlineEntry("cell", level, title, lines.marker, lines.last, *facts))
         entries += rows
         level = found[-1].level if found else level
     return entries
@@ -155,15 +155,20 @@ def _has_outputs(cell: Cell) -> bool:
         return True
 
 
-def _lines(lines: Sequence[str], first: int, last: int, *, context: bool = False) -> list[Line]:
+def _lines(
+    lines: Sequence[str], first: int, last: int, *, context: bool = False
+) -> list[SelectedLine]:
     """Lines `first` to `last` of those there are."""
     last = min(last, len(lines))
-    return [Line(number, lines[number - 1], context) for number in range(max(first, 1), last + 1)]
+    return [
+        SelectedLine(number, lines[number - 1], context)
+        for number in range(max(first, 1), last + 1)
+    ]
 
 
-def _select_lines(lines: Sequence[str], selector: Selector) -> list[Line]:
+def _select_lines(lines: Sequence[str], selector: Selector) -> list[SelectedLine]:
     total = len(lines)
-    selected: list[Line] = []
+    selected: list[SelectedLine] = []
     for first, last in selector.ranges:
         if first > total:
             raise InvalidSelector(
@@ -179,29 +184,29 @@ def _select_lines(lines: Sequence[str], selector: Selector) -> list[Line]:
 
 
 def _section(view: TextView, selector: Selector) -> Heading:
-    """The one section of that name; never a guess."""
-    from cellwright.text.headings import folded, headings, plain
+    """The one section with that name; it never guesses."""
+    from cellwright.text.headings import find_headings, fold_title, plain_title
 
-    known = headings(view)
-    found = [h for h in known if folded(h.title) == folded(selector.name)]
-    found = found or [h for h in known if plain(h.title) == plain(selector.name)]
+    known = find_headings(view)
+    found = [h for h in known if fold_title(h.title) == fold_title(selector.name)]
+    found = found or [h for h in known if plain_title(h.title) == plain_title(selector.name)]
     if len(found) == 1:
         return found[0]
     if found:
         places = " or ".join(f"{h.first}-{h.last}" for h in found)
         raise InvalidSelector(
             selector.text,
-            f"{len(found)} headings are called so",
+            f"{len(found)} headings have this title",
             hint=f"Ask for the lines: {places}",
         )
-    near = _near(plain(selector.name), {plain(h.title): h.title for h in known})
+    near = _near(plain_title(selector.name), {plain_title(h.title): h.title for h in known})
     if near:
         hint = f"Did you mean {', '.join(f'`{title}`' for title in near)}?"
     elif known:
         hint = f"`outline` lists the {len(known)} headings"
     else:
         hint = "There are no headings; `outline` lists the cells"
-    raise InvalidSelector(selector.text, "no heading is called so", hint=hint)
+    raise InvalidSelector(selector.text, "no heading has this title", hint=hint)
 
 
 def _near(name: str, titles: dict[str, str]) -> list[str]:

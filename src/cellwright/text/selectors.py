@@ -1,4 +1,4 @@
-"""What part of a notebook somebody asks for: `nb.ipynb:5-16`, `:cell=ID`, `:section=Heading`."""
+"""Selectors of a part of a notebook: `nb.ipynb:5-16`, `:cell=ID`, `:section=Heading`."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _range = re.compile(r"([0-9]{1,18})(?:(-)([0-9]{1,18})?|\+([0-9]{1,18}))?").full
 
 
 class Selector:
-    """A selector that was understood.
+    """A parsed selector.
 
     `kind` is what it selects: `lines` by `ranges` (first and last, counted from 1; None for up
     to the end), a `cell` or `section` by `name`, the `outline`, or `all`. With `raw` it is about
-    the JSON of the file and not about the text. `has_context` tells that lines around the ranges
-    are shown too.
+    the JSON of the file and not about the text. With `has_context`, lines around the ranges are
+    shown too.
     """
 
     __slots__ = ("has_context", "kind", "name", "ranges", "raw", "text")
@@ -49,10 +49,10 @@ class Selector:
 
 
 def parse_selector(text: str) -> Selector:
-    """Understand a selector.
+    """Parse a selector.
 
     Raises:
-        InvalidSelector: it has none of the known forms, or a range makes no sense.
+        InvalidSelector: it has none of the known forms, or a range is not valid.
     """
     if text == "outline":
         return Selector(text, "outline")
@@ -72,7 +72,7 @@ def parse_selector(text: str) -> Selector:
     return Selector(
         text,
         "lines",
-        ranges=_merged(ranges),
+        ranges=_merge_ranges(ranges),
         raw=bool(colon),
         has_context=len(ranges) == 1 and ranges[0][1] is not None,
     )
@@ -81,7 +81,9 @@ def parse_selector(text: str) -> Selector:
 def _parse_range(part: str, selector: str) -> tuple[int, int | None]:
     found = _range(part)
     if found is None:
-        raise InvalidSelector(selector, f"`{part}` is no range of lines" if part else "it is empty")
+        raise InvalidSelector(
+            selector, f"`{part}` is not a range of lines" if part else "it is empty"
+        )
     first = int(found[1])
     if first == 0:
         raise InvalidSelector(selector, "lines are counted from 1")
@@ -97,8 +99,8 @@ def _parse_range(part: str, selector: str) -> tuple[int, int | None]:
     return first, last
 
 
-def _merged(ranges: Sequence[tuple[int, int | None]]) -> list[tuple[int, int | None]]:
-    """In order, and as one where they overlap or touch."""
+def _merge_ranges(ranges: Sequence[tuple[int, int | None]]) -> list[tuple[int, int | None]]:
+    """The ranges in order, joined where they overlap or touch."""
     merged: list[tuple[int, int | None]] = []
     for first, last in sorted(ranges, key=lambda pair: pair[0]):
         if merged:
@@ -111,11 +113,11 @@ def _merged(ranges: Sequence[tuple[int, int | None]]) -> list[tuple[int, int | N
 
 
 def split_path(text: str, exists: Callable[[str], bool]) -> tuple[str, str | None]:
-    """Take `NB[:SELECTOR]` apart: the path, and the selector if there is one.
+    """Split `NB[:SELECTOR]` into the path, and the selector if there is one.
 
-    A file that exists wins, the longest name first; so a colon in a name is never taken for a
-    selector. Where no file exists, the path ends where a selector that can be understood begins,
-    or else after `.ipynb`.
+    A file that exists wins, the longest name first, so a colon in its name does not start a
+    selector. If no file exists, the path ends before the first valid selector, or else after
+    `.ipynb`.
     """
     if exists(text):
         return text, None

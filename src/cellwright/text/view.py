@@ -1,11 +1,15 @@
-"""From a notebook to its text."""
+"""The notebook as text: a marker line for each cell, then its source; and the text parsed again.
+
+A source line that looks like a marker is escaped with one more `%`.
+"""
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
+from typing import NamedTuple
 
-from cellwright.errors import InvalidCell
-from cellwright.text._markers import escape, marker
+from cellwright.errors import InvalidCell, InvalidText
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,6 +17,14 @@ if TYPE_CHECKING:
 
     from cellwright.document.cells import Cell
     from cellwright.document.notebook import Notebook
+
+# Only a line feed ends a line, which is also how Python's `^` and `$` see it.
+_TAIL = r" \[(?:code|markdown|raw)\](?: cell:[0-9]+)?)$"
+_escape = re.compile(r"^# %(%+" + _TAIL, re.MULTILINE).sub
+_unescape = re.compile(r"^# %(%%+" + _TAIL, re.MULTILINE).sub
+_MARKER = r"^# %% \[(code|markdown|raw)\](?: cell:([0-9]+))?$"
+# More digits than any number of cells has; Python refuses to parse thousands of digits.
+_MOST_DIGITS = 18
 
 
 class CellLines:
@@ -50,13 +62,13 @@ class TextView:
 
     @property
     def lines(self) -> Sequence[str]:
-        """The lines without their line feeds; a text without cells has none."""
+        """The lines without their line feeds; none if there are no cells."""
         if self._lines is None:
             self._lines = self.text.split("\n") if self.cells else ()
         return self._lines
 
     def cell_at(self, line: int) -> CellLines | None:
-        """The cell that a line belongs to, or None if there is no such line."""
+        """The cell of a line, or None if there is no such line."""
         k = bisect_right(self.cells, line, key=lambda cell: cell.marker) - 1
         return self.cells[k] if k >= 0 and line <= self.cells[k].last else None
 
@@ -64,11 +76,11 @@ class TextView:
         return f"<TextView of {len(self.cells)} cells>"
 
 
-def render(notebook: Notebook) -> TextView:
-    """The text of a notebook, and where its cells are in it.
+def render_text(notebook: Notebook) -> TextView:
+    """The text of a notebook, and the lines of its cells.
 
     Raises:
-        InvalidCell: some cell is broken, so that there is no text which says what it holds.
+        InvalidCell: a cell is broken, so the text cannot show what it contains.
     """
     blocks: list[str] = []
     cells: list[CellLines] = []
@@ -77,10 +89,10 @@ def render(notebook: Notebook) -> TextView:
         if cell.problem:
             raise InvalidCell(index, cell.problem)
         source = cell.source
-        blocks.append(marker(cell.type, index))
+        blocks.append(_marker_line(cell.type, index))
         last = line
         if source:
-            blocks.append(escape(source))
+            blocks.append(_escape_markers(source))
             last += source.count("\n") + 1
         cells.append(CellLines(cell, line, last))
         line = last + 1
@@ -88,25 +100,95 @@ def render(notebook: Notebook) -> TextView:
 
 
 def to_text(notebook: Notebook) -> str:
-    """The text of a notebook: for every cell a marker line and the source.
+    """The text of a notebook: a marker line and the source of every cell.
 
-    `from_text` turns it back. No line feed follows the last cell; see `terminated`.
+    `from_text` reads it back. There is no line feed after the last cell; see `end_with_newline`.
 
     Raises:
-        InvalidCell: some cell is broken, so that there is no text which says what it holds.
+        InvalidCell: a cell is broken, so the text cannot show what it contains.
     """
-    return render(notebook).text
+    return render_text(notebook).text
 
 
-def terminated(text: str) -> str:
-    """The text as a file has it: with a line feed after the last cell."""
+def end_with_newline(text: str) -> str:
+    """The text of a file: with a line feed after the last cell."""
     return text + "\n" if text else text
 
 
-def unterminated(text: str) -> str:
-    """The text of a file, without the one line feed that ends it.
+def drop_last_newline(text: str) -> str:
+    """The text without the line feed that ends a file.
 
-    Takes back what `terminated` added, and what an editor adds to a file that has none. Line
-    feeds at the end of the last source stay.
+    It removes what `end_with_newline`, or an editor, has added. Other line feeds at the end of
+    the last source stay.
     """
     return text.removesuffix("\n")
+
+
+def _marker_line(cell_type: str, index: int) -> str:
+    """The line that begins a cell."""
+    return f"# %% [{cell_type}] cell:{index}"
+
+
+def _escape_markers(source: str) -> str:
+    """Add one `%` to every line that looks like a marker, escaped or not."""
+    return _escape(r"# %%\1", source) if "# %%" in source else source
+
+
+def _unescape_markers(text: str) -> str:
+    """Remove one `%` from every line that was escaped."""
+    return _unescape(r"# \1", text) if "# %%%" in text else text
+
+
+class TextCell(NamedTuple):
+    """A cell in the text; `line` is the line of its marker, counted from 1.
+
+    `number` is the N of `cell:N`, the index of the cell that it is made from.
+    """
+
+    type: str
+    number: int | None
+    source: str
+    line: int
+
+
+def parse_text(text: str) -> list[TextCell]:
+    """The cells of a text; none if it is empty.
+
+    Raises:
+        InvalidText: the first line is not a marker.
+    """
+    if not text:
+        return []
+    found = list(re.finditer(_MARKER, text, re.MULTILINE))
+    if not found or found[0].start() > 0:
+        first_line = text.partition("\n")[0]
+        raise InvalidText(f"the first line must be a marker, but {_describe_line(first_line)}", 1)
+    starts = [marker.start() for marker in found[1:]]
+    cells = []
+    line = 1
+    for marker, end in zip(found, [*starts, len(text) + 1], strict=True):
+        # The line feeds after the marker and before the next marker are not part of the source;
+        # a cell without source has only one of them.
+        source = _unescape_markers(text[marker.end() + 1 : end - 1])
+        cells.append(TextCell(marker[1], _number(marker[2]), source, line))
+        line += text.count("\n", marker.start(), end)
+    return cells
+
+
+def _number(digits: str | None) -> int | None:
+    if digits is None:
+        return None
+    return int(digits.lstrip("0")[:_MOST_DIGITS] or "0")
+
+
+def _describe_line(line: str) -> str:
+    """Say what is wrong with a line that should be a marker."""
+    if not line.strip():
+        return "it is blank"
+    if line.endswith("\r"):
+        return "it ends in a carriage return; lines must end in a line feed alone"
+    if line.startswith("\ufeff"):
+        return "there is a byte order mark before it"
+    if line.startswith("{"):
+        return "this looks like the JSON of a notebook"
+    return f"it is `{line[:60]}{'…' * (len(line) > 60)}`"

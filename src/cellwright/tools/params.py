@@ -8,9 +8,12 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, S
 
 from cellwright.errors import CellwrightError
 
+DEADLINE = 45.0
+"""Seconds until a result comes although cells still run: clients give up after a minute."""
 
-def _usable(name: str) -> str:
-    """A name that the system can take: no NUL, and nothing that is no Unicode."""
+
+def _check_name(name: str) -> str:
+    """A name that the system can take: without a NUL, and with a UTF-8 form."""
     try:
         if b"\0" in name.encode():
             raise ValueError("it holds a NUL")
@@ -21,8 +24,11 @@ def _usable(name: str) -> str:
 
 CellName = StrictStr | StrictInt
 Flag = StrictBool
-Name = Annotated[str, AfterValidator(_usable)]
+Name = Annotated[str, AfterValidator(_check_name)]
 Path = Annotated[Name, Field(description="Notebook, relative to the root")]
+OptionalPath = Annotated[
+    Name | None, Field(description="Notebook, relative to the root; default: the active one")
+]
 Cells = Annotated[
     list[CellName] | None, Field(description="Cell ids or 0-based indices; ranges as '2-5'")
 ]

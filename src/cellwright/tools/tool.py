@@ -1,11 +1,12 @@
-"""The shape of a tool, of its caller, and of its answer."""
+"""The shape of a tool, of its caller, and of its result."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal, cast
 
-from cellwright.tools.schemas import schema_of
+from cellwright.workspace.caller import ALLOWED
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -14,36 +15,53 @@ if TYPE_CHECKING:
 
     from cellwright.errors import CellwrightError
     from cellwright.kernel.session import Ask
-    from cellwright.outputs.images import Picture
+    from cellwright.outputs.images import ModelImage
     from cellwright.workspace.requests import Effect, Mode
-    from cellwright.workspace.workspace import AsyncWorkspace
+    from cellwright.workspace.workspace import AsyncBook, AsyncWorkspace
 
     Progress = Callable[[dict[str, Any]], object]
     Tag = Literal["requires-notebook", "read-only", "destructive"]
 
-EFFECTS_OF_MODES: dict[Mode, frozenset[Effect]] = {
-    "ask": frozenset({"read"}),
-    "edit": frozenset({"read"}),
-    "agent": frozenset({"read", "edit", "run"}),
-}
-"""Which mode allows what; `edit_mode_edits` adds `edit` to mode `edit`."""
+EFFECT_ORDER: tuple[Effect, ...] = ("read", "edit", "run")
+"""The effects, the weakest first; a mode that allows one allows those before it."""
 
-STRENGTH: tuple[Effect, ...] = ("read", "edit", "run")
-"""The effects; who may have one may have those before it."""
+
+def allowed_effects(mode: Mode, *, edit_mode_edits: bool = False) -> frozenset[Effect]:
+    """What a mode allows; `edit_mode_edits` says whether mode `edit` may change notebooks."""
+    allowed = cast("frozenset[Effect]", ALLOWED[mode])
+    return allowed | {"edit"} if mode == "edit" and edit_mode_edits else allowed
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What a tool says.
+class ResultPart:
+    """A part of a result's text.
 
-    `text` is within its budget. `data` holds small facts for programs, never output nor base64.
-    `images` are for models that can see.
+    Without a `name` it is a line of ours. With one it is a text of the notebook; `cell` is then the
+    handle of the cell it belongs to, if it belongs to one.
+    """
+
+    text: str
+    name: str | None = None
+    cell: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a tool answers.
+
+    `text` is for models, within its budget. `data` holds small facts for programs, never output
+    nor base64. `images` are for models that can see. The rest is for those who show the result to
+    a person: `parts` is the text taken apart, empty if all of it is a line of ours; `left_out` is
+    what it says at its end about what is missing; `artifacts` are the ids of artifacts it names.
     """
 
     text: str
     data: dict[str, Any] = field(default_factory=dict)
-    images: tuple[Picture, ...] = ()
+    images: tuple[ModelImage, ...] = ()
     is_error: bool = False
+    parts: tuple[ResultPart, ...] = field(default=(), compare=False)
+    left_out: tuple[str, ...] = field(default=(), compare=False)
+    artifacts: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,10 +79,15 @@ class Caller:
     active: str | None = None
     selected: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def mode(self) -> Mode:
-        """What is allowed."""
-        return self.workspace.mode
+    def find_book(self, path: str | None) -> AsyncBook | None:
+        """The notebook that is named, else the active one, else none."""
+        found = path or self.active
+        return self.workspace.open(found) if found else None
+
+    def run_options(self) -> dict[str, Any]:
+        """What the verbs that run code are given about this caller."""
+        ask = {} if self.ask is None else {"ask": self.ask}
+        return {"progress": self.progress, **ask}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,15 +103,14 @@ class Tool:
     name: str
     description: str
     model: type[BaseModel]
-    call: Callable[[Caller, Any], Awaitable[Answer]]
+    call: Callable[[Caller, Any], Awaitable[ToolResult]]
     effects: Effect | Mapping[str, Effect]
     words: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, Mapping[str, Effect]] = field(default_factory=dict)
     reference: str = ""
     title: str = ""
     tags: frozenset[Tag] = frozenset()
-    action: str = "action"
-    refused: Callable[[CellwrightError], Answer] | None = None
+    refused: Callable[[CellwrightError], ToolResult] | None = None
 
     def effect(self, arguments: Mapping[str, Any]) -> Effect:
         """What a call with these arguments would do, the strongest of it."""
@@ -96,30 +118,30 @@ class Tool:
             choices.get(str(arguments.get(name)), "run") for name, choices in self._choices.items()
         ]
         found += [self.effects] if isinstance(self.effects, str) else []
-        return max(found, key=STRENGTH.index)
+        return max(found, key=EFFECT_ORDER.index)
 
     @property
-    def least(self) -> Effect:
+    def weakest_effect(self) -> Effect:
         """The weakest thing that it can do."""
         every = [self.effects] if isinstance(self.effects, str) else self.effects.values()
-        return min(every, key=STRENGTH.index)
+        return min(every, key=EFFECT_ORDER.index)
 
-    def actions(self, allowed: frozenset[Effect]) -> list[str] | None:
-        """The actions that are allowed; None if it has no actions."""
-        if isinstance(self.effects, str):
-            return None
-        return [action for action, effect in self.effects.items() if effect in allowed]
+    def possible_effects(self, allowed: frozenset[Effect]) -> frozenset[Effect]:
+        """All that it can do, of what is allowed."""
+        own: set[Effect] = {self.effects} if isinstance(self.effects, str) else set()
+        return allowed & own.union(*(choices.values() for choices in self._choices.values()))
 
     def is_allowed(self, allowed: frozenset[Effect]) -> bool:
         """Whether anything of it is allowed."""
-        actions = self.actions(allowed)
-        return bool(actions) if actions is not None else self.effects in allowed
+        return self.weakest_effect in allowed
 
-    def told(self, allowed: frozenset[Effect]) -> str:
+    def describe(self, allowed: frozenset[Effect]) -> str:
         """Its description, with the actions that are allowed."""
-        actions = self.actions(allowed) or ()
-        told = "; ".join(f"{name}: {self.words[name]}" for name in actions if name in self.words)
-        return f"{self.description} {told}." if told else self.description
+        if isinstance(self.effects, str):
+            return self.description
+        actions = [action for action, effect in self.effects.items() if effect in allowed]
+        words = "; ".join(f"{name}: {self.words[name]}" for name in actions if name in self.words)
+        return f"{self.description} {words}." if words else self.description
 
     def schema(self, allowed: frozenset[Effect]) -> dict[str, Any]:
         """The JSON schema of its parameters, with what is allowed among their values."""
@@ -131,5 +153,52 @@ class Tool:
 
     @property
     def _choices(self) -> dict[str, Mapping[str, Effect]]:
-        own = {} if isinstance(self.effects, str) else {self.action: self.effects}
+        own = {} if isinstance(self.effects, str) else {"action": self.effects}
         return {**own, **self.options}
+
+
+def schema_of(model: type[BaseModel]) -> dict[str, Any]:
+    """The schema of a model's parameters, short and flat; a copy that may be changed."""
+    from copy import deepcopy
+
+    return deepcopy(_build_schema(model))
+
+
+@cache
+def _build_schema(model: type[BaseModel]) -> dict[str, Any]:
+    whole = model.model_json_schema()
+    shapes = whole.pop("$defs", {})
+    schema: dict[str, Any] = _simplify(whole, shapes)
+    schema.pop("description", None)  # the tool has one
+    schema["additionalProperties"] = False
+    return schema
+
+
+def _simplify(value: Any, shapes: dict[str, Any]) -> Any:
+    """The schema without what only programs need, such as titles and references."""
+    if isinstance(value, list):
+        return [_simplify(item, shapes) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "$ref" in value:
+        rest = {name: item for name, item in value.items() if name != "$ref"}
+        return _simplify({**shapes[value["$ref"].rpartition("/")[2]], **rest}, shapes)
+    kept: dict[str, Any] = {}
+    for name, item in value.items():
+        if name == "properties":
+            kept[name] = {key: _simplify(field, shapes) for key, field in item.items()}
+        elif name == "anyOf":
+            kept |= _without_null(item, shapes)
+        elif name != "title" and not (name == "default" and item in (None, "", [], {})):
+            kept[name] = _simplify(item, shapes)
+    return kept
+
+
+def _without_null(choices: list[Any], shapes: dict[str, Any]) -> dict[str, Any]:
+    """Optional parameters are left out rather than null; null is understood all the same."""
+    left = [_simplify(choice, shapes) for choice in choices if choice != {"type": "null"}]
+    if len(left) == 1:
+        return dict(left[0])
+    if all(set(choice) == {"type"} for choice in left):
+        return {"type": [choice["type"] for choice in left]}
+    return {"anyOf": left}

@@ -1,4 +1,4 @@
-"""The tools of one door: which there are, in which mode, and how they are called."""
+"""The tools of one door: which there are in a mode, and how they are called."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ import difflib
 from typing import TYPE_CHECKING, Any
 
 from cellwright.errors import CellwrightError, Conflict, ModeForbids, NotebookNotFound
-from cellwright.tools.near import near_paths
 from cellwright.tools.page import Page
 from cellwright.tools.params import InvalidParameters
-from cellwright.tools.tool import EFFECTS_OF_MODES, Answer
-from cellwright.tools.words import named, one_line, safe_hint
+from cellwright.tools.tool import ToolResult, allowed_effects
+from cellwright.tools.wording import (
+    find_similar_notebooks,
+    format_hint,
+    quote_name,
+    shorten,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,11 +22,14 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
 
     from cellwright.tools.tool import Caller, Tool
-    from cellwright.workspace.requests import Effect, Mode
+    from cellwright.workspace.requests import Mode
 
 
 class Toolbox:
-    """Some tools, and what the mode allows of them.
+    """Some tools, and which of them a mode allows.
+
+    A tool of which the mode allows nothing is not listed and cannot be called. What the mode
+    forbids of another tool is refused by the workspace.
 
     Args:
         tools: in the order in which they are listed; names must differ.
@@ -36,14 +43,9 @@ class Toolbox:
         self._tools = {tool.name: tool for tool in tools}
         self.mode = mode
         self.edit_mode_edits = edit_mode_edits
-        self.allowed: frozenset[Effect] = EFFECTS_OF_MODES[mode]
-        if mode == "edit" and edit_mode_edits:
-            self.allowed |= {"edit"}
+        self.allowed = allowed_effects(mode, edit_mode_edits=edit_mode_edits)
 
-    def __len__(self) -> int:
-        return len(self._tools)
-
-    def listed(self) -> list[Tool]:
+    def list_tools(self) -> list[Tool]:
         """The tools of which the mode allows something."""
         return [tool for tool in self._tools.values() if tool.is_allowed(self.allowed)]
 
@@ -53,94 +55,90 @@ class Toolbox:
             {
                 "name": tool.name,
                 "title": tool.title or tool.name,
-                "description": tool.told(self.allowed),
+                "description": tool.describe(self.allowed),
                 "inputSchema": tool.schema(self.allowed),
                 "tags": sorted(tool.tags),
                 "toolReferenceName": tool.reference or None,
                 "canBeReferencedInPrompt": bool(tool.reference),
             }
-            for tool in self.listed()
+            for tool in self.list_tools()
         ]
 
-    async def call(self, name: str, arguments: Mapping[str, Any] | None, caller: Caller) -> Answer:
-        """Call a tool by name; whatever goes wrong is an answer that says what to do next."""
+    async def call(
+        self, name: str, arguments: Mapping[str, Any] | None, caller: Caller
+    ) -> ToolResult:
+        """Call a tool by name; whatever goes wrong is a result that says what to do next."""
         from pydantic import ValidationError
 
         tool = self._tools.get(name)
         if tool is None:
             return self._unknown(name)
-        if not tool.is_allowed(self.allowed):  # whatever its arguments are
-            return failure(self._forbidden(tool, tool.least))
+        if not tool.is_allowed(self.allowed):
+            return failure(self.forbid(tool, f"call {tool.name} to {tool.weakest_effect}"))
         try:
             params = tool.model.model_validate(dict(arguments or {}))
         except ValidationError as error:
-            return _invalid(tool, error)
+            return _describe_invalid(tool, error)
         try:
-            self.require(tool, params.model_dump())
             return await tool.call(caller, params)
         except ModeForbids as error:  # said in the same words whatever the profile
             return failure(error)
         except CellwrightError as error:
             if isinstance(error, NotebookNotFound):
-                await _add_near(error, caller)
+                await _suggest_path(error, caller)
             return tool.refused(error) if tool.refused is not None else failure(error)
 
-    def require(self, tool: Tool, arguments: Mapping[str, Any]) -> None:
-        """Raise `ModeForbids` unless the mode allows a call with these arguments."""
-        effect = tool.effect(arguments)
-        if effect not in self.allowed:
-            raise self._forbidden(tool, effect)
+    def forbid(self, tool: Tool, what: str) -> ModeForbids:
+        """The error for a tool that the mode does not allow, with the mode that does."""
+        is_edit = tool.weakest_effect == "edit" and self.edit_mode_edits
+        return ModeForbids(what, self.mode, "edit" if is_edit else "agent")
 
-    def _forbidden(self, tool: Tool, effect: Effect) -> ModeForbids:
-        needed = "edit" if effect == "edit" and self.edit_mode_edits else "agent"
-        return ModeForbids(f"call {tool.name} to {effect}", self.mode, needed)
-
-    def _unknown(self, name: str) -> Answer:
+    def _unknown(self, name: str) -> ToolResult:
         near = difflib.get_close_matches(name, self._tools, n=2)
         meant = f" Did you mean {' or '.join(near)}?" if near else ""
-        known = ", ".join(tool.name for tool in self.listed())
-        text = f"error: There is no tool {named(name)}.{meant}\nhint: There are {known}"
-        return Answer(text, {"code": "UNKNOWN_TOOL"}, is_error=True)
+        known = ", ".join(tool.name for tool in self.list_tools())
+        text = f"error: There is no tool {quote_name(name)}.{meant}\nhint: There are {known}"
+        return ToolResult(text, {"code": "UNKNOWN_TOOL"}, is_error=True)
 
 
-def _invalid(tool: Tool, error: ValidationError) -> Answer:
+def _describe_invalid(tool: Tool, error: ValidationError) -> ToolResult:
     problems = []
     for problem in error.errors(include_url=False, include_context=False, include_input=False):
         place = ".".join(map(str, problem["loc"])) or "parameters"
-        problems.append(one_line(f"{place}: {problem['msg'].removeprefix('Value error, ')}", 300))
-    known = ", ".join(tool.model.model_fields)
+        problems.append(shorten(f"{place}: {problem['msg'].removeprefix('Value error, ')}", 300))
     if tool.refused is not None:
         return tool.refused(InvalidParameters("; ".join(problems[:3])))
     text = "\n".join(
         [
             f"error: {tool.name} was called with parameters it cannot take; nothing was done",
             *(f"- {problem}" for problem in problems[:10]),
-            f"hint: It takes {known}",
+            f"hint: It takes {', '.join(tool.model.model_fields)}",
         ]
     )
-    return Answer(text, {"code": "INVALID_PARAMETERS"}, is_error=True)
+    return ToolResult(text, {"code": "INVALID_PARAMETERS"}, is_error=True)
 
 
-async def _add_near(error: NotebookNotFound, caller: Caller) -> None:
-    """Say which notebooks have a similar path."""
-    near = await near_paths(caller.workspace, error.path)
+async def _suggest_path(error: NotebookNotFound, caller: Caller) -> None:
+    near = await find_similar_notebooks(caller.workspace, error.path)
     if near:
-        told = " or ".join(f"`{one_line(path, 100)}`" for path in near)
-        error.hint = f"Did you mean {told}?"
+        paths = " or ".join(f"`{shorten(path, 100)}`" for path in near)
+        error.hint = f"Did you mean {paths}?"
 
 
-def failure(error: CellwrightError) -> Answer:
-    """An error of ours as an answer; a conflict shows what every side holds."""
+def failure(error: CellwrightError) -> ToolResult:
+    """An error of ours as a result; a conflict shows what every side holds."""
     page = Page(2000)
-    message, hint = one_line(error.message, 400), safe_hint(error) or None
+    message, hint = shorten(error.message, 400), format_hint(error) or None
     page.say(f"error: {error.code}: {message}")
     if hint:
         page.say(f"hint: {hint}")
     for cell in error.cells if isinstance(error, Conflict) else ():
-        if not page.say(f"cell {named(cell.handle)} (index {cell.index}): {one_line(cell.reason)}"):
+        if not page.say(
+            f"cell {quote_name(cell.handle)} (index {cell.index}): {shorten(cell.reason)}"
+        ):
             break
         for side, text in (("now", cell.current), ("yours", cell.other)):
             if text is not None:
-                page.show(side, text, 2000)
+                page.show(side, text, 2000, cell=cell.handle)
     data = {"code": error.code, "message": message, "hint": hint}
-    return Answer(page.text(), {**data, "retryable": error.retryable}, is_error=True)
+    return page.to_result({**data, "retryable": error.retryable}, is_error=True)

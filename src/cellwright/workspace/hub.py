@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from cellwright.config.settings import Settings
-    from cellwright.document.recent import Recent
+    from cellwright.document.files import Recent
     from cellwright.journal import Journal
     from cellwright.kernel.session import Session
     from cellwright.outputs.artifacts import ArtifactStore
@@ -119,7 +119,7 @@ class Hub:
         """Notebooks that were read lately, so that they need not be parsed again."""
         with self._lock:
             if self._recent is None:
-                from cellwright.document.recent import Recent
+                from cellwright.document.files import Recent
 
                 self._recent = Recent()
             return self._recent

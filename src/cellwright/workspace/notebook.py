@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from cellwright.document.change import Change
     from cellwright.document.notebook import Notebook
-    from cellwright.document.revision import Snapshot
+    from cellwright.document.snapshot import Snapshot
     from cellwright.journal import Entry, Recording
-    from cellwright.journal.executions import Executed
+    from cellwright.journal.executions import ExecutionRecord
     from cellwright.workspace.caller import Caller
 
 
@@ -59,7 +59,7 @@ class OpenNotebook:
             raise UnknownRevision(revision)
         return snapshot
 
-    def list_executions(self) -> list[Executed]:
+    def list_executions(self) -> list[ExecutionRecord]:
         """Return the runs of the cells on record; none where the journal cannot be read."""
         try:
             return self.journal.executions(self.real)

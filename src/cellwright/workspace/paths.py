@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 
-from cellwright.document.reached import Reached, RealPath
+from cellwright.document.disk.paths import PinnedPath, RealPath
 from cellwright.errors import OutsideRoot, UnreadableFile
 
 TYPE_CHECKING = False
@@ -58,7 +58,7 @@ def confine(path: str, root: str | None) -> RealPath:
 
 
 @contextlib.contextmanager
-def hold_folder(path: str, root: str | None, name: str) -> Iterator[Reached | None]:
+def hold_folder(path: str, root: str | None, name: str) -> Iterator[PinnedPath | None]:
     """The file at a path, by a descriptor of a folder that lies in the root.
 
     What a path leads to may change between the look and the use. Where an open folder is, is
@@ -79,7 +79,7 @@ def hold_folder(path: str, root: str | None, name: str) -> Iterator[Reached | No
         return
     except (OSError, ValueError):
         confine(path, root)
-        yield Reached(f"{_NOWHERE}/{file}", name)  # and not the path: it may lead out by now
+        yield PinnedPath(f"{_NOWHERE}/{file}", name)  # and not the path: it may lead out by now
         return
     try:
         reach = f"/proc/self/fd/{descriptor}"
@@ -91,7 +91,7 @@ def hold_folder(path: str, root: str | None, name: str) -> Iterator[Reached | No
             return
         if not _is_inside(where, real_path(root)):
             raise OutsideRoot(path, root)
-        yield Reached(f"{reach}/{file}", name)
+        yield PinnedPath(f"{reach}/{file}", name)
     finally:
         os.close(descriptor)
 

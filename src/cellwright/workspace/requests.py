@@ -7,6 +7,8 @@ table.
 
 from __future__ import annotations
 
+from typing import Literal
+
 from cellwright.errors import InvalidCall
 from cellwright.workspace.values import KW_ONLY, Value, to_plain
 
@@ -14,19 +16,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
     from collections.abc import Awaitable, Callable, Mapping, Sequence
-    from typing import Any, ClassVar, Generic, Literal, TypeVar
+    from typing import Any, ClassVar, Generic, TypeVar
 
     from cellwright.document.edits import Edit
     from cellwright.document.notebook import Notebook
-    from cellwright.document.refs import CellRef
-    from cellwright.journal.entry import Backup, Entry  # noqa: F401  # named in strings, as the
-    from cellwright.journal.executions import Executed  # noqa: F401  # types of answers
+    from cellwright.document.snapshot import CellRef
+    from cellwright.journal.executions import ExecutionRecord  # noqa: F401  # types of answers
+    from cellwright.journal.history import Backup, Entry  # noqa: F401  # named in strings, as the
     from cellwright.kernel.events import InputRequested
     from cellwright.workspace import answers  # noqa: F401
     from cellwright.workspace.runs.execution import Executions  # noqa: F401
 
-    Mode = Literal["ask", "edit", "agent"]
-    Effect = Literal["read", "edit", "run"]
     Progress = Callable[[dict[str, Any]], object]
     Ask = Callable[[InputRequested], Awaitable[str | None]]
     PathLike = str | os.PathLike[str]
@@ -45,6 +45,11 @@ else:
             """Take the type of the answer, for type checkers."""
             return cls
 
+
+Mode = Literal["ask", "edit", "agent"]
+"""What a caller may do: read; read and propose; or everything."""
+Effect = Literal["read", "edit", "run"]
+"""What a verb does to a notebook or its kernel."""
 
 VERBS: dict[str, type[Request[Any]]] = {}
 """All verbs by name."""
@@ -449,11 +454,11 @@ class StaleRequest(Request["answers.StaleAnswer"]):
     path: str
 
 
-class ExecutionsRequest(Request["list[Executed]"]):
+class ExecutionsRequest(Request["list[ExecutionRecord]"]):
     """Return the runs of this notebook's cells that are on record, the oldest first."""
 
     VERB, WHAT, HANDLER = "executions", "read a notebook", "history:list_executions"
-    ANSWER, MANY = "journal.executions:Executed", True
+    ANSWER, MANY = "journal.executions:ExecutionRecord", True
 
     path: str
 
@@ -674,7 +679,7 @@ class LogRequest(Request["list[Entry]"]):
     """Return the changes of this notebook, the newest first, also those made by other programs."""
 
     VERB, WHAT, HANDLER = "log", "read a notebook", "history:list_changes"
-    ANSWER, MANY = "journal.entry:Entry", True
+    ANSWER, MANY = "journal.history:Entry", True
 
     path: str
     limit: int | None = None
@@ -693,7 +698,7 @@ class BackupsRequest(Request["list[Backup]"]):
     """Return the states that can be restored to the byte, the newest first."""
 
     VERB, WHAT, HANDLER = "backups", "read a notebook", "history:list_backups"
-    ANSWER, MANY = "journal.entry:Backup", True
+    ANSWER, MANY = "journal.history:Backup", True
 
     path: str
 

@@ -2,33 +2,40 @@
 
 from __future__ import annotations
 
+import contextlib
+
+from cellwright.dataflow.budget import AnalysisStopped
 from cellwright.dataflow.plans import stale_closure
-from cellwright.dataflow.records import Cell, Run
+from cellwright.dataflow.records import DataflowCell, DataflowRun
 from cellwright.dataflow.states import staleness
+from cellwright.errors import ExecutionCancelled
+from cellwright.workspace.activity import is_abandoned
 from cellwright.workspace.answers import CellStaleness, StaleReason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from cellwright.document.cells import Cell as NotebookCell
     from cellwright.document.notebook import Notebook
-    from cellwright.journal.executions import Executed
+    from cellwright.journal.executions import ExecutionRecord
 
 PARAMETERS = "(parameters)"
 """What the record calls code that set parameters: no cell can have such an id."""
 
 
 def describe_staleness(
-    notebook: Notebook, executions: Sequence[Executed], kernel: str | None = None
+    notebook: Notebook, executions: Sequence[ExecutionRecord], kernel: str | None = None
 ) -> list[CellStaleness]:
     """Describe for every code cell whether it is fresh, stale or never run, and why."""
-    states = staleness(
-        list_dataflow_cells(notebook),
-        list_dataflow_runs(executions),
-        find_language(notebook),
-        kernel=kernel,
-    )
+    with _stop_if_abandoned():
+        states = staleness(
+            list_dataflow_cells(notebook),
+            list_dataflow_runs(executions),
+            find_language(notebook),
+            kernel=kernel,
+            should_stop=is_abandoned,
+        )
     return [
         CellStaleness(
             state.index,
@@ -47,30 +54,44 @@ def describe_staleness(
 
 
 def find_stale_cells(
-    notebook: Notebook, executions: Sequence[Executed], kernel: str | None = None
+    notebook: Notebook, executions: Sequence[ExecutionRecord], kernel: str | None = None
 ) -> list[int]:
     """Return the indices of the cells to run, so that no result is stale after that."""
     cells = list_dataflow_cells(notebook)
-    found = stale_closure(
-        cells, list_dataflow_runs(executions), find_language(notebook), kernel=kernel
-    )
+    with _stop_if_abandoned():
+        found = stale_closure(
+            cells,
+            list_dataflow_runs(executions),
+            find_language(notebook),
+            kernel=kernel,
+            should_stop=is_abandoned,
+        )
     places = {cell.id: index for index, cell in enumerate(cells)}
     return sorted(places[cell.id] for cell in found)
 
 
-def list_dataflow_cells(notebook: Notebook) -> list[Cell]:
+@contextlib.contextmanager
+def _stop_if_abandoned() -> Iterator[None]:
+    """Cancel the call if its client is gone: an analysis may take seconds."""
+    try:
+        yield
+    except AnalysisStopped:
+        raise ExecutionCancelled from None
+
+
+def list_dataflow_cells(notebook: Notebook) -> list[DataflowCell]:
     """Return the cells as the analysis takes them."""
-    return [Cell(cell.handle, cell.source, cell.type) for cell in notebook.cells]
+    return [DataflowCell(cell.handle, cell.source, cell.type) for cell in notebook.cells]
 
 
-def list_dataflow_runs(executions: Sequence[Executed]) -> list[Run]:
+def list_dataflow_runs(executions: Sequence[ExecutionRecord]) -> list[DataflowRun]:
     """Return the runs on record as the analysis takes them.
 
     A cell that runs for long is on record as `running` until it ends; then it is there twice.
     """
     ended = {(run.cell, run.kernel, run.began) for run in executions if run.status != "running"}
     return [
-        Run(run.cell, run.order, run.status, run.kernel, run.source, run.hash)
+        DataflowRun(run.cell, run.order, run.status, run.kernel, run.source, run.hash)
         for run in executions
         if run.status != "running" or (run.cell, run.kernel, run.began) not in ended
     ]
@@ -97,20 +118,22 @@ def _name_parameters(sentence: str) -> str:
 _NOT_BORN = "none yet"
 
 
-def find_lost_cells(notebook: Notebook, executions: Sequence[Executed], life: str) -> list[str]:
+def find_lost_cells(
+    notebook: Notebook, executions: Sequence[ExecutionRecord], life: str
+) -> list[str]:
     """Return the cells, by handle, that had run well in a kernel that is gone."""
     ran = {run.cell for run in executions if run.kernel == life and run.status == "ok"}
     return [cell.handle for cell in notebook.cells if cell.handle in ran]
 
 
-def find_previous_life(executions: Sequence[Executed], life: str) -> str | None:
+def find_previous_life(executions: Sequence[ExecutionRecord], life: str) -> str | None:
     """Return the life of the notebook's kernel before this one, if it is on record."""
     return next((run.kernel for run in reversed(executions) if run.kernel != life), None)
 
 
 def find_replay_cells(
     notebook: Notebook,
-    executions: Sequence[Executed],
+    executions: Sequence[ExecutionRecord],
     target: NotebookCell,
     life: str | None = None,
 ) -> list[int]:

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
     from cellwright.document.cells import Cell
     from cellwright.document.notebook import Notebook
-    from cellwright.journal.executions import Executed
+    from cellwright.journal.executions import ExecutionRecord
 
 # Jupyter's words for the moments of a run, the one that is closest to the cell first.
 _BEGAN = ("shell.execute_reply.started", "iopub.execute_input", "iopub.status.busy")
 _ENDED = ("shell.execute_reply", "iopub.status.idle")
 
 
-def find_last_runs(executions: Iterable[Executed]) -> dict[str, Executed]:
+def find_last_runs(executions: Iterable[ExecutionRecord]) -> dict[str, ExecutionRecord]:
     """Return the last run of each cell on record; the runs come the oldest first."""
     return {run.cell: run for run in executions}
 
@@ -31,7 +31,7 @@ def find_last_runs(executions: Iterable[Executed]) -> dict[str, Executed]:
 def describe_notebook(
     notebook: Notebook,
     path: str,
-    executions: Sequence[Executed] = (),
+    executions: Sequence[ExecutionRecord] = (),
     now: Mapping[str, str] | None = None,
     *,
     stale: bool = False,
@@ -62,7 +62,7 @@ def describe_notebook(
 
 def describe_cell(
     cell: Cell,
-    recorded: Executed | None = None,
+    recorded: ExecutionRecord | None = None,
     now: str | None = None,
     stale: Mapping[str, str | None] | None = None,
 ) -> CellView:
@@ -93,7 +93,7 @@ def describe_cell(
 
 
 def find_status(
-    cell: Cell, recorded: Executed | None = None, now: str | None = None
+    cell: Cell, recorded: ExecutionRecord | None = None, now: str | None = None
 ) -> tuple[str, LastRun | None]:
     """Return the status of a code cell, and its last run; None if it never ran.
 
@@ -111,7 +111,7 @@ def find_status(
     return now, last
 
 
-def _find_last_run(cell: Cell, recorded: Executed | None) -> LastRun | None:
+def _find_last_run(cell: Cell, recorded: ExecutionRecord | None) -> LastRun | None:
     kinds, count = cell.output_types, cell.execution_count
     found = _read_jupyter_times(cell)
     if recorded is not None:
@@ -181,7 +181,7 @@ def renew_times(cell: Cell, began: float, ended: float) -> dict[str, str] | None
 
 
 def _find_stale_reasons(
-    notebook: Notebook, executions: Sequence[Executed]
+    notebook: Notebook, executions: Sequence[ExecutionRecord]
 ) -> dict[str, str | None]:
     from cellwright.workspace.staleness import describe_staleness
 

@@ -13,7 +13,7 @@ import pytest
 from cellwright.config.settings import Settings
 from cellwright.kernel.factory import KernelFactory, KernelOrder
 from cellwright.kernel.transport import Code
-from cellwright.outputs.events import Shown
+from cellwright.outputs.events import DisplayEvent
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 async def value(kernel: Transport, source: str) -> str:
-    found = [event async for event in kernel.execute(Code(source)) if isinstance(event, Shown)]
+    found = [event async for event in kernel.execute(Code(source)) if isinstance(event, DisplayEvent)]
     return str(found[-1].data["text/plain"]).strip("'")
 
 

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cellwright.assistant.chat import Chat
-from cellwright.assistant.direct.model import DirectModel
-from cellwright.assistant.events import Begun, Called, Done, Returned, Said
-from cellwright.assistant.models import ToolCall
+from cellwright.assistant.chat import (
+    Chat,
+    TextEvent,
+    ToolCallEvent,
+    ToolResultEvent,
+    TurnEndEvent,
+    TurnStartEvent,
+)
+from cellwright.assistant.models.direct import DirectModel
+from cellwright.assistant.models.model import ToolCall
 from cellwright.assistant.requests import ChatRequest, FileReference, NotebookEditor
-from cellwright.assistant.workspaces import Workspaces
+from cellwright.assistant.workspaces import ChatWorkspaces
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from cellwright.assistant.events import ChatEvent
-    from cellwright.assistant.models import Model
+    from cellwright.assistant.chat import ChatEvent
+    from cellwright.assistant.models.model import Model
     from cellwright.assistant.permissions import Decision, Operation
     from cellwright.assistant.requests import Location
-    from cellwright.document.refs import CellRef
+    from cellwright.document.snapshot import CellRef
     from cellwright.workspace.requests import Mode
 
 NOTEBOOK = "sales.ipynb"
@@ -30,11 +36,11 @@ class Turn:
 
     def __init__(self, events: Sequence[ChatEvent]) -> None:
         self.events = list(events)
-        (self.begun,) = [event for event in events if isinstance(event, Begun)]
-        self.text = "".join(event.text for event in events if isinstance(event, Said))
-        self.calls = [event.call for event in events if isinstance(event, Called)]
-        self.answers = [event.answer for event in events if isinstance(event, Returned)]
-        (self.done,) = [event for event in events if isinstance(event, Done)]
+        (self.begun,) = [event for event in events if isinstance(event, TurnStartEvent)]
+        self.text = "".join(event.text for event in events if isinstance(event, TextEvent))
+        self.calls = [event.call for event in events if isinstance(event, ToolCallEvent)]
+        self.answers = [event.answer for event in events if isinstance(event, ToolResultEvent)]
+        (self.done,) = [event for event in events if isinstance(event, TurnEndEvent)]
 
     @property
     def called(self) -> list[str]:
@@ -50,7 +56,7 @@ class Conversation:
         self.folder = folder
         self.decision: Decision = decision
         self.asked: list[Operation] = []
-        self.workspaces = Workspaces(folder, actor="chat:test")
+        self.workspaces = ChatWorkspaces(folder, actor="chat:test")
         self.chat = Chat(
             self.workspaces, model or DirectModel(), **{"confirm": self._confirm, **options}
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cellwright import AsyncWorkspace
-from cellwright.assistant.scripted import ScriptedModel
+from cellwright.assistant.models.scripted import ScriptedModel
 from cellwright.errors import Conflict, NothingToUndo
 from tests.unit.assistant.chatting import NOTEBOOK, call
 

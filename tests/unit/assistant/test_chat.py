@@ -11,12 +11,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cellwright import AsyncWorkspace, read
-from cellwright.assistant.chat import MOST_STEPS
-from cellwright.assistant.events import Called, Done, Returned, Said
-from cellwright.assistant.models import TextDelta
+from cellwright.assistant.chat import (
+    MOST_STEPS,
+    TextEvent,
+    ToolCallEvent,
+    ToolResultEvent,
+    TurnEndEvent,
+)
+from cellwright.assistant.models.model import TextDelta
+from cellwright.assistant.models.scripted import ScriptedModel
 from cellwright.assistant.permissions import Permissions
 from cellwright.assistant.prompt_files import PromptFolder
-from cellwright.assistant.scripted import ScriptedModel
 from cellwright.errors import Conflict, InvalidEdit, NothingToUndo
 from cellwright.tools.profiles import PROFILES
 from cellwright.tools.profiles.positron import POSITRON
@@ -27,8 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
-    from cellwright.assistant.models import ModelEvent, ModelRequest
-    from cellwright.tools.tool import Answer, Caller
+    from cellwright.assistant.models.model import ModelEvent, ModelRequest
+    from cellwright.tools.tool import Caller, ToolResult
     from tests.unit.assistant.chatting import Conversation
 
     Make = Callable[..., Conversation]
@@ -432,7 +437,7 @@ async def test_a_turn_that_is_broken_off_keeps_its_edits_for_undo(conversation: 
     chat = conversation(ScriptedModel([UPDATE, RUN], "never"))
     async with contextlib.aclosing(chat.chat.send(chat.request("go"))) as events:
         async for event in events:
-            if isinstance(event, Returned):
+            if isinstance(event, ToolResultEvent):
                 break
     assert chat.source("load") == "print 43"
     await chat.chat.undo()
@@ -456,7 +461,7 @@ async def test_a_turn_that_is_broken_off_closes_the_stream_of_the_model(conversa
     chat = conversation(model)
     async with contextlib.aclosing(chat.chat.send(chat.request("go", "ask"))) as events:
         async for event in events:
-            if isinstance(event, Said):
+            if isinstance(event, TextEvent):
                 break
     assert model.is_closed
     chat.chat.model = ScriptedModel("ok")
@@ -524,7 +529,7 @@ async def test_an_edit_that_was_under_way_when_a_turn_was_broken_off_can_be_undo
     began, go = asyncio.Event(), asyncio.Event()
     tool = next(tool for tool in POSITRON if tool.name == "UpdateNotebookCell")
 
-    async def slow(caller: Caller, params: Any) -> Answer:
+    async def slow(caller: Caller, params: Any) -> ToolResult:
         began.set()
         await go.wait()
         return await tool.call(caller, params)
@@ -556,7 +561,7 @@ async def test_a_run_of_cells_that_are_not_there_is_asked_about_as_it_was_writte
 async def test_a_bug_in_a_tool_does_not_end_the_chat(
     conversation: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def broken(*_: object) -> Answer:
+    async def broken(*_: object) -> ToolResult:
         raise ZeroDivisionError("oops")
 
     tool = replace(POSITRON[0], call=broken)
@@ -591,8 +596,8 @@ async def test_two_requests_take_turns(conversation: Make) -> None:
 
 
 def test_events_are_data() -> None:
-    assert Said("x").to_json() == {"event": "text", "text": "x"}
-    assert Done().to_json() == {
+    assert TextEvent("x").to_json() == {"event": "text", "text": "x"}
+    assert TurnEndEvent().to_json() == {
         "event": "done",
         "ending": "answered",
         "text": "",
@@ -600,4 +605,4 @@ def test_events_are_data() -> None:
         "proposal": None,
         "usage": {"input": 0, "output": 0, "cached": 0, "cost": 0.0},
     }
-    assert Called(RUN).to_json()["arguments"] == {"cellIds": ["load"]}
+    assert ToolCallEvent(RUN).to_json()["arguments"] == {"cellIds": ["load"]}

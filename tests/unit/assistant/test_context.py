@@ -11,15 +11,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cellwright import AsyncBook, AsyncWorkspace, Notebook
-from cellwright.assistant.budget import MOST_CHARACTERS, MOST_OF_OTHERS, window
-from cellwright.assistant.building import Standing, build_context
-from cellwright.assistant.context import CellContext, NotebookContext
-from cellwright.assistant.detection import detect
-from cellwright.assistant.rendering import TAGS, escape, render_context, unescape
-from cellwright.assistant.requests import ChatRequest, FileReference, NotebookEditor
+from cellwright.assistant.context import (
+    MOST_CHARACTERS,
+    MOST_OF_OTHERS,
+    TAGS,
+    CellContext,
+    NotebookContext,
+    RuntimeState,
+    build_context,
+    choose_window,
+    escape,
+    render_context,
+    unescape,
+)
+from cellwright.assistant.requests import ChatRequest, FileReference, NotebookEditor, detect
 from cellwright.errors import JournalUnavailable
-from cellwright.journal.executions import Executed
-from cellwright.outputs.sanitize import visible
+from cellwright.journal.executions import ExecutionRecord
+from cellwright.outputs.sanitize import make_visible
 from tests.unit.assistant import notebooks
 from tests.unit.cli import samples
 
@@ -41,11 +49,11 @@ EVERY_CELL = {"id", "index", "type", "content", "hasOutput", "selectionStatus"}
 def built(data: bytes, *selected: str | int, **options: Any) -> NotebookContext:
     editing = options.pop("editing", None)
     editor = NotebookEditor(path="nb.ipynb", selected=selected, editing=editing)
-    standing = Standing(**options)
+    standing = RuntimeState(**options)
     return build_context(Notebook(data), "nb.ipynb", "/nb.ipynb", editor, standing)
 
 
-def ran(cell: str, source: str, order: int = 1, **more: Any) -> Executed:
+def ran(cell: str, source: str, order: int = 1, **more: Any) -> ExecutionRecord:
     written = Notebook(samples.write(samples.code("c", source)))
     known: dict[str, Any] = {
         "index": 0,
@@ -59,7 +67,7 @@ def ran(cell: str, source: str, order: int = 1, **more: Any) -> Executed:
         "actor": "test:ada",
         "order": order,
     }
-    return Executed(cell=cell, **{**known, **more})
+    return ExecutionRecord(cell=cell, **{**known, **more})
 
 
 # --- Fields --------------------------------------------------------------------------------------
@@ -189,7 +197,7 @@ def test_of_more_the_window_is_around_the_last_selected_cell() -> None:
     context = built(notebooks.many(100), 3, 50)
     assert [cell.index for cell in context.selected_cells] == [3, 50]
     assert [cell.index for cell in context.nearby_cells or ()] == list(range(40, 61))
-    assert window(100, 99) == range(89, 100)
+    assert choose_window(100, 99) == range(89, 100)
 
 
 def test_without_a_selection_it_is_around_the_cell_that_ran_last() -> None:
@@ -302,7 +310,7 @@ def test_no_cell_can_forge_structure(sources: list[str]) -> None:
     ]
     text = render_context(told(*cells))
     found = _cell_of_text(text)
-    expected = [visible(source) for source in sources]
+    expected = [make_visible(source) for source in sources]
     assert [unescape(content) for _, content, _ in found] == expected
     assert [unescape(outputs) for *_, outputs in found] == expected
     assert text.count("</notebook-state>") == text.count("<notebook-state>") == 1

@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cellwright.assistant.detection import attached_notebooks, detect
+from cellwright.assistant.availability import offer_tools
 from cellwright.assistant.requests import (
     ChatRequest,
     FileReference,
     NotebookEditor,
     SessionReference,
     ToolAttachment,
+    attached_notebooks,
+    detect,
     mentioned_files,
 )
-from cellwright.tools.modes import enabled
 from cellwright.tools.profiles.positron import POSITRON
 
 if TYPE_CHECKING:
@@ -69,8 +70,9 @@ async def test_the_scenarios_in_every_mode(
 
     assert (found.context.path if found.context else None) == about
     assert bool(found.reason) == (about is None)
-    there = enabled(POSITRON, mode, has_active_notebook=found.context is not None)
-    assert [tool.name for tool in there] == tools[MODES.index(mode)]
+    request = ChatRequest(prompt="", mode=mode)
+    offer = offer_tools(request, POSITRON, has_notebook=found.context is not None)
+    assert offer.names == tools[MODES.index(mode)]
 
 
 async def test_with_none_active_and_another_active_it_is_off(workspace: AsyncWorkspace) -> None:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cellwright.assistant.file_tools import FILE_TOOLS
-from cellwright.assistant.scripted import ScriptedModel
+from cellwright.assistant.availability import FILE_TOOLS
+from cellwright.assistant.models.scripted import ScriptedModel
 from cellwright.tools.profiles.positron import POSITRON
 from tests.unit.assistant.chatting import NOTEBOOK, call
 
@@ -34,6 +34,16 @@ async def test_without_a_notebook_they_are_all_there_is(conversation: Make, fold
     assert "x = 1" in turn.answers[0].text
     assert (folder / "a.py").read_text(encoding="utf-8") == "x = 2\n"
     assert (folder / "b.py").read_text(encoding="utf-8") == "y = 3\n"
+
+
+async def test_as_file_tools_they_are_away_while_the_chat_is_about_a_notebook(
+    conversation: Make,
+) -> None:
+    chat = conversation(ScriptedModel("ok", call("read", path="a.py"), "ok"), file_tools=FILE_TOOLS)
+    assert (await chat("go", attached=())).begun.tools == ["read", "edit", "write"]
+    turn = await chat("go")
+    assert turn.begun.tools == [tool.name for tool in POSITRON]
+    assert turn.answers[0].data["code"] == "UNKNOWN_TOOL"
 
 
 async def test_in_ask_mode_they_read(conversation: Make, folder: Path) -> None:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cellwright.assistant.models.scripted import ScriptedModel
 from cellwright.assistant.requests import FileReference, ToolAttachment
-from cellwright.assistant.scripted import ScriptedModel
 from tests.unit.assistant.chatting import Conversation, call
 
 if TYPE_CHECKING:

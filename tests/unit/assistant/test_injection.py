@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cellwright import Notebook
-from cellwright.assistant.building import Standing, build_context
-from cellwright.assistant.direct.model import DirectModel
-from cellwright.assistant.rendering import TAGS, render_context
+from cellwright.assistant.context import TAGS, RuntimeState, build_context, render_context
+from cellwright.assistant.models.direct import DirectModel
+from cellwright.assistant.models.scripted import ScriptedModel
 from cellwright.assistant.requests import NotebookEditor
-from cellwright.assistant.scripted import ScriptedModel
 from tests.unit.assistant.chatting import NOTEBOOK, call
 from tests.unit.cli import samples
 
@@ -102,7 +101,7 @@ def infected(payload: str) -> bytes:
 def skeleton(data: bytes, *selected: int) -> list[str]:
     """Everything in the message that could be taken for a tag of it, in order."""
     editor = NotebookEditor(path=NOTEBOOK, selected=selected)
-    standing = Standing(kernel=Notebook(data).metadata["kernelspec"]["name"])
+    standing = RuntimeState(kernel=Notebook(data).metadata["kernelspec"]["name"])
     text = render_context(build_context(Notebook(data), NOTEBOOK, "/n.ipynb", editor, standing))
     tags = re.findall(rf"<\s*/?\s*(?:{'|'.join(TAGS)})\b", text, re.IGNORECASE)
     quotes = [line.count('"') for line in text.split("\n") if line.startswith("<cell ")]

@@ -10,8 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cellwright.assistant.front_matter import BadFrontMatter, split
-from cellwright.assistant.prompt_files import OURS, PromptFolder, read_prompt
+from cellwright.assistant.prompt_files import (
+    OURS,
+    BadFrontMatter,
+    PromptFolder,
+    read_prompt,
+    split_front_matter,
+)
 from cellwright.config.settings import Settings
 from cellwright.errors import InvalidSetting
 
@@ -210,7 +215,7 @@ def test_a_folder_that_is_not_there_has_no_files(tmp_path: Path) -> None:
 
 
 def test_a_head_has_values_lists_quotes_and_comments() -> None:
-    values, text = split(
+    values, text = split_front_matter(
         "---\r\n# a comment\r\nmode: [ask, 'edit'] # both\r\norder: 80 # late\r\n"
         'description: "a: b # c"\r\nnames:\r\n  - one\r\n  - two\r\nempty:\r\n---\r\nText\r\n'
     )
@@ -225,10 +230,10 @@ def test_a_head_has_values_lists_quotes_and_comments() -> None:
 
 
 def test_a_rule_inside_the_text_is_no_head() -> None:
-    assert split("Text\n---\nmode: ask\n---\n") == ({}, "Text\n---\nmode: ask\n---\n")
-    assert split("---\n---\nText") == ({}, "Text")
+    assert split_front_matter("Text\n---\nmode: ask\n---\n") == ({}, "Text\n---\nmode: ask\n---\n")
+    assert split_front_matter("---\n---\nText") == ({}, "Text")
     with pytest.raises(BadFrontMatter):
-        split("---\nmode: ask")
+        split_front_matter("---\nmode: ask")
 
 
 def test_settings_name_a_folder_and_files_that_are_off(tmp_path: Path) -> None:

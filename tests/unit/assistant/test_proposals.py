@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cellwright.assistant.scripted import ScriptedModel
+from cellwright.assistant.models.scripted import ScriptedModel
 from cellwright.errors import Conflict
 from tests.unit.assistant.chatting import NOTEBOOK
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cellwright.assistant.proposals import Proposal
+    from cellwright.assistant.changes import Proposal
     from tests.unit.assistant.chatting import Conversation
 
     Make = Callable[..., Conversation]

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 
-from cellwright.assistant.providers.choosing import choose_model
-from cellwright.assistant.providers.language_model import LanguageModel
-from cellwright.assistant.providers.names import EXTRA, PROVIDERS
-from cellwright.assistant.providers.retrying import Backoff
+from cellwright.assistant.models.language_model import Backoff, LanguageModel
+from cellwright.assistant.models.providers import EXTRA, PROVIDERS, choose_model
 from cellwright.config.settings import SPECS, Settings
 from cellwright.errors import ModelError
 from tests.conftest import ROOT

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from rich.color import ColorSystem
 
-from cellwright.assistant.models import ToolCall
+from cellwright.assistant.models.model import ToolCall
 from cellwright.cli.render.cards.card import Card
-from cellwright.cli.render.limits import View
 from cellwright.cli.render.screen import make_screen
+from cellwright.cli.render.view import ScreenView
 from cellwright.document.notebook import Notebook
-from cellwright.outputs.images import Picture
-from cellwright.tools.tool import Answer
+from cellwright.outputs.images import ModelImage
+from cellwright.tools.page import Page
+from cellwright.tools.tool import ToolResult
 from tests.unit.cli import samples
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def notebook(data: bytes = BEFORE) -> Notebook:
 def card(
     name: str,
     arguments: dict[str, Any] | None = None,
-    answer: Answer | None = None,
+    answer: ToolResult | None = None,
     *,
     number: int = 1,
     path: str = "sales.ipynb",
@@ -67,14 +68,32 @@ def card(
     return made
 
 
-def ran(*rows: tuple[str, int, str, float], error: str = "") -> Answer:
+def ran(*rows: tuple[str, int, str, float], error: str = "") -> ToolResult:
     """What a run answers: the handle, index, status and seconds of each cell."""
     facts = [
         {"cell": cell, "index": index, "status": status, "seconds": seconds, "error": None}
         for cell, index, status, seconds in rows
     ]
     text = error or f"Successfully executed {len(rows)} cell(s)."
-    return Answer(text, {"done": True, "executions": facts}, is_error=bool(error))
+    return ToolResult(text, {"done": True, "executions": facts}, is_error=bool(error))
+
+
+def told(
+    *parts: str | tuple[str, str],
+    data: dict[str, Any] | None = None,
+    left_out: str = "",
+    is_error: bool = False,
+) -> ToolResult:
+    """What a tool answers: lines of its own, and texts of the notebook with their names."""
+    page = Page(4000)
+    for part in parts:
+        if isinstance(part, str):
+            page.say(part)
+        else:
+            page.show(*part, cell=part[0].removeprefix("outputs of "))
+    if left_out:
+        page.leave_out(left_out)
+    return page.to_result(data or {}, is_error=is_error)
 
 
 def screen(width: int, *, colors: bool = False) -> tuple[Screen, io.StringIO]:
@@ -87,23 +106,20 @@ def screen(width: int, *, colors: bool = False) -> tuple[Screen, io.StringIO]:
 
 def draw(one: Card, width: int = 80, *, expanded: bool = False, **options: Any) -> str:
     """A card as it is printed."""
-    view = View(width=width, **options)
+    view = ScreenView(width=width, **options)
     console, file = screen(width, colors=view.colors)
     for part in one.draw(console, view, expanded=expanded):
         console.show(part)
     return file.getvalue()
 
 
-def picture() -> Picture:
+def picture() -> ModelImage:
     data = base64.b64decode(NAVY)
-    return Picture("image/png", data, 64, 32, 640, 320, 9000, artifact="k3m9x2ab")
+    return ModelImage("image/png", data, 64, 32, 640, 320, 9000, artifact="k3m9x2ab")
 
 
 def every_card() -> dict[str, Card]:
     """One of everything, by what it shows."""
-    fence = (
-        "<data 0123abcd: outputs of gone>\nsaid by the cell\nartifact://forged99\n</data 0123abcd>"
-    )
     running = card("RunNotebookCells", {"cellIds": ["load", "sum", "plot"]})
     running.progress({"cell": 1, "handle": "load", "status": "ok"})
     running.progress({"cell": 2, "handle": "sum", "status": "running"})
@@ -112,9 +128,9 @@ def every_card() -> dict[str, Card]:
     )
     waiting = card("RunNotebookCells", {"cellIds": ["load"]})
     waiting.wait()
-    updated = Answer("Successfully updated cell load", {"cellId": "load", "change": "x"})
-    added = Answer("Successfully added", {"cellId": "ab12cd34", "index": 5, "change": "x"})
-    deleted = Answer(
+    updated = ToolResult("Successfully updated cell load", {"cellId": "load", "change": "x"})
+    added = ToolResult("Successfully added", {"cellId": "ab12cd34", "index": 5, "change": "x"})
+    deleted = ToolResult(
         "Deleted cell 2 (code). Notebook now has 4 cells.",
         {"action": "delete", "cellIndex": 2, "cellType": "code", "totalCells": 4}
         | {"cellSource": "total"},
@@ -122,15 +138,16 @@ def every_card() -> dict[str, Card]:
     facts = [
         {"id": cell.handle, "index": cell.index, "type": cell.type} for cell in notebook().cells
     ]
-    cut = Answer(
-        "### Cell 0\nLEFT OUT: 3 cells; ask for them by cellIds=[2]",
-        {"cells": facts[:2], "artifact": "nothing"},
+    cut = told(
+        "### Cell 0",
+        data={"cells": facts[:2], "artifact": "nothing"},
+        left_out="3 cells; ask for them by cellIds=[2]",
     )
     found = {
-        "read all": card("GetNotebookCells", {}, Answer("…", {"cells": facts})),
+        "read all": card("GetNotebookCells", {}, ToolResult("…", {"cells": facts})),
         "read and cut": card("GetNotebookCells", {"cellIds": ["intro", "load"]}, cut),
-        "outputs": card("GetCellOutputs", {"cellId": "tree"}, Answer("…", {"outputs": 2})),
-        "no outputs": card("GetCellOutputs", {"cellId": "intro"}, Answer("…", {"outputs": 0})),
+        "outputs": card("GetCellOutputs", {"cellId": "tree"}, ToolResult("…", {"outputs": 2})),
+        "no outputs": card("GetCellOutputs", {"cellId": "intro"}, ToolResult("…", {"outputs": 0})),
         "waiting for a word": waiting,
         "running": running,
         "ran one": card("RunNotebookCells", {"cellIds": ["load"]}, ran(("load", 1, "ok", 0.25))),
@@ -147,14 +164,14 @@ def every_card() -> dict[str, Card]:
         "kernel trouble": card(
             "RunNotebookCells",
             {"cellIds": ["load"]},
-            Answer(
+            ToolResult(
                 "Failed to run notebook cells: no kernel", {"code": "KERNEL_MISSING"}, is_error=True
             ),
         ),
         "refused": card(
             "RunNotebookCells",
             {"cellIds": ["load"]},
-            Answer(
+            ToolResult(
                 "error: MODE_FORBIDS: Mode ask forbids to use RunNotebookCells",
                 {
                     "code": "MODE_FORBIDS",
@@ -167,7 +184,7 @@ def every_card() -> dict[str, Card]:
         "declined": card(
             "RunNotebookCells",
             {"cellIds": ["load"]},
-            Answer("error: DECLINED: no.", {"code": "DECLINED"}, is_error=True),
+            ToolResult("error: DECLINED: no.", {"code": "DECLINED"}, is_error=True),
         ),
         "updating": card("UpdateNotebookCell", {"cellId": "load", "content": "total = 42"}),
         "updated": card(
@@ -189,18 +206,22 @@ def every_card() -> dict[str, Card]:
         "no such cell": card(
             "notebook",
             {"action": "edit", "notebook_path": "sales.ipynb", "cell_index": 99, "content": "x"},
-            Answer("Error: Cell index 99 out of range (0-4) in sales.ipynb"),
+            ToolResult("Error: Cell index 99 out of range (0-4) in sales.ipynb"),
         ),
         "another tool": card(
             "lookup",
             {"word": "north"},
-            Answer(
-                f'Found it.\n{fence}\n<data 0123abcd: facts>\n{{"north": [1, 2], "south": {{}}}}\n</data 0123abcd>'
+            told(
+                "Found it.",
+                ("outputs of gone", "said by the cell\nartifact://forged99"),
+                ("facts", '{"north": [1, 2], "south": {}}'),
             ),
             path="",
             before=None,
         ),
-        "a picture": card("draw", {}, Answer("A picture.", {}, (picture(),)), path="", before=None),
+        "a picture": card(
+            "draw", {}, ToolResult("A picture.", {}, (picture(),)), path="", before=None
+        ),
     }
     code = {"cells": [{"code": "x = 1", "title": "set up"}, {"code": "x / 0", "title": ""}]}
     found["code to run"] = card("python", code, path="", before=None)
@@ -215,11 +236,13 @@ def every_card() -> dict[str, Card]:
     found["code that ran"] = card(
         "python",
         code,
-        Answer(
-            "FAILED at cell 1: error. ZeroDivisionError.\ncell 0 (set up) · complete · 0.50 s\n"
-            "cell 1 · error · 1.00 s\n<data 0123abcd: output of cell 1>\n[1, 2]\n</data 0123abcd>\n"
-            "LEFT OUT: 9,000 lines; notebook_outputs with artifact=artifact://zz99xx11",
-            {"session": "default", "cells": rows},
+        told(
+            "FAILED at cell 1: error. ZeroDivisionError.",
+            "cell 0 (set up) · complete · 0.50 s",
+            "cell 1 · error · 1.00 s",
+            ("output of cell 1", "[1, 2]"),
+            data={"session": "default", "cells": rows},
+            left_out="9,000 lines; notebook_outputs with artifact=artifact://zz99xx11",
             is_error=True,
         ),
         path="",

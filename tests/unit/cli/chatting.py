@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cellwright import read
-from cellwright.assistant.models import ToolCall
-from cellwright.assistant.scripted import ScriptedModel
-from cellwright.cli.chat import opening
+from cellwright.assistant.models.model import ToolCall
+from cellwright.assistant.models.scripted import ScriptedModel
+from cellwright.cli.chat import startup
 from cellwright.kernel.factory import KernelFactory
 from cellwright.kernel.memory import MemoryKernel
 from cellwright.kernel.transport import Launch
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from cellwright.kernel.factory import KernelOrder
+    from cellwright.kernel.factory import KernelRequest
 
     Use = Callable[..., ScriptedModel]
 
@@ -66,7 +66,7 @@ def source(ref: str) -> str:
 def chat_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder we are in, with `sales.ipynb` and `other.ipynb`, and kernels in memory."""
 
-    async def start(_: KernelFactory, order: KernelOrder) -> MemoryKernel:
+    async def start(_: KernelFactory, order: KernelRequest) -> MemoryKernel:
         kernel = MemoryKernel(Launch(order.cwd, order.env))
         await kernel.start()
         return kernel
@@ -86,7 +86,7 @@ def use(monkeypatch: pytest.MonkeyPatch) -> Use:
 
     def make(*steps: Any) -> ScriptedModel:
         model = ScriptedModel(*steps)
-        monkeypatch.setattr(opening, "choose_model", lambda *_: model)
+        monkeypatch.setattr(startup, "choose_model", lambda *_: model)
         return model
 
     return make

@@ -4,7 +4,8 @@ A file is a list of steps, each with the command, its exit code and its whole an
 and hashes become `<id-1>`, `<hash-2>` in the order in which they turn up, so that a file also shows
 which of them are the same. To write the files anew, then read the diff:
 
-    CELLWRIGHT_TEST_GOLDEN=write ./dev test tests/unit/cli/test_golden.py
+    CELLWRIGHT_TEST_GOLDEN=write ./dev test tests/unit/cli/test_golden.py \
+        tests/integration/cli/test_golden_processes.py
 """
 
 from __future__ import annotations

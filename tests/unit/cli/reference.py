@@ -11,7 +11,7 @@ import click
 
 from cellwright.cli.main import command as group
 from cellwright.config.loading import PREFIX
-from cellwright.config.settings import SPECS, Spec
+from cellwright.config.settings import SPECS, SettingSpec
 from tests.conftest import ROOT
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ terminal; `NO_COLOR` switches them off and `FORCE_COLOR` on.
 | 4 | trouble with a kernel, or with a language model |
 | 5 | the mode forbids it: `MODE_FORBIDS` |
 | 6 | a conflict: `CONFLICT`, or a base that nobody remembers: `UNKNOWN_REVISION` |
-| 70 | a bug of Cellwright: `INTERNAL_ERROR` |
+| 70 | a bug in Cellwright: `INTERNAL_ERROR` |
 | 124 | another writer held the notebook too long: `LOCKED` |
 | 130 | interrupted |
 
@@ -107,7 +107,7 @@ def command_line() -> str:
     return COMMAND_LINE + "".join(parts)
 
 
-def shown(spec: Spec) -> str:
+def shown(spec: SettingSpec) -> str:
     """Default and range, as two columns and a half: what has no range says what it takes."""
     if spec.is_number:
         return f"{spec.default:,} | {spec.low:,} | {spec.high:,}"

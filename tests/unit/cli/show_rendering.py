@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from rich.color import ColorSystem
 
-from cellwright.cli.render.limits import View
 from cellwright.cli.render.notebook import render_notebook
 from cellwright.cli.render.screen import make_screen
+from cellwright.cli.render.view import ScreenView
 from cellwright.document.notebook import Notebook
 from tests.unit.cli import show_samples as make
 
@@ -26,7 +26,7 @@ _GUTTER = re.compile(r"^((?:\x1b\[[0-9;]*m)*)  ")
 
 def render(data: bytes, width: int = 80, name: str = "nb.ipynb", **options: Any) -> str:
     """A whole notebook, as `show` prints it; `colors=True` for a terminal of all colours."""
-    view = View(width=width, **options)
+    view = ScreenView(width=width, **options)
     return _printed(list(render_notebook(Notebook(data), name, view)), width, colors=view.colors)
 
 

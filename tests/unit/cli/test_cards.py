@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from rich.cells import cell_len
 
-from cellwright.cli.render.cards.results import brief
-from cellwright.cli.render.cards.statuses import human_seconds
-from cellwright.cli.render.limits import COLLAPSED_LINES, View
-from cellwright.tools.tool import Answer
-from tests.unit.cli.cards import LONG, card, draw, every_card, ran, screen
+from cellwright.cli.render.cards.card import format_seconds
+from cellwright.cli.render.cards.results import summarize_card
+from cellwright.cli.render.view import COLLAPSED_LINES, ScreenView
+from cellwright.tools.tool import ToolResult
+from tests.unit.cli.cards import LONG, card, draw, every_card, ran, screen, told
 from tests.unit.cli.show_rendering import SGR
 from tests.unit.cli.test_show import golden
 
@@ -122,7 +122,7 @@ def test_a_success_is_told_from_the_details_of_the_answer() -> None:
 
 def test_how_it_stands_is_told_whatever_the_room() -> None:
     one = card(
-        "GetNotebookCells", {}, Answer("", {"cells": []}), path="a/very/long/" * 20 + "n.ipynb"
+        "GetNotebookCells", {}, ToolResult("", {"cells": []}), path="a/very/long/" * 20 + "n.ipynb"
     )
     assert "✓ complete" in draw(one, 60).splitlines()[0]
 
@@ -222,14 +222,14 @@ def test_a_cut_is_a_warning_and_what_was_kept_a_pointer() -> None:
     spilled = card(
         "python",
         {"cells": []},
-        Answer("Done.", {"cells": [{"status": "ok", "artifact": "zz99xx"}]}),
+        ToolResult("Done.", {"cells": [{"status": "ok", "artifact": "zz99xx"}]}),
     )
     assert "  → artifact://zz99xx" in draw(spilled)
 
 
 @pytest.mark.parametrize("text", ["Error: no such cell", "error: CODE: no such cell"])
 def test_an_answer_that_begins_with_error_is_an_error_block(text: str) -> None:
-    one = card("notebook", {"action": "edit", "cell_index": 1}, Answer(text))
+    one = card("notebook", {"action": "edit", "cell_index": 1}, ToolResult(text))
     lines = draw(one).splitlines()
     assert "✗ error" in lines[0]
     assert lines[1].startswith("  │ ")
@@ -237,14 +237,15 @@ def test_an_answer_that_begins_with_error_is_an_error_block(text: str) -> None:
 
 
 def test_an_error_block_has_a_red_rule() -> None:
-    one = card("notebook", {"action": "edit", "cell_index": 1}, Answer("Error: no"))
+    one = card("notebook", {"action": "edit", "cell_index": 1}, ToolResult("Error: no"))
     assert "\x1b[31m  │ \x1b[0m" in draw(one, colors=True)
 
 
 def test_a_run_whose_cell_is_gone_is_told_by_the_answer() -> None:
-    said = Answer(
-        "ok\n<data 0123abcd: outputs of gone>\n42\n</data 0123abcd>",
-        {"executions": [{"cell": "gone", "index": 9, "status": "ok", "seconds": 1}]},
+    said = told(
+        "ok",
+        ("outputs of gone", "42"),
+        data={"executions": [{"cell": "gone", "index": 9, "status": "ok", "seconds": 1}]},
     )
     assert "  │ 42" in draw(card("RunNotebookCells", {"cellIds": ["gone"]}, said))
 
@@ -261,7 +262,7 @@ def test_a_run_whose_cell_is_gone_is_told_by_the_answer() -> None:
     ],
 )
 def test_a_card_in_brief_is_one_line(name: str, line: str) -> None:
-    assert brief(every_card()[name]) == line
+    assert summarize_card(every_card()[name]) == line
 
 
 @pytest.mark.parametrize(
@@ -269,7 +270,7 @@ def test_a_card_in_brief_is_one_line(name: str, line: str) -> None:
     [(0.0001, "under 1 ms"), (0.004, "4 ms"), (0.25, "0.25 s"), (12, "12.0 s"), (125, "2 min 5 s")],
 )
 def test_durations_are_told_as_people_do(seconds: float, said: str) -> None:
-    assert human_seconds(seconds) == said
+    assert format_seconds(seconds) == said
 
 
 # -- the cache ----------------------------------------------------------------------------------
@@ -279,12 +280,12 @@ def test_a_card_is_laid_out_once_for_each_width_and_expansion() -> None:
     one = card("RunNotebookCells", {"cellIds": ["load"]}, ran(("load", 1, "ok", 0.25)))
     console, _ = screen(80)
     for _ in range(3):
-        one.draw(console, View(width=80), expanded=False)
+        one.draw(console, ScreenView(width=80), expanded=False)
     assert one.layouts == 1
-    one.draw(console, View(width=80), expanded=True)
-    one.draw(console, View(width=140), expanded=False)
+    one.draw(console, ScreenView(width=80), expanded=True)
+    one.draw(console, ScreenView(width=140), expanded=False)
     assert one.layouts == 3
-    one.draw(console, View(width=80), expanded=False)
+    one.draw(console, ScreenView(width=80), expanded=False)
     assert one.layouts == 3
 
 

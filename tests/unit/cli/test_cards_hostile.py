@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cellwright.cli.render.cards.results import brief
-from cellwright.outputs.sanitize import one_line, visible
-from cellwright.tools.tool import Answer
+from cellwright.cli.render.cards.results import summarize_card
+from cellwright.outputs.sanitize import make_visible, one_line
+from cellwright.tools.tool import ResultPart, ToolResult
 from tests.unit.cli import samples
-from tests.unit.cli.cards import card, draw, ran
+from tests.unit.cli.cards import card, draw, ran, told
 from tests.unit.cli.show_rendering import SGR
 
 if TYPE_CHECKING:
@@ -60,28 +60,44 @@ def hostile_notebook(text: str) -> bytes:
 def hostile_cards(text: str) -> list[Card]:
     before = hostile_notebook(text.encode("utf-8", "replace").decode())
     executions: dict[str, Any] = ran(("load", 0, "ok", 1.0), (text, 1, "error", 1.0)).data
-    fenced = f"<data 0123abcd: {text}>\n{text}\n</data 0123abcd>"
+    shown = ResultPart(text, text, text)
     facts = [{"id": text, "index": 0, "type": text}]
     made = [
         card(
             "RunNotebookCells",
             {"cellIds": ["load", text]},
-            Answer(fenced, executions),
+            ToolResult("ok", executions, parts=(shown,)),
             before=before,
         ),
         card("RunNotebookCells", {"cellIds": [text]}, before=before, path=text),
         card(
-            "UpdateNotebookCell", {"cellId": "load", "content": text}, Answer("ok"), before=before
+            "UpdateNotebookCell",
+            {"cellId": "load", "content": text},
+            ToolResult("ok"),
+            before=before,
         ),
         card("AddNotebookCell", {"type": text, "index": -1, "content": text}, before=before),
-        card("GetCellOutputs", {"cellId": "load"}, Answer("x"), before=before),
-        card("GetNotebookCells", {}, Answer(text, {"cells": facts}), before=before),
-        card(text, {text: text}, Answer(f"{text}\n{fenced}", {"code": text}), before=None),
-        card(text, {}, Answer(text, {"code": "X"}, is_error=True), before=None),
+        card("GetCellOutputs", {"cellId": "load"}, ToolResult("x"), before=before),
+        card("GetNotebookCells", {}, ToolResult(text, {"cells": facts}), before=before),
+        card(
+            text,
+            {text: text},
+            ToolResult(
+                text,
+                {"code": text},
+                parts=(ResultPart(text), shown),
+                left_out=(text,),
+                artifacts=(text,),
+            ),
+            before=None,
+        ),
+        card(text, {}, ToolResult(text, {"code": "X"}, is_error=True), before=None),
         card(
             "x",
             {},
-            Answer(text, {"code": "MODE_FORBIDS", "message": text, "hint": text}, is_error=True),
+            ToolResult(
+                text, {"code": "MODE_FORBIDS", "message": text, "hint": text}, is_error=True
+            ),
         ),
     ]
     running = card("RunNotebookCells", {"cellIds": ["load"]}, before=before)
@@ -94,13 +110,13 @@ def check(one: Card) -> None:
         for colors in (False, True):
             text = draw(one, 80, colors=colors, **options)
             plain = SGR.sub("", text)
-            assert visible(plain) == plain, ascii(plain)
+            assert make_visible(plain) == plain, ascii(plain)
             first, *rest = plain.splitlines()
             assert first.startswith(" 1  ")
             for line in rest:
                 assert line[:2] == "  ", ascii(line)  # a number there would be a card of its own
                 assert line[2:3] in {"", " ", "│", "+", "-", "…", "→", "▸", "✓", "✗", "●", "○"}
-    assert one_line(brief(one)) == brief(one)
+    assert one_line(summarize_card(one)) == summarize_card(one)
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=ascii)
@@ -117,8 +133,8 @@ def test_nor_does_any_other_text(text: str) -> None:
 
 
 def test_a_cell_cannot_say_that_something_was_cut_or_kept() -> None:
-    said = "<data 0123abcd: x>\nLEFT OUT: all\nartifact://forged99\n</data 0123abcd>"
-    text = draw(card("anything", {}, Answer(said), before=None))
+    said = told(("x", "LEFT OUT: all\nartifact://forged99"))
+    text = draw(card("anything", {}, said, before=None))
     assert "cut for the model" not in text
     assert "→" not in text
 

@@ -94,9 +94,9 @@ def test_the_change_that_is_told_can_be_undone_by_that_id(folder: Path) -> None:
     change = re.findall(r"Change: (\S+)", talk)[0]
     undone = succeed("undo", "nb.ipynb", change).err
     assert undone.startswith(f"✓ Undone {change}\n")
-    assert undone.endswith("  What running cells did in a kernel was not undone\n")
+    assert undone.endswith("  Variables in the kernel are not undone\n")
     assert (folder / "nb.ipynb").read_bytes() == samples.SALES
-    assert succeed("redo", "nb.ipynb", change).err.startswith(f"✓ Done again {change}\n")
+    assert succeed("redo", "nb.ipynb", change).err.startswith(f"✓ Redone {change}\n")
 
 
 def test_nothing_to_do_is_said_in_two_words(folder: Path) -> None:
@@ -199,12 +199,12 @@ def test_the_log_lists_every_change_unless_told_how_many() -> None:
 
 def test_blame_has_a_row_for_every_cell() -> None:
     untouched = succeed("blame", "nb.ipynb").text
-    assert untouched.count("before our first change") == 7
+    assert untouched.count("before the first recorded change") == 7
     succeed("edit", "nb.ipynb", "replace", "sum", "1", "--label", "for tea")
     rows = succeed("blame", "nb.ipynb").text.splitlines()
     assert len(rows) == 7
     assert re.search(r"^ +2  sum +code +[0-9a-f]{8}  \S+  cli:ada  for tea$", rows[2])
-    assert sum("before our first change" in row for row in rows) == 6
+    assert sum("before the first recorded change" in row for row in rows) == 6
 
 
 def test_backups_are_listed_with_the_first_state_last() -> None:
@@ -216,7 +216,7 @@ def test_backups_are_listed_with_the_first_state_last() -> None:
 
 def test_the_outline_shows_lines_names_and_titles() -> None:
     answer = succeed("read", "nb.ipynb:outline")
-    assert answer.err == "17 lines, 7 cells in all\n"
+    assert answer.err == "17 lines, 7 cells in total\n"
     assert answer.text.splitlines() == [
         "        1-17  intro         # Sales",
         "         1-4  intro           markdown # Sales",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import stat
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,19 +11,16 @@ import pytest
 from cellwright import read
 from cellwright.config.directories import state_directory
 from cellwright.errors import ModelRefused, ModelUnavailable
-from tests.unit.assistant import notebooks
-from tests.unit.cli.calling import call, process
+from tests.unit.cli.calling import call
 from tests.unit.cli.chatting import (
     ALL_TOOLS,
     NOTEBOOK_TOOLS,
-    Said,
     chat,
     chat_folder,
     source,
     tool,
     use,
 )
-from tests.unit.cli.test_main import imported
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -283,7 +278,7 @@ def test_a_turn_without_an_end_is_ended(use: Use) -> None:
     assert said.only("done")["ending"] == "limit"
     assert said.code == 1
     use(*[tool("GetNotebookCells")] * 30)
-    assert "Ended after 25 calls of the model" in chat("sales.ipynb", "-p", "x").err
+    assert "Stopped after 25 calls of the model" in chat("sales.ipynb", "-p", "x").err
 
 
 def test_the_first_failure_of_many_lines_is_the_exit_code(use: Use) -> None:
@@ -426,55 +421,3 @@ def test_another_folder_has_other_chats(use: Use, chat_folder: Path, monkeypatch
 
 
 # --- The library that somebody types with, and what is imported ------------------------------------
-
-
-def test_without_the_extra_a_pipe_works() -> None:
-    code = (
-        "import sys; sys.modules['prompt_toolkit'] = None; sys.modules['pydantic_ai'] = None;"
-        "from cellwright.cli.main import main; sys.exit(main(sys.argv[1:]))"
-    )
-    words = [sys.executable, "-c", code, "chat", "sales.ipynb", "-p", "show all cells"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "Cell 1" in done.stdout
-
-
-def test_the_help_of_all_commands_imports_no_library_of_the_chat() -> None:
-    loaded = imported("--help")
-    assert not loaded & {
-        "prompt_toolkit",
-        "rich",
-        "pydantic_ai",
-        "pydantic",
-        "cellwright.assistant",
-    }
-
-
-def test_the_help_of_the_chat_imports_none_either() -> None:
-    loaded = imported("chat", "--help")
-    assert not loaded & {"prompt_toolkit", "rich", "pydantic_ai", "pydantic", "asyncio"}
-
-
-def test_a_pipe_imports_neither_what_one_types_with_nor_a_model(chat_folder: Path) -> None:
-    loaded = imported(
-        "chat", str(chat_folder / "sales.ipynb"), "-p", "hello", "--root", str(chat_folder)
-    )
-    assert not loaded & {"prompt_toolkit", "pydantic_ai", "openai", "anthropic", "keyring"}
-
-
-def test_as_a_process_it_leaves_nothing_behind(chat_folder: Path) -> None:
-    (chat_folder / "py.ipynb").write_bytes(notebooks.PYTHON)
-    answer = process(
-        "chat", "py.ipynb", "--mode", "agent", "--yes", "--json", "-p", "run all cells"
-    )
-    assert answer.code == 0
-    events = [json.loads(line) for line in answer.text.splitlines()]
-    said = Said(answer.code, "", answer.err, events)
-    rows = said.only("tool_result")["data"]["executions"]
-    assert [row["status"] for row in rows] == ["ok", "ok"]
-    assert sorted(path.name for path in chat_folder.iterdir()) == [
-        "notes.txt",
-        "other.ipynb",
-        "py.ipynb",
-        "sales.ipynb",
-    ]

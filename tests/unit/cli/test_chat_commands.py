@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cellwright import read
-from cellwright.cli.chat.review import sections
-from cellwright.cli.chat.slash import COMMANDS, WrongCommand, is_command, parse
+from cellwright.cli.chat.review import split_diff
+from cellwright.cli.chat.slash_commands import COMMANDS, WrongCommand, is_command, parse_command
 from tests.conftest import ROOT
 from tests.unit.cli.calling import call
 from tests.unit.cli.chatting import chat, chat_folder, source, tool, use
@@ -44,9 +44,9 @@ def complaint(*lines: str, words: tuple[str, ...] = ("sales.ipynb",)) -> str:
 
 
 def test_every_command_is_carried_out_by_something() -> None:
-    from cellwright.cli.chat.doing import Doing
+    from cellwright.cli.chat.slash_commands import SlashCommands
 
-    assert all(callable(getattr(Doing, f"_{name}", None)) for name in COMMANDS)
+    assert all(callable(getattr(SlashCommands, f"_{name}", None)) for name in COMMANDS)
 
 
 def test_help_lists_them_all_and_the_page_too() -> None:
@@ -68,14 +68,14 @@ def test_a_misspelt_command_is_answered_with_the_one_that_is_near(line: str, mea
 
 
 def test_a_command_that_is_near_nothing_is_answered_with_the_list() -> None:
-    assert "hint: /help lists them" in complaint("/xyzzy")
+    assert "hint: /help lists the commands" in complaint("/xyzzy")
 
 
 def test_words_may_be_quoted_and_names_have_short_forms() -> None:
-    assert parse("/open 'my file.ipynb'") == ("open", ["my file.ipynb"])
-    assert parse("/q") == ("quit", [])
+    assert parse_command("/open 'my file.ipynb'") == ("open", ["my file.ipynb"])
+    assert parse_command("/q") == ("quit", [])
     with pytest.raises(WrongCommand):
-        parse("/open 'my file")
+        parse_command("/open 'my file")
 
 
 def test_a_path_at_the_beginning_of_a_sentence_is_no_command() -> None:
@@ -95,7 +95,7 @@ def test_what_is_open_is_not_thereby_attached_and_the_other_way_round() -> None:
 
 def test_a_notebook_that_is_not_there_cannot_be_opened() -> None:
     assert "nowhere.ipynb" in complaint("/open nowhere.ipynb")
-    assert "is no name of a file" in complaint("/open ''")
+    assert "is not a valid file name" in complaint("/open ''")
     assert "outside" in complaint("/open ../x.ipynb", words=("--root", ".")).lower()
 
 
@@ -109,10 +109,10 @@ def test_selected_cells_are_named_by_number_id_and_index() -> None:
 
 def test_what_is_attached_can_be_taken_away() -> None:
     said = talk("/attach notes.txt", "/detach notes.txt", "/detach", "/tools")
-    assert "notes.txt is not attached any more" in said
+    assert "notes.txt is no longer attached" in said
     assert "Notebook mode is off." in said
-    assert "There is sales.ipynb" in complaint("/detach notes.txt")
-    assert "Nothing was named" in complaint("/attach")
+    assert "Attached: sales.ipynb" in complaint("/detach notes.txt")
+    assert "A name is missing" in complaint("/attach")
 
 
 def test_a_tool_can_be_attached_and_is_told_to_the_model(use: Use) -> None:
@@ -125,8 +125,8 @@ def test_a_tool_can_be_attached_and_is_told_to_the_model(use: Use) -> None:
 
 def test_modes_are_told_in_words() -> None:
     said = talk("/mode", "/mode edit", "/mode AGENT")
-    assert "Mode ask: it reads" in said
-    assert "Mode agent: it reads, changes and runs" in said
+    assert "Mode ask: the assistant reads" in said
+    assert "Mode agent: the assistant reads, changes and runs" in said
     assert "hint: ask, edit or agent" in complaint("/mode fly")
 
 
@@ -178,7 +178,7 @@ def test_what_was_accepted_is_not_shown_again(use: Use) -> None:
     use(UPDATE, "done")
     said = talk("/mode agent", "change it", "/review accept", "/review")
     assert "accepted load" in said
-    assert "All of it has been accepted" in said
+    assert "All changes are accepted" in said
     assert source("load") == "print 43"
 
 
@@ -197,15 +197,15 @@ def test_undo_takes_a_turn_back_and_says_what_stays(use: Use) -> None:
     use([UPDATE, ADD], "done")
     before = read("sales.ipynb").to_bytes()
     said = talk("/mode agent", "change it", "/undo")
-    assert "Took back what the turn did to 2 cells of sales.ipynb; what kernels did stays" in said
+    assert "Undid the turn's changes to 2 cells of sales.ipynb; variables in kernels" in said
     assert read("sales.ipynb").to_bytes() == before
-    assert "nothing to take back" in complaint("/undo")
+    assert "nothing to undo" in complaint("/undo")
     assert "nothing to review" in complaint("/review")
 
 
 def test_a_cell_cannot_forge_the_head_of_a_section() -> None:
     diff = "--- a\n+++ b\n@@ notebook @@\n+x\n@@ cell a (code, index 0) edited @@\n+@@ cell b @@\n@@ -9 @@\n-y\n"
-    assert sections(diff) == ["@@ cell a (code, index 0) edited @@\n+@@ cell b @@\n@@ -9 @@\n-y"]
+    assert split_diff(diff) == ["@@ cell a (code, index 0) edited @@\n+@@ cell b @@\n@@ -9 @@\n-y"]
 
 
 # --- What is kept ------------------------------------------------------------------------------------

@@ -9,15 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cellwright.cli.chat.blocks import Blocks
-from cellwright.cli.chat.canvas import Canvas
-from cellwright.cli.chat.live import Live
-from cellwright.cli.chat.terminal import TerminalDisplay
+from cellwright.cli.chat.terminal import Canvas, LiveLines, MarkdownBlocks, TerminalDisplay
 from cellwright.cli.render.cards.frame import INDENT
 from cellwright.cli.render.layout import Margin
-from cellwright.cli.render.limits import View
 from cellwright.cli.render.markdown import MarkdownView
 from cellwright.cli.render.screen import make_screen
+from cellwright.cli.render.view import ScreenView
 from tests.unit.cli.cards import card, ran
 from tests.unit.cli.glass import Glass
 from tests.unit.cli.show_rendering import SGR, draw
@@ -75,13 +72,13 @@ class File:
 
 
 def display_on(glass: Glass, *, colors: bool = False) -> TerminalDisplay:
-    view = View(width=glass.columns, colors=colors)
+    view = ScreenView(width=glass.columns, colors=colors)
     screen = make_screen(File(glass), glass.columns, colored=colors)  # type: ignore[arg-type]
     return TerminalDisplay(Canvas(screen, view, glass.size))
 
 
 def expected(text: str, columns: int) -> list[str]:
-    part = Margin(MarkdownView(text, View(width=columns - len(INDENT))), INDENT)
+    part = Margin(MarkdownView(text, ScreenView(width=columns - len(INDENT))), INDENT)
     return ["", *(line.rstrip() for line in draw(part, columns).splitlines())]
 
 
@@ -95,34 +92,34 @@ def cut(text: str, places: Sequence[int]) -> list[str]:
 
 @given(st.lists(st.integers(0, 10_000), max_size=60))
 def test_blocks_are_the_same_however_the_text_was_cut(places: list[int]) -> None:
-    blocks = Blocks()
-    found = [block for piece in cut(TEXT, places) for block in blocks.feed(piece)] + blocks.end()
+    blocks = MarkdownBlocks()
+    found = [block for piece in cut(TEXT, places) for block in blocks.feed(piece)] + blocks.finish()
     assert "\n".join(found) == TEXT
-    whole = Blocks()
-    assert found == whole.feed(TEXT) + whole.end()
+    whole = MarkdownBlocks()
+    assert found == whole.feed(TEXT) + whole.finish()
 
 
 @given(st.text(alphabet="ab#-*`>|1. \n", max_size=120), st.lists(st.integers(0, 200), max_size=9))
 def test_nothing_is_lost_of_any_text(text: str, places: list[int]) -> None:
     if not text:
         return
-    blocks = Blocks()
-    found = [block for piece in cut(text, places) for block in blocks.feed(piece)] + blocks.end()
+    blocks = MarkdownBlocks()
+    found = [block for piece in cut(text, places) for block in blocks.feed(piece)] + blocks.finish()
     assert "".join("".join(found).split()) == "".join(text.split())
 
 
 def test_a_block_is_open_until_another_begins() -> None:
-    blocks = Blocks()
+    blocks = MarkdownBlocks()
     assert blocks.feed("one") == []
     assert blocks.feed("\n\n") == []
     assert blocks.feed("t") == ["one\n"]
     assert blocks.feed("wo\n---\n") == []
-    assert blocks.open == "two\n---\n"
+    assert blocks.unfinished == "two\n---\n"
     assert blocks.feed("```\n\ncode\n\n") == ["two\n---"]
     assert blocks.feed("# no heading\n") == []
     assert blocks.feed("```\n") == []
-    assert blocks.end() == ["```\n\ncode\n\n# no heading\n```\n"]
-    assert blocks.end() == []
+    assert blocks.finish() == ["```\n\ncode\n\n# no heading\n```\n"]
+    assert blocks.finish() == []
 
 
 # -- what a terminal shows of it ----------------------------------------------------------------
@@ -137,9 +134,9 @@ async def test_a_streamed_answer_reads_as_one_that_was_printed_at_once(
     glass = Glass(columns, 24)
     display = display_on(glass)
     for piece in cut(TEXT, places):
-        display.said(piece)
+        display.add_text(piece)
         display._draw()
-    display.over()
+    display.end_turn()
     assert glass.text == expected(TEXT, columns)
 
 
@@ -149,21 +146,21 @@ async def test_a_block_longer_than_the_screen_loses_no_line(rows: int) -> None:
     glass = Glass(80, rows)
     display = display_on(glass)
     for piece in cut(text, range(0, 1000, 7)):
-        display.said(piece)
+        display.add_text(piece)
         display._draw()
-    display.over()
+    display.end_turn()
     assert glass.text == expected(text, 80)
 
 
 async def test_what_has_not_changed_is_not_drawn_again() -> None:
     glass = Glass(80, 24)
     display = display_on(glass)
-    display.said("```\n" + "\n".join(f"line {number}" for number in range(15)))
+    display.add_text("```\n" + "\n".join(f"line {number}" for number in range(15)))
     display._draw()
     before = len(glass.writes)
     display._draw()
     assert len(glass.writes) == before
-    display.said("0")
+    display.add_text("0")
     display._draw()
     (last,) = glass.writes[before:]
     assert "line 140" in SGR.sub("", last)
@@ -174,9 +171,9 @@ async def test_colours_do_not_change_what_is_read() -> None:
     glass = Glass(80, 24)
     display = display_on(glass, colors=True)
     for piece in cut(TEXT, range(0, 3000, 50)):
-        display.said(piece)
+        display.add_text(piece)
         display._draw()
-    display.over()
+    display.end_turn()
     plain = "\n".join(expected(TEXT, 80)).replace("`", "")
     assert "\n".join(glass.text) == plain
 
@@ -184,21 +181,21 @@ async def test_colours_do_not_change_what_is_read() -> None:
 async def test_a_model_cannot_drive_the_terminal() -> None:
     glass = Glass(80, 24)
     display = display_on(glass)
-    display.said("\x1b[2J\x1b]0;owned\x07 \u202eabc\n\n\x1b[1;1H")
+    display.add_text("\x1b[2J\x1b]0;owned\x07 \u202eabc\n\n\x1b[1;1H")
     display._draw()
-    display.over()
+    display.end_turn()
     assert "␛[2J␛]0;owned␇ <U+202E>abc" in "\n".join(glass.text)
 
 
 async def test_another_width_in_the_middle_loses_nothing() -> None:
     glass = Glass(80, 24)
     display = display_on(glass)
-    display.said("a " * 100)
+    display.add_text("a " * 100)
     display._draw()
     glass.columns = 140
-    display.said("b " * 10)
+    display.add_text("b " * 10)
     display._draw()
-    display.over()
+    display.end_turn()
     text = " ".join(" ".join(glass.text).split())
     assert text.endswith("a " * 100 + "b " * 9 + "b")  # above it stands what was drawn before
 
@@ -209,19 +206,19 @@ async def test_another_width_in_the_middle_loses_nothing() -> None:
 async def test_a_card_is_drawn_over_until_its_call_is_over() -> None:
     glass = Glass(80, 24)
     display = display_on(glass)
-    display.said("I run it.")
+    display.add_text("I run it.")
     one = card("RunNotebookCells", {"cellIds": ["load", "sum"]})
-    display.called(one)
+    display.begin_call(one)
     display._draw()
     for step in range(40):
         one.progress({"cell": 1, "handle": "load", "text": f"step {step}\n"})
-        display.changed(one)
+        display.update_call(one)
         display._draw()
     assert "  │ step 39" in glass.text
     one.end(ran(("load", 1, "ok", 1.0), ("sum", 2, "ok", 1.0)), one.before)
-    display.returned(one)
-    display.said("Done.")
-    display.over()
+    display.end_call(one)
+    display.add_text("Done.")
+    display.end_turn()
     assert glass.text == [
         "",
         "    I run it.",
@@ -240,10 +237,10 @@ async def test_what_we_say_meanwhile_stands_above_the_card() -> None:
     glass = Glass(80, 24)
     display = display_on(glass)
     one = card("RunNotebookCells", {"cellIds": ["load"]})
-    display.called(one)
+    display.begin_call(one)
     display._draw()
-    display.note("Interrupting the kernel")
-    display.changed(one)
+    display.print_note("Interrupting the kernel")
+    display.update_call(one)
     display._draw()
     assert glass.text[0] == "    Interrupting the kernel"
     assert glass.text[2].startswith(" 1  Run cell 2  load")
@@ -256,16 +253,16 @@ async def test_that_we_wait_is_said_and_taken_back() -> None:
     display._draw()
     assert "● waiting" in glass.text[1]
     display._waits_since = None
-    display.said("Hello")
-    display.over()
+    display.add_text("Hello")
+    display.end_turn()
     assert glass.text == ["", "    Hello"]
 
 
 def test_lines_beyond_the_screen_are_only_drawn_when_they_stand() -> None:
     glass = Glass(80, 10)
-    live = Live(glass.write, glass.size)
+    live = LiveLines(glass.write, glass.size)
     lines = [f"line {number}" for number in range(30)]
     live.draw(lines)
     assert glass.text == lines[-8:]
-    live.settle(lines)
+    live.finish(lines)
     assert glass.text == lines

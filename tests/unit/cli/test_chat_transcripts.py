@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cellwright.assistant.changes import ChangeSet, Edited
-from cellwright.assistant.models import Message, ToolCall
+from cellwright.assistant.changes import ChangeSet, TurnEdit
+from cellwright.assistant.models.model import ChatMessage, ToolCall
 from cellwright.assistant.transcripts import MOST_KEPT, Transcript, Transcripts, to_markdown
 from cellwright.errors import InvalidEdit, WorkspaceError
 
@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MESSAGES = [
-    Message(role="user", text="run it"),
-    Message(role="assistant", calls=(ToolCall("a", "RunNotebookCells", {"cellIds": ["x"]}),)),
-    Message(role="tool", text="ok", call_id="a", is_error=True, data={"done": True}),
-    Message(role="assistant", text="It ran.\n```\nfenced\n```"),
+    ChatMessage(role="user", text="run it"),
+    ChatMessage(role="assistant", calls=(ToolCall("a", "RunNotebookCells", {"cellIds": ["x"]}),)),
+    ChatMessage(role="tool", text="ok", call_id="a", is_error=True, data={"done": True}),
+    ChatMessage(role="assistant", text="It ran.\n```\nfenced\n```"),
 ]
-TURNS = [ChangeSet("run it", [Edited("n.ipynb", "c1", ("x",)), Edited("n.ipynb", "c2", (), True)])]
+TURNS = [
+    ChangeSet("run it", [TurnEdit("n.ipynb", "c1", ("x",)), TurnEdit("n.ipynb", "c2", (), True)])
+]
 
 
 def transcript(**more: object) -> Transcript:
@@ -77,7 +79,7 @@ def test_keys_are_taken_out_wherever_they_stand(tmp_path: Path) -> None:
     kept = Transcripts(tmp_path, hide=[key, "short"])
     made = transcript()
     made.messages = [
-        Message(role="tool", text=f"short {key}", call_id=key, data={key: [{"x": f"a{key}b"}]})
+        ChatMessage(role="tool", text=f"short {key}", call_id=key, data={key: [{"x": f"a{key}b"}]})
     ]
     text = kept.save(made).read_text(encoding="utf-8")
     assert key not in text
@@ -89,7 +91,7 @@ def test_keys_are_taken_out_wherever_they_stand(tmp_path: Path) -> None:
 
 def test_a_surrogate_in_a_text_does_not_keep_a_chat_from_being_kept(tmp_path: Path) -> None:
     made = transcript()
-    made.messages = [Message(role="user", text="\ud800")]
+    made.messages = [ChatMessage(role="user", text="\ud800")]
     kept = Transcripts(tmp_path)
     kept.save(made)
     assert kept.load(made.id).messages[0].role == "user"
@@ -100,6 +102,6 @@ def test_markdown_tells_who_said_what_and_a_fence_inside_ends_nothing() -> None:
     assert told.index("## You\n\nrun it") < told.index("### Call of `RunNotebookCells`")
     assert "It failed:\n\n```\nok\n```" in told
     block = to_markdown(
-        Transcript(messages=[Message(role="tool", text="```\nx\n```", call_id="a")])
+        Transcript(messages=[ChatMessage(role="tool", text="```\nx\n```", call_id="a")])
     )
     assert "````\n```\nx\n```\n````" in block

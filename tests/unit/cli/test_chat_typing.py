@@ -12,15 +12,15 @@ from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from cellwright.assistant.direct.model import DirectModel
+from cellwright.assistant.models.direct import DirectModel
 from cellwright.assistant.permissions import Operation
-from cellwright.assistant.workspaces import Workspaces
-from cellwright.cli.chat.completion import Completer, Files
-from cellwright.cli.chat.confirming import Confirmer
-from cellwright.cli.chat.desk import Desk
-from cellwright.cli.chat.interrupts import Interrupts
-from cellwright.cli.chat.pane import PaneChat
-from cellwright.cli.chat.prompt import Pressed, Prompt
+from cellwright.assistant.workspaces import ChatWorkspaces
+from cellwright.cli.chat.completion import Completer, FileNames
+from cellwright.cli.chat.confirmation import Confirmer
+from cellwright.cli.chat.prompt import CtrlC, Prompt
+from cellwright.cli.chat.startup import PaneChat
+from cellwright.cli.chat.state import ChatState
+from cellwright.cli.chat.turn import InterruptHandler
 from cellwright.kernel.events import InputRequested
 from tests.unit.cli import samples
 from tests.unit.cli.cards import card
@@ -42,17 +42,17 @@ pytestmark = pytest.mark.usefixtures("chat_folder")
 
 
 @pytest.fixture
-async def desk(chat_folder: Path) -> Desk:
-    return Desk(cwd=str(chat_folder))
+async def state(chat_folder: Path) -> ChatState:
+    return ChatState(cwd=str(chat_folder))
 
 
 @pytest.fixture
-async def complete(desk: Desk, chat_folder: Path) -> AsyncIterator[Callable[[str], Any]]:
-    workspaces = Workspaces(chat_folder)
-    completer = Completer(PaneChat(workspaces, DirectModel()), desk)
+async def complete(state: ChatState, chat_folder: Path) -> AsyncIterator[Callable[[str], Any]]:
+    workspaces = ChatWorkspaces(chat_folder)
+    completer = Completer(PaneChat(workspaces, DirectModel()), state)
 
     async def names(text: str) -> list[str]:
-        found = await completer.candidates(text)
+        found = await completer.complete(text)
         assert all(
             text[len(text) - each.length :].startswith(("@", "#", "/", "")) for each in found
         )
@@ -79,29 +79,31 @@ async def test_files_are_offered_behind_an_at_notebooks_first(
     assert await complete("mail me@sal") == []
 
 
-async def test_only_tools_that_are_there_are_offered(complete: Any, desk: Desk) -> None:
+async def test_only_tools_that_are_there_are_offered(complete: Any, state: ChatState) -> None:
     assert await complete("#get") == []
-    desk.open, desk.files = "sales.ipynb", ["sales.ipynb"]
+    state.open, state.files = "sales.ipynb", ["sales.ipynb"]
     assert await complete("please #") == ["#getNotebookCells", "#getCellOutputs"]
     assert await complete("#run") == []
-    desk.mode = "agent"
+    state.mode = "agent"
     assert await complete("#run") == ["#runNotebookCells"]
     assert await complete("x#run") == []
 
 
-async def test_a_notebook_that_the_line_attaches_counts(complete: Any, desk: Desk) -> None:
-    desk.open = "sales.ipynb"
+async def test_a_notebook_that_the_line_attaches_counts(complete: Any, state: ChatState) -> None:
+    state.open = "sales.ipynb"
     assert await complete("#getN") == []
     assert await complete("@sales.ipynb #getN") == ["#getNotebookCells"]
 
 
-async def test_commands_and_what_stands_behind_them_are_offered(complete: Any, desk: Desk) -> None:
+async def test_commands_and_what_stands_behind_them_are_offered(
+    complete: Any, state: ChatState
+) -> None:
     assert await complete("/mo") == ["/mode", "/model"]
     assert await complete("/mode a") == ["ask", "agent"]
     assert await complete("/open ") == ["other.ipynb", "sales.ipynb"]
     assert await complete("/attach no") == ["notes.txt"]
     assert await complete("/select ") == []
-    desk.open, desk.files, desk.tools = "sales.ipynb", ["sales.ipynb"], ["getCellOutputs"]
+    state.open, state.files, state.tools = "sales.ipynb", ["sales.ipynb"], ["getCellOutputs"]
     assert await complete("/attach #get") == ["#getNotebookCells", "#getCellOutputs"]
     assert await complete("/detach ") == ["sales.ipynb", "#getCellOutputs"]
     assert await complete("/select load p") == ["plot"]
@@ -113,12 +115,12 @@ async def test_files_are_looked_up_now_and_then_and_not_everywhere(tmp_path: Pat
     top = tmp_path / "top"
     (top / "node_modules").mkdir(parents=True)
     (top / "node_modules" / "x.ipynb").write_text("", encoding="utf-8")
-    files = Files(str(top))
-    assert await files.names() == []
+    files = FileNames(str(top))
+    assert await files.find() == []
     (top / "new.ipynb").write_text("", encoding="utf-8")
-    assert await files.names() == []  # looked up a moment ago
+    assert await files.find() == []  # looked up a moment ago
     files._when = -100
-    assert await files.names() == ["new.ipynb"]
+    assert await files.find() == ["new.ipynb"]
 
 
 # --- Keys ------------------------------------------------------------------------------------------
@@ -133,7 +135,7 @@ def keys() -> Iterator[PipeInput]:
 class Nothing:
     """Offers nothing."""
 
-    async def candidates(self, text: str) -> list[Any]:
+    async def complete(self, text: str) -> list[Any]:
         del text
         return []
 
@@ -146,7 +148,7 @@ def prompt(history: Path | None = None) -> Prompt:
 async def typed(pipe: PipeInput, text: str, history: Path | None = None) -> str:
     made = prompt(history)  # it takes its keys from where it is made
     pipe.send_text(text)
-    return await asyncio.wait_for(made.next("ask"), 10)
+    return await asyncio.wait_for(made.read("ask"), 10)
 
 
 async def test_enter_sends_and_alt_enter_begins_a_line(keys: PipeInput) -> None:
@@ -155,7 +157,7 @@ async def test_enter_sends_and_alt_enter_begins_a_line(keys: PipeInput) -> None:
 
 async def test_ctrl_c_empties_the_line_and_at_an_empty_one_it_is_told(keys: PipeInput) -> None:
     assert await typed(keys, "wrong\x03right\r") == "right"
-    with pytest.raises(Pressed):
+    with pytest.raises(CtrlC):
         await typed(keys, "\x03")
 
 
@@ -194,7 +196,7 @@ async def test_a_line_for_a_cell_can_be_refused(keys: PipeInput) -> None:
     keys.send_text("Ada\r")
     assert await made.line("Your name? ") == "Ada"
     pressed: list[bool] = []
-    made.pressed = lambda: pressed.append(True)
+    made.on_interrupt = lambda: pressed.append(True)
     keys.send_text("\x04")
     assert await made.line("Your name? ") is None
     assert pressed == []
@@ -248,7 +250,7 @@ async def test_running_is_put_to_the_person_in_words_and_with_a_preview(
     display = display_on(glass)
     confirmer = Confirmer(display, person)
     confirmer.card = card("RunNotebookCells", {"cellIds": ["load"]})
-    display.called(confirmer.card)
+    display.begin_call(confirmer.card)
     display._draw()
     assert await confirmer(RUN) == decision
     display._cancel_timer()
@@ -299,9 +301,9 @@ async def test_a_cell_asks_for_input_without_driving_the_terminal() -> None:
     person = Person("Ada")
     confirmer = Confirmer(display_on(Glass(80, 24)), person)
     asked = InputRequested("Name\x1b[2J? ", password=True)
-    assert await confirmer.input(asked) == "Ada"
+    assert await confirmer.answer_input(asked) == "Ada"
     assert person.asked == ["    Name␛[2J? True"]
-    assert await Confirmer(display_on(Glass(80, 24)), None).input(asked) is None
+    assert await Confirmer(display_on(Glass(80, 24)), None).answer_input(asked) is None
 
 
 # --- Ctrl-C during a turn --------------------------------------------------------------------------
@@ -312,7 +314,7 @@ class Turn:
         self.stopped: list[str] = []
         self.ended = 0
         self.said: list[str] = []
-        self.interrupts = Interrupts(self._stop, self._end, self.said.append)
+        self.interrupts = InterruptHandler(self._stop, self._end, self.said.append)
 
     async def _stop(self, run: str) -> None:
         self.stopped.append(run)
@@ -328,7 +330,7 @@ class Turn:
 
 async def test_the_kernel_is_interrupted_first_and_the_turn_second() -> None:
     turn = Turn()
-    turn.interrupts.running("r1")
+    turn.interrupts.set_run("r1")
     await turn.press()
     assert (turn.stopped, turn.ended) == (["r1"], 0)
     assert "Ctrl-C again" in turn.said[0]
@@ -344,9 +346,9 @@ async def test_while_the_model_speaks_the_turn_is_ended_at_once() -> None:
 
 async def test_another_run_is_interrupted_first_again() -> None:
     turn = Turn()
-    turn.interrupts.running("r1")
+    turn.interrupts.set_run("r1")
     await turn.press()
-    turn.interrupts.running(None)
-    turn.interrupts.running("r2")
+    turn.interrupts.set_run(None)
+    turn.interrupts.set_run("r2")
     await turn.press()
     assert (turn.stopped, turn.ended) == (["r1", "r2"], 0)

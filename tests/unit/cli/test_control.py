@@ -113,20 +113,6 @@ def test_what_was_typed_is_not_echoed_raw(words: list[str]) -> None:
     assert_tame(call(*words))
 
 
-def test_places_are_shown_tamely(evil: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Folders and files of settings may have any name too."""
-    place = evil.parent / f"state{EVIL}"
-    place.mkdir()
-    (place / "cellwright.toml").write_text("lock_timeout = 7\n", encoding="utf-8")
-    monkeypatch.chdir(place)
-    monkeypatch.setenv("XDG_STATE_HOME", str(place))
-    assert_tame(succeed("doctor"))
-    assert_tame(succeed("config", "--origin"))
-    (place / "cellwright").mkdir(exist_ok=True)
-    (place / "cellwright" / "journal.sqlite3").write_bytes(b"no database at all" * 99)
-    assert_tame(succeed("edit", evil, "delete", "c"))
-
-
 def test_a_conflict_shows_both_sides_tamely(evil: Path) -> None:
     answer = call("edit", evil.name, "replace", "0", f"yours {EVIL}", "--expect", "0123")
     assert answer.code == 6

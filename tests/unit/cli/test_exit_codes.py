@@ -10,7 +10,7 @@ import pytest
 
 from cellwright import errors
 from cellwright.cli.output import exit_code
-from cellwright.document._disk.lock import FileLock
+from cellwright.document.disk.lock import FileLock
 from cellwright.errors import CellwrightError
 from tests.conftest import ROOT
 from tests.unit.cli.calling import call, succeed
@@ -86,7 +86,6 @@ CASES = [
     (3, "INVALID_TEXT", ["write", "nb.ipynb"]),
     (4, "SESSION_NOT_FOUND", ["kernel", "status"]),
     (5, "MODE_FORBIDS", ["edit", "nb.ipynb", "delete", "sum", "--mode", "ask"]),
-    (5, "MODE_FORBIDS", ["eval", "1", "--mode", "ask"]),
     (5, "MODE_FORBIDS", ["--mode", "ask", "edit", "nb.ipynb", "delete", "sum"]),
     (6, "CONFLICT", ["edit", "nb.ipynb", "delete", "sum", "--expect", "0123"]),
     (6, "UNKNOWN_REVISION", ["edit", "nb.ipynb", "delete", "sum", "--base", "0123"]),

@@ -100,7 +100,7 @@ def test_a_key_typed_at_a_terminal_is_not_shown(
         asked.append({"text": text, **options})
         return KEY
 
-    monkeypatch.setattr("cellwright.cli.commands.key.is_terminal", lambda _: True)
+    monkeypatch.setattr("cellwright.cli.commands.chat.is_terminal", lambda _: True)
     monkeypatch.setattr("click.prompt", prompt)
     succeed("key", "anthropic")
     assert asked == [{"text": "Key of anthropic", "hide_input": True, "err": True}]

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
-import sys
-from functools import cache
 from typing import TYPE_CHECKING
 
 import click
@@ -90,31 +87,6 @@ def test_a_command_of_commands_alone_shows_its_help(given: list[str]) -> None:
     shown = answer.text or answer.err
     assert shown.startswith("Usage: cellwright")
     assert "error:" not in shown
-
-
-@cache
-def imported(*given: str) -> frozenset[str]:
-    """The modules that a call loads."""
-    code = (
-        "import sys; from cellwright.cli.main import main; main(sys.argv[1:]);"
-        "print(*sys.modules, file=sys.stderr)"
-    )
-    words = [sys.executable, "-c", code, *given]
-    return frozenset(
-        subprocess.run(words, capture_output=True, text=True, check=True).stderr.split()
-    )
-
-
-def test_the_list_of_commands_imports_none_of_them() -> None:
-    loaded = imported("--help")
-    assert {name for name in loaded if name.startswith("cellwright.cli.commands.")} == set()
-    assert not loaded & {"asyncio", "nbformat", "sqlite3", "rich", "cellwright.document.notebook"}
-
-
-def test_reading_needs_no_event_loop_no_nbformat_and_no_renderer(folder: Path) -> None:
-    loaded = imported("read", str(folder / "nb.ipynb"))
-    assert "cellwright.document.notebook" in loaded
-    assert not loaded & {"asyncio", "nbformat", "rich", "PIL"}
 
 
 def test_the_version_is_told() -> None:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cellwright.cli.output import colors, one_line, printable, read_input
+from cellwright.cli.output import one_line, printable, read_input, uses_colors
 from tests.unit.cli import samples
 from tests.unit.cli.calling import call, succeed
 
@@ -83,7 +83,7 @@ def test_colours_are_for_terminals_unless_the_environment_says_otherwise(
     for name, value in (("NO_COLOR", no_color), ("FORCE_COLOR", force_color)):
         if value is not None:
             monkeypatch.setenv(name, value)
-    assert colors(Terminal() if terminal else Pipe()) is expected
+    assert uses_colors(Terminal() if terminal else Pipe()) is expected
 
 
 COLORED = [

@@ -7,9 +7,9 @@ import time
 import pytest
 from rich.text import Text
 
-from cellwright.cli.render.html import is_about_tables, read_html
-from cellwright.outputs.grid import Grid
-from cellwright.outputs.tags import Tag, walk
+from cellwright.cli.render.tables import is_mostly_table, read_html
+from cellwright.outputs.html import HtmlTag, walk_tags
+from cellwright.outputs.tables import Grid
 from tests.unit.cli import show_samples as make
 from tests.unit.cli.show_rendering import outputs
 
@@ -72,10 +72,10 @@ def test_headings_and_strong_words_are_bold() -> None:
 
 
 def test_attributes_are_found_whatever_their_quotes() -> None:
-    parts = list(walk("<A HREF='x&amp;y' class=c alt=z><td colspan=\"2\" data-href=no>"))
+    parts = list(walk_tags("<A HREF='x&amp;y' class=c alt=z><td colspan=\"2\" data-href=no>"))
     assert parts[:2] == [
-        Tag("a", False, {"href": "x&y", "alt": "z"}),
-        Tag("td", False, {"colspan": "2"}),
+        HtmlTag("a", False, {"href": "x&y", "alt": "z"}),
+        HtmlTag("td", False, {"colspan": "2"}),
     ]
 
 
@@ -143,9 +143,9 @@ def test_an_empty_table_is_none() -> None:
 
 def test_a_table_beside_much_text_is_not_what_it_is_about() -> None:
     table = "<table><tr><td>1</td></tr></table>"
-    assert is_about_tables(read_html(f"{table}<p>1 row</p>", 1000))
-    assert not is_about_tables(read_html(f"{table}<p>{'text ' * 30}</p>", 1000))
-    assert not is_about_tables(read_html("<p>text</p>", 1000))
+    assert is_mostly_table(read_html(f"{table}<p>1 row</p>", 1000))
+    assert not is_mostly_table(read_html(f"{table}<p>{'text ' * 30}</p>", 1000))
+    assert not is_mostly_table(read_html("<p>text</p>", 1000))
 
 
 def test_rows_that_were_not_read_are_counted() -> None:

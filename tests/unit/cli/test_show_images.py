@@ -11,12 +11,16 @@ import pytest
 from PIL import Image
 from rich.color import ColorSystem
 
-from cellwright.cli.render.images import read_picture
-from cellwright.cli.render.limits import View
-from cellwright.cli.render.modes import choose_mode
+from cellwright.cli.render.images import (
+    choose_mode,
+    encode_iterm,
+    encode_kitty,
+    encode_sixel,
+    read_picture,
+)
 from cellwright.cli.render.notebook import render_notebook
-from cellwright.cli.render.protocols import iterm, kitty, sixel
 from cellwright.cli.render.screen import make_screen
+from cellwright.cli.render.view import ScreenView
 from cellwright.document.notebook import Notebook
 from tests.unit.cli import show_samples as make
 from tests.unit.cli.show_rendering import SGR, outputs, render
@@ -135,7 +139,7 @@ def messages(sent: str) -> list[tuple[dict[str, str], str]]:
 
 def test_kitty_is_sent_chunks_and_asked_for_no_answer() -> None:
     image = Image.effect_noise((120, 80), 90).convert("RGB")
-    *chunks, (placement, _) = messages(kitty(image, 12, 4, CELL)[0])
+    *chunks, (placement, _) = messages(encode_kitty(image, 12, 4, CELL)[0])
     number = placement["i"]
     assert placement == {"a": "p", "i": number, "c": "12", "r": "4", "U": "1", "q": "2"}
     assert len(chunks) > 1
@@ -148,7 +152,7 @@ def test_kitty_is_sent_chunks_and_asked_for_no_answer() -> None:
 
 
 def test_the_rows_of_a_picture_carry_its_number_in_full_colour() -> None:
-    sent, *rows = kitty(plain((120, 80)), 12, 4, CELL)
+    sent, *rows = encode_kitty(plain((120, 80)), 12, 4, CELL)
     number = int(messages(sent)[-1][0]["i"])
     assert len(rows) == 4
     for row in rows:
@@ -162,7 +166,9 @@ def test_the_rows_of_a_picture_carry_its_number_in_full_colour() -> None:
     file = StringIO()
     screen = make_screen(file, 80, colored=True)
     screen._color_system = ColorSystem.EIGHT_BIT
-    for part in render_notebook(Notebook(data), "x", View(width=80, colors=True, images="kitty")):
+    for part in render_notebook(
+        Notebook(data), "x", ScreenView(width=80, colors=True, images="kitty")
+    ):
         screen.show(part)
     assert ROW.search(file.getvalue())
 
@@ -171,7 +177,7 @@ def test_iterm_is_sent_one_inline_picture() -> None:
     sent = re.fullmatch(
         r"\x1b\]1337;File=inline=1;width=12;height=4;preserveAspectRatio=1;doNotMoveCursor=1:"
         r"([A-Za-z0-9+/=]+)\x07",
-        iterm(plain((7, 5)), 12, 4),
+        encode_iterm(plain((7, 5)), 12, 4),
     )
     assert sent
     assert decoded(sent[1]).size == (7, 5)
@@ -211,7 +217,7 @@ def test_sixels_hold_every_pixel() -> None:
     red, green, blue = (100, 0, 0), (0, 100, 0), (0, 0, 100)
     expected = [[red] * 10 for _ in range(20)]
     expected[17][2], expected[0][9] = blue, green
-    assert unsixel(sixel(image, 1, 1, CELL)) == expected
+    assert unsixel(encode_sixel(image, 1, 1, CELL)) == expected
 
 
 def test_a_picture_keeps_its_shape_within_its_cells() -> None:

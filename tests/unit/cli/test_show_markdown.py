@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from cellwright.cli.render.formulas import protect_math
-from cellwright.cli.render.limits import View
-from cellwright.cli.render.markdown import MarkdownView
+from cellwright.cli.render.markdown import MarkdownView, protect_formulas
+from cellwright.cli.render.view import ScreenView
 from tests.unit.cli.show_rendering import SGR, draw
 
 
 def shown(source: str, width: int = 60) -> list[str]:
-    return draw(MarkdownView(source, View(width=width)), width).splitlines()
+    return draw(MarkdownView(source, ScreenView(width=width)), width).splitlines()
 
 
 @pytest.mark.parametrize(
@@ -77,7 +76,7 @@ def test_long_cells_of_a_table_are_wrapped() -> None:
 
 
 def test_looks_are_styles_when_there_are_colours() -> None:
-    view = View(width=60, colors=True)
+    view = ScreenView(width=60, colors=True)
     text = draw(
         MarkdownView("# T\n\n**b** `c` [l](u)\n\n```python\ndef f(): pass\n```", view), colors=True
     )
@@ -115,4 +114,4 @@ def test_formulas_stay_as_they_were_written(source: str, lines: list[str]) -> No
 
 
 def test_text_without_formulas_is_left_alone() -> None:
-    assert protect_math("*a* _b_") == "*a* _b_"
+    assert protect_formulas("*a* _b_") == "*a* _b_"

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from cellwright.cli.render.limits import COLLAPSED, COLLAPSED_LINES, EXPANDED
-from cellwright.cli.render.outputs import human_size
-from cellwright.cli.render.source import highlight, language_of
+from cellwright.cli.render.colors import highlight, language_of
+from cellwright.cli.render.outputs import format_size
+from cellwright.cli.render.view import COLLAPSED, COLLAPSED_LINES, EXPANDED
 from tests.unit.cli import show_samples as make
 from tests.unit.cli.show_rendering import body, outputs, render
 
@@ -350,4 +350,4 @@ def test_values_are_written_as_json() -> None:
     ],
 )
 def test_sizes_read_as_people_say_them(size: int, words: str) -> None:
-    assert human_size(size) == words
+    assert format_size(size) == words

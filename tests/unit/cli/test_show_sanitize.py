@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from rich.segment import ControlType, Segment
 from rich.style import Style
 
-from cellwright.cli.render.ansi import styled_lines
-from cellwright.outputs.sanitize import fold, one_line, printed, visible
+from cellwright.cli.render.colors import style_lines
+from cellwright.outputs.sanitize import fold_lines, make_visible, one_line, render_printed
 from tests.unit.cli import show_samples as make
 from tests.unit.cli.show_rendering import SGR, draw, render
 
@@ -230,8 +230,8 @@ def test_no_text_at_all_gets_through(text: str) -> None:
     ],
 )
 def test_what_is_hidden_is_made_visible(given: str, seen: str) -> None:
-    assert visible(given) == seen
-    assert visible(seen) == seen.replace("\r\n", "\n")
+    assert make_visible(given) == seen
+    assert make_visible(seen) == seen.replace("\r\n", "\n")
 
 
 def test_a_name_stays_on_its_line() -> None:
@@ -240,8 +240,8 @@ def test_a_name_stays_on_its_line() -> None:
 
 @given(st.text(st.characters(exclude_categories=())))
 def test_making_visible_twice_changes_nothing(text: str) -> None:
-    once = visible(text)
-    assert visible(once) == once
+    once = make_visible(text)
+    assert make_visible(once) == once
     assert FORBIDDEN.search(once.replace("\t", "").replace("\n", "")) is None
 
 
@@ -261,7 +261,7 @@ def test_making_visible_twice_changes_nothing(text: str) -> None:
     ],
 )
 def test_a_progress_bar_is_folded_into_its_last_state(given: str, lines: list[str]) -> None:
-    assert fold(given) == lines
+    assert fold_lines(given) == lines
 
 
 @pytest.mark.parametrize(
@@ -280,7 +280,7 @@ def test_a_progress_bar_is_folded_into_its_last_state(given: str, lines: list[st
     ],
 )
 def test_sequences_of_a_program_are_dropped(given: str, seen: str) -> None:
-    assert printed(given) == seen
+    assert render_printed(given) == seen
 
 
 @pytest.mark.parametrize(
@@ -309,7 +309,7 @@ def test_sequences_of_a_program_are_dropped(given: str, seen: str) -> None:
     ],
 )
 def test_colours_are_read_into_styles(parameters: str, style: str) -> None:
-    (line,) = styled_lines([f"\x1b[{parameters}mx"])
+    (line,) = style_lines([f"\x1b[{parameters}mx"])
     assert line.plain == "x"
     assert " ".join(str(span.style) for span in line.spans) == (
         style or " ".join(["none"] * len(line.spans))
@@ -317,7 +317,7 @@ def test_colours_are_read_into_styles(parameters: str, style: str) -> None:
 
 
 def test_a_colour_lasts_over_lines_and_ends_with_its_output() -> None:
-    lines = styled_lines(["\x1b[31mone", "two\x1b[0m", "three"])
+    lines = style_lines(["\x1b[31mone", "two\x1b[0m", "three"])
     assert [[str(span.style) for span in line.spans] for line in lines] == [
         ["color(1)"],
         ["color(1)"],

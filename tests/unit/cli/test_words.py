@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cellwright.cli.words import highlight
+from cellwright.cli.changes import highlight_words
 
 DIFF = """--- a/nb.ipynb
 +++ b/nb.ipynb
@@ -38,11 +38,11 @@ def changed_words(text: str) -> list[str]:
 
 
 def test_only_the_words_that_differ_are_shown_in_reverse() -> None:
-    assert changed_words("".join(highlight(DIFF))) == ["count", "number"]
+    assert changed_words("".join(highlight_words(DIFF))) == ["count", "number"]
 
 
 def test_removed_lines_are_red_and_added_ones_green() -> None:
-    shown = "".join(highlight(DIFF))
+    shown = "".join(highlight_words(DIFF))
     assert click.style("-", fg="red") in shown
     assert click.style("+", fg="green") in shown
     assert click.style("--- a/nb.ipynb\n", bold=True) in shown
@@ -51,17 +51,17 @@ def test_removed_lines_are_red_and_added_ones_green() -> None:
 
 
 def test_lines_that_have_hardly_a_word_in_common_are_coloured_as_a_whole() -> None:
-    shown = "".join(highlight("-alpha beta gamma delta\n+one two, three! four?\n"))
+    shown = "".join(highlight_words("-alpha beta gamma delta\n+one two, three! four?\n"))
     assert changed_words(shown) == []
 
 
 @pytest.mark.parametrize("lines", ["-a b\n-c d\n+a x\n+c y\n", "-a b\n+a x\n-c d\n+c y\n"])
 def test_blocks_of_equal_length_are_compared_line_by_line(lines: str) -> None:
-    assert sorted(changed_words("".join(highlight(lines)))) == ["b", "d", "x", "y"]
+    assert sorted(changed_words("".join(highlight_words(lines)))) == ["b", "d", "x", "y"]
 
 
 def test_blocks_of_different_length_are_coloured_line_by_line() -> None:
-    shown = "".join(highlight("-a b\n+a x\n+c\n"))
+    shown = "".join(highlight_words("-a b\n+a x\n+c\n"))
     assert changed_words(shown) == []
     assert click.style("-a b\n", fg="red") in shown
 
@@ -74,7 +74,7 @@ lines = st.lists(
 @given(lines)
 def test_colours_change_no_word(shown: list[str]) -> None:
     diff = "".join(f"{line}\n" for line in shown)
-    assert click.unstyle("".join(highlight(diff))) == diff
+    assert click.unstyle("".join(highlight_words(diff))) == diff
 
 
 @pytest.mark.parametrize("line", ["-- a comment in SQL", "++ x"])
@@ -83,5 +83,5 @@ def test_a_source_line_that_looks_like_a_file_name_is_still_a_change(line: str) 
     sign = line[0]
     diff = f"--- a/nb.ipynb\n+++ b/nb.ipynb\n@@ cell x (raw, index 0) edited @@\n{sign}{line}\n"
     color = "red" if sign == "-" else "green"
-    shown = "".join(highlight(diff))
+    shown = "".join(highlight_words(diff))
     assert click.style(f"{sign}{line}\n", fg=color) in shown

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cellwright import config
 from cellwright.config import defaults, loading, settings
 from cellwright.config.loading import load
 from cellwright.config.settings import SPECS, Settings
@@ -81,11 +80,17 @@ def test_the_defaults_are_the_numbers_of_the_design(folders: Folders) -> None:
     }
 
 
-def test_every_setting_has_a_constant_a_sentence_and_a_range_that_holds_its_default() -> None:
+def test_every_setting_has_a_sentence_and_a_range_that_holds_its_default() -> None:
     for name, spec in SPECS.items():
-        assert getattr(defaults, name.upper()) == spec.default, name
         assert spec.about, name
         assert spec.check(spec.default, "here") == spec.default, name
+
+
+def test_every_constant_is_the_default_of_a_setting() -> None:
+    constants = {name: value for name, value in vars(defaults).items() if name.isupper()}
+    assert constants
+    for name, value in constants.items():
+        assert SPECS[name.lower()].default == value, name
 
 
 def set_in(folders: Folders, origin: str, value: float) -> dict[str, object]:
@@ -504,10 +509,3 @@ def test_what_is_no_regular_file_is_refused_at_once(kind: str, folders: Folders)
 
     with pytest.raises(BadConfigFile, match="regular"):
         folders.load()
-
-
-def test_the_room_gives_its_names_lazily() -> None:
-    assert config.load is load
-    assert {"Settings", "load", "runtime_directory"} <= set(dir(config))
-    with pytest.raises(AttributeError):
-        config.nothing  # noqa: B018

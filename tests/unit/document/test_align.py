@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cellwright import Snapshot
-from cellwright.document import align as aligning
-from cellwright.document.align import align
+from cellwright.document import snapshot as aligning
+from cellwright.document.snapshot import align
 
 
 def seen(cells: str, ids: str | None = None) -> Snapshot:

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 
 from cellwright import BrokenCell, Cell, CodeCell, MarkdownCell, Notebook, RawCell, Stream
-from cellwright.document._file_slots import FileSlots
-from cellwright.document._slots import Slot
+from cellwright.document._bytes.slots import FileSlots, Slot
 from cellwright.errors import InvalidCell, TooDeep
 from tests.property import strategies
 from tests.unit.document.samples import (
@@ -360,5 +359,5 @@ def test_both_ways_of_reading_all_cells_see_the_same(data: bytes) -> None:
     assert (found.ids, found.types, found.texts(slice(None))) == (
         [slot.facts.id for slot in careful],
         [slot.facts.type for slot in careful],
-        [slot.said for slot in careful],
+        [slot.text for slot in careful],
     )

@@ -10,7 +10,7 @@ import pytest
 
 import cellwright
 from cellwright.document import files
-from cellwright.document._disk.beside import side_by_side
+from cellwright.document.disk.save import run_side_by_side
 from tests.unit.document.samples import code, write
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Broken(Exception):
 
 def test_both_are_done_when_it_returns() -> None:
     done: list[str] = []
-    side_by_side(lambda: done.append("disk"), lambda: done.append("work"))
+    run_side_by_side(lambda: done.append("disk"), lambda: done.append("work"))
     assert sorted(done) == ["disk", "work"]
 
 
@@ -97,8 +97,8 @@ def test_an_error_of_either_is_raised_when_both_are_over() -> None:
         raise Broken
 
     with pytest.raises(Broken):
-        side_by_side(fail, lambda: done.append("work"))
+        run_side_by_side(fail, lambda: done.append("work"))
     assert sorted(done) == ["failed", "work"]
     with pytest.raises(Broken):
-        side_by_side(lambda: done.append("disk"), fail)
+        run_side_by_side(lambda: done.append("disk"), fail)
     assert sorted(done) == ["disk", "failed", "failed", "work"]

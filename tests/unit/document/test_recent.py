@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cellwright.document import files
-from cellwright.document.recent import Recent
+from cellwright.document.files import Recent
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,7 +37,7 @@ def test_the_same_bytes_are_parsed_once(tmp_path: Path, monkeypatch: pytest.Monk
     def refuse(*_: object) -> None:
         raise AssertionError("it was parsed again")
 
-    monkeypatch.setattr("cellwright.document._layout.index", refuse)
+    monkeypatch.setattr("cellwright.document._bytes.layout.index_notebook", refuse)
     assert files.read(path, recent=recent).state is first.state
     with pytest.raises(AssertionError):
         files.read(path)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cellwright.document.refs import Resolver
+from cellwright.document.snapshot import Resolver
 from cellwright.errors import AmbiguousCell, CellNotFound, CellwrightError
 from tests.unit.document.samples import book, code, markdown, refusal
 

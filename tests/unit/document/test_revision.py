@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cellwright import Notebook, Snapshot
-from cellwright.document._slots import Slot
+from cellwright.document._bytes.slots import Slot
 from tests.property import strategies
 from tests.unit.document.samples import (
     IMAGE,

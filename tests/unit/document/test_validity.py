@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cellwright import Notebook
-from cellwright.document.validity import (
+from cellwright.document._bytes.validity import (
     cell_metadata_problem,
     cell_problem,
     is_valid_id,

@@ -10,7 +10,7 @@ import pytest
 
 import cellwright
 from cellwright.journal import Journal, signature
-from cellwright.journal._store import CELLS, Store, unpack
+from cellwright.journal._store import CELLS, PieceStore, unpack
 
 if TYPE_CHECKING:
     import sqlite3
@@ -53,7 +53,7 @@ def assert_counts_are_right(journal: Journal) -> None:
             mentions.update(unpack(stretches))
         rows = connection.execute("SELECT id, kind, refs, pack FROM piece").fetchall()
         lists = [number for number, kind, *_ in rows if kind == CELLS]
-        for data in Store(connection).load(lists).values():
+        for data in PieceStore(connection).load(lists).values():
             mentions.update(unpack(data))
         assert {number: refs for number, _, refs, _ in rows if refs} == dict(mentions)
         for table in ("change", "state", "snapshot"):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from cellwright.journal.executions import Executed
+from cellwright.journal.executions import ExecutionRecord
 
 
 def test_a_run_as_data_has_all_that_it_is() -> None:
-    run = Executed(
+    run = ExecutionRecord(
         cell="a",
         index=1,
         hash="h",
@@ -21,5 +21,5 @@ def test_a_run_as_data_has_all_that_it_is() -> None:
         actor="test:ada",
         order=7,
     )
-    assert list(run.to_json()) == [field.name for field in fields(Executed)]
-    assert Executed(**run.to_json()) == run
+    assert list(run.to_json()) == [field.name for field in fields(ExecutionRecord)]
+    assert ExecutionRecord(**run.to_json()) == run

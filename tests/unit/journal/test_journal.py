@@ -12,7 +12,7 @@ import pytest
 
 import cellwright
 from cellwright import Notebook
-from cellwright.config import state_directory
+from cellwright.config.directories import state_directory
 from cellwright.errors import ChangeNotFound
 from cellwright.journal import Journal, signature
 from tests.unit.journal.conftest import Desk, notebook_bytes
@@ -97,14 +97,14 @@ def test_a_beginning_that_several_ids_share_names_them(desk: Desk) -> None:
 def test_what_changed_nothing_is_no_entry(desk: Desk) -> None:
     notebook = cellwright.read(desk.path)
     change = notebook.apply({"op": "replace", "cell": "c0", "source": "a = 1"})
-    assert desk.journal.record(desk.path, change, actor="cli:me") is None
+    assert desk.journal.begin(desk.path, change, actor="cli:me").finish() is None
     assert desk.journal.log(desk.path) == []
 
 
 def test_a_new_notebook_is_an_entry_even_if_it_is_empty(desk: Desk, tmp_path: Path) -> None:
     notebook = Notebook()
     path = tmp_path / "new.ipynb"
-    entry = desk.journal.record(path, notebook.apply([]), actor="cli:me", kind="create")
+    entry = desk.journal.begin(path, notebook.apply([]), actor="cli:me", kind="create").finish()
     assert entry is not None
     assert (entry.kind, entry.number, entry.cells) == ("create", 1, ())
 
@@ -166,7 +166,7 @@ def test_an_unchanged_signature_costs_no_comparison(
     def keep(*_: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr(_states, "keep", keep)
+    monkeypatch.setattr(_states, "keep_state", keep)
     assert desk.look() is None
     desk.replace("c1", "b = 10")
     assert desk.journal.warnings == []
@@ -184,7 +184,7 @@ def test_a_record_after_an_outside_change_puts_that_one_first(desk: Desk) -> Non
     desk.path.write_bytes(notebook_bytes("x", "y"))
     notebook = cellwright.read(desk.path)
     change = notebook.apply({"op": "delete", "cell": 0})
-    desk.journal.record(desk.path, change, actor="cli:me")
+    desk.journal.begin(desk.path, change, actor="cli:me").finish()
     assert [e.kind for e in desk.journal.log(desk.path)] == ["edit", "outside", "edit"]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cellwright.config import state_directory
+from cellwright.config.directories import state_directory
 from cellwright.journal import Journal, _database, signature
 from cellwright.journal.place import is_network
 

@@ -11,7 +11,7 @@ import pytest
 
 from cellwright import Notebook, Snapshot
 from cellwright.errors import ChangeNotFound
-from cellwright.journal import Journal, Limits, pruning
+from cellwright.journal import Journal, JournalLimits, pruning
 from tests.unit.journal.conftest import assert_counts_are_right, notebook_bytes
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def edit(journal: Journal, path: str, times: int, size: int) -> list[bytes]:
     states = [notebook.to_bytes()]
     for _ in range(times):
         change = notebook.apply({"op": "replace", "cell": 1, "source": noise(size)})
-        assert journal.record(path, change, actor="cli:me") is not None
+        assert journal.begin(path, change, actor="cli:me").finish() is not None
         states.append(notebook.to_bytes())
     return states
 
@@ -46,7 +46,7 @@ def used(journal: Journal) -> int:
 
 
 def test_old_changes_go_and_the_newest_and_the_first_image_stay(tmp_path: Path) -> None:
-    limits = Limits(total=400_000, changes=5, step=200_000)
+    limits = JournalLimits(total=400_000, changes=5, step=200_000)
     with Journal(tmp_path / "j", limits=limits) as journal:
         states = edit(journal, "/a", 60, 30_000)
         assert used(journal) < 600_000
@@ -64,7 +64,7 @@ def test_old_changes_go_and_the_newest_and_the_first_image_stay(tmp_path: Path) 
 
 
 def test_what_was_not_touched_for_longest_goes_first(tmp_path: Path) -> None:
-    limits = Limits(total=500_000, changes=3, step=200_000)
+    limits = JournalLimits(total=500_000, changes=3, step=200_000)
     with Journal(tmp_path / "j", limits=limits) as journal:
         old = edit(journal, "/old", 8, 20_000)
         edit(journal, "/recent", 8, 20_000)
@@ -77,7 +77,7 @@ def test_what_was_not_touched_for_longest_goes_first(tmp_path: Path) -> None:
 
 
 def test_when_nothing_else_is_left_other_notebooks_are_forgotten(tmp_path: Path) -> None:
-    limits = Limits(total=300_000, changes=3, step=100_000)
+    limits = JournalLimits(total=300_000, changes=3, step=100_000)
     with Journal(tmp_path / "j", limits=limits) as journal:
         for number in range(10):
             edit(journal, f"/{number}", 3, 30_000)
@@ -93,7 +93,7 @@ def test_when_nothing_else_is_left_other_notebooks_are_forgotten(tmp_path: Path)
 
 
 def test_the_notebook_in_use_keeps_its_newest_whatever_they_weigh(tmp_path: Path) -> None:
-    limits = Limits(total=10_000, changes=4, step=1_000_000)
+    limits = JournalLimits(total=10_000, changes=4, step=1_000_000)
     with Journal(tmp_path / "j", limits=limits) as journal:
         states = edit(journal, "/a", 12, 50_000)
         log = journal.log("/a")
@@ -103,7 +103,7 @@ def test_the_notebook_in_use_keeps_its_newest_whatever_they_weigh(tmp_path: Path
 
 
 def test_the_images_of_a_pruned_notebook_outlive_its_changes(tmp_path: Path) -> None:
-    limits = Limits(total=230_000, changes=2, step=60_000)
+    limits = JournalLimits(total=230_000, changes=2, step=60_000)
     with Journal(tmp_path / "j", limits=limits) as journal:
         states = edit(journal, "/a", 4, 30_000)
         edit(journal, "/b", 2, 30_000)
@@ -112,18 +112,18 @@ def test_the_images_of_a_pruned_notebook_outlive_its_changes(tmp_path: Path) -> 
         # Its history goes on where it was.
         notebook = Notebook(states[-1])
         change = notebook.apply({"op": "delete", "cell": 0})
-        entry = journal.record("/a", change, actor="cli:me")
+        entry = journal.begin("/a", change, actor="cli:me").finish()
         assert entry is not None
         assert (entry.number, entry.kind) == (5, "edit")
 
 
 def test_undoing_goes_on_after_pruning_until_the_oldest_that_is_kept(tmp_path: Path) -> None:
-    limits = Limits(total=1, changes=3)
+    limits = JournalLimits(total=1, changes=3)
     with Journal(tmp_path / "j", limits=limits) as journal:
         notebook = Notebook(notebook_bytes("0"))
         for number in range(1, 7):
             change = notebook.apply({"op": "replace", "cell": 0, "source": f"{number}"})
-            journal.record("/a", change, actor="cli:me")
+            journal.begin("/a", change, actor="cli:me").finish()
         target = journal.undo_target("/a", "cli:me")
         notebook.apply(journal.change(target).inverse())
         assert notebook.cells[0].source == "5"
@@ -137,14 +137,14 @@ def test_the_file_shrinks_when_much_is_free(
     with Journal(path) as journal:
         edit(journal, "/a", 50, 100_000)
     assert path.stat().st_size > 5_000_000
-    with Journal(path, limits=Limits(total=1_000_000, changes=2)) as journal:
+    with Journal(path, limits=JournalLimits(total=1_000_000, changes=2)) as journal:
         edit(journal, "/b", 8, 100)
         assert used(journal) < 1_000_000
     assert path.stat().st_size < 1_300_000
 
 
 def test_only_so_many_snapshots_of_a_notebook_are_remembered(tmp_path: Path) -> None:
-    with Journal(tmp_path / "j", limits=Limits(snapshots=10)) as journal:
+    with Journal(tmp_path / "j", limits=JournalLimits(snapshots=10)) as journal:
         for number in range(30):
             journal.remember("/a", Snapshot(f"r{number}", ["x"], [f"{number:012x}"]))
             journal.remember("/b", Snapshot("other", ["y"], ["0" * 12]))
@@ -175,7 +175,7 @@ def test_abandoned_changes_leave_no_bytes_behind(tmp_path: Path) -> None:
 
 def test_counts_stay_right_whatever_is_done(tmp_path: Path) -> None:
     dice = random.Random(7)
-    limits = Limits(total=150_000, changes=4, step=20_000, snapshots=5)
+    limits = JournalLimits(total=150_000, changes=4, step=20_000, snapshots=5)
     with Journal(tmp_path / "j", limits=limits) as journal:
         books = {f"/{n}": Notebook(notebook_bytes("a", "b", "a", "c")) for n in range(4)}
         for _ in range(250):

@@ -24,7 +24,7 @@ def noise(size: int) -> str:
 def test_text_is_compressed_and_noise_is_not(tmp_path: Path) -> None:
     with Journal(tmp_path / "j") as journal:
         text = Notebook(notebook_bytes("import numpy as np\nprint(np.zeros(3))\n" * 2_000))
-        journal.record("/a", text.apply({"op": "insert"}), actor="cli:me")
+        journal.begin("/a", text.apply({"op": "insert"}), actor="cli:me").finish()
         assert stored(journal) < 20_000
         with sqlite3.connect(journal.path) as connection:
             assert connection.execute("SELECT max(codec) FROM pack").fetchone() == (1,)
@@ -40,7 +40,7 @@ def test_compressing_never_takes_more_than_its_share(
     notebook = Notebook(notebook_bytes(*("text " * 20_000 for _ in range(10))))
     notebook.apply([{"op": "replace", "cell": i, "source": f"{i}" * 90_000} for i in range(10)])
     with Journal(tmp_path / "j") as journal:
-        journal.record("/a", notebook.apply({"op": "delete", "cell": 0}), actor="cli:me")
+        journal.begin("/a", notebook.apply({"op": "delete", "cell": 0}), actor="cli:me").finish()
         assert 500_000 < stored(journal) < 900_000
         change = journal.change(journal.log("/a")[0])
         assert change.after.layout.to_bytes() == notebook.to_bytes()

@@ -12,7 +12,7 @@ import pytest
 import cellwright
 from cellwright import Notebook
 from cellwright.errors import JournalUnavailable
-from cellwright.journal import Journal, _database, _schema, _states
+from cellwright.journal import Journal, _database, _states
 from tests.unit.journal.conftest import Desk, notebook_bytes
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def use(journal: Journal, book: Path) -> None:
     change = notebook.apply({"op": "insert", "source": "y"})
     journal.begin(book, change, actor="cli:me").abandon()
     cellwright.write(notebook)
-    journal.record(book, change, actor="cli:me")
+    journal.begin(book, change, actor="cli:me").finish()
 
 
 def questions(journal: Journal, book: Path) -> list[Callable[[], object]]:
@@ -101,7 +101,7 @@ def test_a_journal_from_a_newer_version_is_left_alone(tmp_path: Path, book: Path
     with Journal(path) as journal:
         use(journal, book)
     with sqlite3.connect(path) as connection:
-        connection.execute(f"PRAGMA user_version = {len(_schema.MIGRATIONS) + 1}")
+        connection.execute(f"PRAGMA user_version = {len(_database.MIGRATIONS) + 1}")
     connection.close()
     before = path.read_bytes()
     with Journal(path) as journal:
@@ -126,8 +126,8 @@ def test_an_older_journal_is_brought_up_to_date(
     path = tmp_path / "j"
     with Journal(path) as journal:
         use(journal, book)
-    newer = (*_schema.MIGRATIONS, ("ALTER TABLE change ADD COLUMN mood TEXT",))
-    monkeypatch.setattr(_schema, "MIGRATIONS", newer)
+    newer = (*_database.MIGRATIONS, ("ALTER TABLE change ADD COLUMN mood TEXT",))
+    monkeypatch.setattr(_database, "MIGRATIONS", newer)
     with Journal(path) as journal:
         assert [entry.number for entry in journal.log(book)] == [2, 1]
         use(journal, book)
@@ -144,9 +144,9 @@ def test_a_migration_that_fails_leaves_the_old_tables(
     path = tmp_path / "j"
     with Journal(path) as journal:
         use(journal, book)
-    worse = (*_schema.MIGRATIONS, ("CREATE TABLE fine (x)", "CREATE TABLE change (x)"))
+    worse = (*_database.MIGRATIONS, ("CREATE TABLE fine (x)", "CREATE TABLE change (x)"))
     with monkeypatch.context() as patch:
-        patch.setattr(_schema, "MIGRATIONS", worse)
+        patch.setattr(_database, "MIGRATIONS", worse)
         with Journal(path) as journal:
             assert_useless_but_harmless(journal, book, "already exists")
     with Journal(path) as journal:
@@ -245,15 +245,19 @@ def test_what_was_known_of_a_journal_is_forgotten_with_it(tmp_path: Path, book: 
     path, other = tmp_path / "j", tmp_path / "other"
     with Journal(path) as journal:
         notebook = cellwright.read(book)
-        journal.record(book, notebook.apply({"op": "insert", "source": "1"}), actor="cli:me")
+        journal.begin(
+            book, notebook.apply({"op": "insert", "source": "1"}), actor="cli:me"
+        ).finish()
         stranger = Notebook(notebook_bytes("something", "else"))
         with Journal(other) as second:
             change = stranger.apply({"op": "insert", "source": "2"})
-            second.record(book, change, actor="cli:other")
+            second.begin(book, change, actor="cli:other").finish()
         for file in tmp_path.glob("j-*"):
             file.unlink()
         other.replace(path)
-        entry = journal.record(book, notebook.apply({"op": "delete", "cell": 0}), actor="cli:me")
+        entry = journal.begin(
+            book, notebook.apply({"op": "delete", "cell": 0}), actor="cli:me"
+        ).finish()
         assert entry is not None
         assert journal.change(entry).after.layout.to_bytes() == notebook.to_bytes()
         assert [e.kind for e in journal.log(book)] == ["edit", "outside", "edit"]
@@ -262,10 +266,12 @@ def test_what_was_known_of_a_journal_is_forgotten_with_it(tmp_path: Path, book: 
 def test_what_another_process_recorded_is_noticed(tmp_path: Path, book: Path) -> None:
     with Journal(tmp_path / "j") as one, Journal(tmp_path / "j") as two:
         notebook = cellwright.read(book)
-        one.record(book, notebook.apply({"op": "insert", "source": "1"}), actor="cli:one")
+        one.begin(book, notebook.apply({"op": "insert", "source": "1"}), actor="cli:one").finish()
         other = Notebook(notebook.to_bytes())
-        two.record(book, other.apply({"op": "delete", "cell": 0}), actor="cli:two")
-        entry = one.record(book, notebook.apply({"op": "delete", "cell": 1}), actor="cli:one")
+        two.begin(book, other.apply({"op": "delete", "cell": 0}), actor="cli:two").finish()
+        entry = one.begin(
+            book, notebook.apply({"op": "delete", "cell": 1}), actor="cli:one"
+        ).finish()
         assert entry is not None
         assert [e.actor for e in one.log(book)] == ["cli:one", "outside", "cli:two", "cli:one"]
         assert one.change(entry).before.layout.to_bytes() != other.to_bytes()
@@ -314,26 +320,32 @@ def test_any_failure_while_recording_is_a_warning(
     with Journal(tmp_path / "j") as journal:
         use(journal, book)
         with monkeypatch.context() as patch:
-            patch.setattr(_states, "save", fail)
+            patch.setattr(_states, "save_state", fail)
             notebook = cellwright.read(book)
             change = notebook.apply({"op": "insert", "source": "x"})
-            assert journal.record(book, change, actor="cli:me") is None
+            assert journal.begin(book, change, actor="cli:me").finish() is None
         assert len(journal.warnings) == 1
         assert str(error.args[-1]) in journal.warnings[0]
-        assert journal.record(book, change, actor="cli:me") is not None  # nothing half-done
+        assert journal.begin(book, change, actor="cli:me").finish() is not None  # nothing half-done
 
 
 def test_a_full_journal_is_a_warning(tmp_path: Path, book: Path) -> None:
     with Journal(tmp_path / "j") as journal:
         use(journal, book)
-        database = journal._recorder.database
-        database.run(lambda c: c.execute("PRAGMA max_page_count = 1"), write=False)
+
+        def fill() -> None:
+            database = journal._recorder.database
+            database.run(lambda c: c.execute("PRAGMA max_page_count = 1"), write=False)
+
         notebook = cellwright.read(book)
         change = notebook.apply({"op": "insert", "source": os.urandom(50_000).hex()})
-        assert journal.record(book, change, actor="cli:me") is None
+        fill()
+        recording = journal.begin(book, change, actor="cli:me")
+        fill()
+        assert recording.finish() is None
         assert "full" in journal.warnings[0]
         assert len(journal.log(book)) == 2
-        assert journal.record(book, change, actor="cli:me") is not None
+        assert journal.begin(book, change, actor="cli:me").finish() is not None
 
 
 # --- threads and forks ---------------------------------------------------------------------------
@@ -345,7 +357,7 @@ def test_threads_share_a_journal(tmp_path: Path) -> None:
         notebook = Notebook(notebook_bytes("a"))
         for i in range(20):
             change = notebook.apply({"op": "replace", "cell": 0, "source": f"{number} {i}"})
-            journal.record(path, change, actor=f"thread:{number}")
+            journal.begin(path, change, actor=f"thread:{number}").finish()
             assert journal.log(path, limit=1)
 
     with Journal(tmp_path / "j") as journal:

@@ -24,7 +24,7 @@ from cellwright.kernel.factory import (
 )
 from cellwright.kernel.memory import MemoryKernel
 from cellwright.kernel.transport import Code, Launch
-from cellwright.outputs.events import Shown
+from cellwright.outputs.events import DisplayEvent
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 
 
 async def value(kernel: Transport, source: str) -> str:
-    found = [event async for event in kernel.execute(Code(source)) if isinstance(event, Shown)]
+    found = [
+        event async for event in kernel.execute(Code(source)) if isinstance(event, DisplayEvent)
+    ]
     return str(found[-1].data["text/plain"]).strip("'")
 
 

@@ -14,7 +14,7 @@ from cellwright.kernel.memory import MemoryKernel
 from cellwright.kernel.pool import SessionPool
 from cellwright.kernel.session import CellOutcome, Key, Session
 from cellwright.kernel.transport import Code, Launch
-from cellwright.outputs.events import Shown
+from cellwright.outputs.events import DisplayEvent
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -61,7 +61,7 @@ async def run(session: Session, source: str, **options: Any) -> tuple[CellOutcom
     """What became of a cell, and the values it showed."""
     events: list[KernelEvent] = []
     ran = await session.run(Code(source), on_event=events.append, **options)
-    return ran, [event.data["text/plain"] for event in events if isinstance(event, Shown)]
+    return ran, [event.data["text/plain"] for event in events if isinstance(event, DisplayEvent)]
 
 
 def key(name: str, cwd: str = "/") -> Key:

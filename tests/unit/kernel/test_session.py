@@ -10,7 +10,7 @@ import pytest
 from cellwright.kernel.memory import MemoryKernel
 from cellwright.kernel.session import NO_STDIN, CellExecution, Outcome
 from cellwright.kernel.transport import Code, Launch
-from cellwright.outputs.events import StreamText
+from cellwright.outputs.events import StreamEvent
 
 if TYPE_CHECKING:
     from cellwright.kernel.events import InputRequested, KernelEvent
@@ -28,7 +28,7 @@ async def run(kernel: MemoryKernel, source: str, **options: Any) -> tuple[Outcom
     events: list[KernelEvent] = []
     options = {"grace": 0.2, "on_event": events.append, **options}
     outcome = await CellExecution(kernel, Code(source), **options).wait()
-    return outcome, "".join(event.text for event in events if isinstance(event, StreamText))
+    return outcome, "".join(event.text for event in events if isinstance(event, StreamEvent))
 
 
 async def test_a_cell_that_ends_by_itself_says_how(kernel: MemoryKernel) -> None:

@@ -10,7 +10,7 @@ import mcp_types as types
 from mcp import Client
 from pydantic import BaseModel
 
-from cellwright.mcp.server import Door
+from cellwright.mcp.server import McpServer
 from cellwright.tools.native import NATIVE
 from cellwright.tools.tool import Tool
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
-    from cellwright.tools.tool import Answer, Caller
+    from cellwright.tools.tool import Caller, ToolResult
 
 ERAS = ("legacy", "2026-07-28")
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -30,19 +30,21 @@ class Anything(BaseModel):
     text: str = ""
 
 
-def tool(name: str, call: Callable[[Caller, Any], Awaitable[Answer]], **options: Any) -> Tool:
+def tool(name: str, call: Callable[[Caller, Any], Awaitable[ToolResult]], **options: Any) -> Tool:
     """A tool that does what a test wants."""
     settings: dict[str, Any] = {"effects": "read", "description": "For a test.", **options}
     return Tool(name=name, model=Anything, call=call, **settings)
 
 
-def door(root: Path, *, tools: tuple[Tool, ...] = NATIVE, **options: Any) -> Door:
+def door(root: Path, *, tools: tuple[Tool, ...] = NATIVE, **options: Any) -> McpServer:
     """A server whose kernels live in this process."""
-    return Door(str(root), tools=tools, engine=False, say=lambda _: None, **options)
+    return McpServer(str(root), tools=tools, engine=False, say=lambda _: None, **options)
 
 
 @contextlib.asynccontextmanager
-async def serving(made: Door, era: str = "2026-07-28", **options: Any) -> AsyncIterator[Client]:
+async def serving(
+    made: McpServer, era: str = "2026-07-28", **options: Any
+) -> AsyncIterator[Client]:
     """A client that is connected to a server."""
     # In process a client of today gets no lifespan, which hangs up at the end.
     try:

@@ -9,7 +9,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from cellwright.kernel.events import InputRequested
-from cellwright.tools.tool import Answer
+from cellwright.tools.tool import ToolResult
 from tests.unit.mcp.serving import ERAS, door, serving, text_of, tool
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ async def test_progress_rises_and_says_which_cell_runs(tmp_path: Path, era: str)
         if len(heard) >= 2:
             two_told.set()
 
-    async def work(caller: Caller, _params: Any) -> Answer:
+    async def work(caller: Caller, _params: Any) -> ToolResult:
         assert caller.progress is not None
         caller.progress({"run": "r1"})
         for cell in ("a", "b"):
@@ -39,7 +39,7 @@ async def test_progress_rises_and_says_which_cell_runs(tmp_path: Path, era: str)
         for number in range(200):
             caller.progress({"cell": "b", "handle": "b", "text": f"line {number}\n"})
         await two_told.wait()
-        return Answer("done")
+        return ToolResult("done")
 
     async with serving(door(tmp_path, tools=(tool("work", work),)), era) as client:
         result = await client.call_tool("work", {}, progress_callback=hear)
@@ -61,11 +61,11 @@ async def test_a_cell_that_asks_gets_what_the_person_types(tmp_path: Path, era: 
         asked.append(params.message)
         return types.ElicitResult(action="accept", content={"answer": f"line {len(asked)}"})
 
-    async def work(caller: Caller, _params: Any) -> Answer:
+    async def work(caller: Caller, _params: Any) -> ToolResult:
         assert caller.ask is not None
         first = await caller.ask(InputRequested("Your name? "))
         second = await caller.ask(InputRequested("Password: ", password=True))
-        return Answer(f"{first} and {second}")
+        return ToolResult(f"{first} and {second}")
 
     made = door(tmp_path, tools=(tool("work", work),))
     async with serving(made, era, elicitation_callback=person) as client:
@@ -81,9 +81,9 @@ async def test_a_person_who_declines_gives_no_line(tmp_path: Path, era: str) -> 
     async def person(_context: Any, _params: types.ElicitRequestParams) -> types.ElicitResult:
         return types.ElicitResult(action="decline")
 
-    async def work(caller: Caller, _params: Any) -> Answer:
+    async def work(caller: Caller, _params: Any) -> ToolResult:
         assert caller.ask is not None
-        return Answer(repr(await caller.ask(InputRequested("?"))))
+        return ToolResult(repr(await caller.ask(InputRequested("?"))))
 
     made = door(tmp_path, tools=(tool("work", work),))
     async with serving(made, era, elicitation_callback=person) as client:
@@ -92,8 +92,8 @@ async def test_a_person_who_declines_gives_no_line(tmp_path: Path, era: str) -> 
 
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_client_that_cannot_ask_is_not_asked(tmp_path: Path, era: str) -> None:
-    async def work(caller: Caller, _params: Any) -> Answer:
-        return Answer(str(caller.ask))
+    async def work(caller: Caller, _params: Any) -> ToolResult:
+        return ToolResult(str(caller.ask))
 
     async with serving(door(tmp_path, tools=(tool("work", work),)), era) as client:
         assert text_of(await client.call_tool("work", {})) == "None"
@@ -105,9 +105,9 @@ async def test_a_call_that_waits_for_an_answer_is_found_by_its_own_handle_only(
     async def person(_context: Any, _params: types.ElicitRequestParams) -> types.ElicitResult:
         raise AssertionError("the test answers itself")
 
-    async def work(caller: Caller, _params: Any) -> Answer:
+    async def work(caller: Caller, _params: Any) -> ToolResult:
         assert caller.ask is not None
-        return Answer(str(await caller.ask(InputRequested("?"))))
+        return ToolResult(str(await caller.ask(InputRequested("?"))))
 
     made = door(tmp_path, tools=(tool("work", work), tool("other", work)))
     answers = {"input": types.ElicitResult(action="accept", content={"answer": "mine"})}

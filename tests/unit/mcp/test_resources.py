@@ -16,6 +16,7 @@ from tests.unit.mcp.serving import ERAS, door, notebook, serving
 if TYPE_CHECKING:
     from pathlib import Path
 
+
 # The client's own word that it is a client of 2025.
 of_2025 = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 
@@ -94,17 +95,6 @@ async def test_no_address_leads_out_of_the_root(root: Path, era: str) -> None:
             with pytest.raises(MCPError) as refused:
                 await client.read_resource(uri)
             assert "TOP SECRET" not in str(refused.value.error), uri
-
-
-@pytest.mark.parametrize("era", ERAS)
-async def test_long_output_is_a_resource_by_its_handle(root: Path, era: str) -> None:
-    async with serving(door(root), era) as client:
-        code = "for n in range(9000): print(n)"
-        result = await client.call_tool("eval", {"cells": [{"code": code}]})
-        handle = result.meta["cellwright/facts"]["cells"][0]["artifact"]
-        found = await client.read_resource(f"artifact://{handle}")
-
-    assert found.contents[0].text.splitlines()[:9000] == [str(n) for n in range(9000)]
 
 
 @pytest.mark.parametrize("name", PROMPTS)

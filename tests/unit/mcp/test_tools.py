@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cellwright.mcp.results import FACTS, is_program
-from cellwright.outputs.images import Picture
+from cellwright.outputs.images import ModelImage
 from cellwright.tools.native import NATIVE
-from cellwright.tools.tool import Answer
+from cellwright.tools.tool import ToolResult
 from tests.unit.mcp.serving import ERAS, PIXEL, door, named, notebook, serving, text_of, tool
 
 if TYPE_CHECKING:
@@ -79,8 +79,8 @@ async def test_an_unknown_tool_and_wrong_parameters_are_answers_not_crashes(
 
 
 async def test_models_get_the_text_and_programs_the_facts_too(tmp_path: Path) -> None:
-    async def answer(_caller: Caller, _params: Any) -> Answer:
-        return Answer("what the cell said", {"revision": "abc"})
+    async def answer(_caller: Caller, _params: Any) -> ToolResult:
+        return ToolResult("what the cell said", {"revision": "abc"})
 
     found = {}
     for name in ("claude-code", "Visual Studio Code", "somebody-new", "mcp", "cellwright-doctor"):
@@ -122,8 +122,8 @@ async def test_pictures_are_images_and_never_base64_in_text_or_facts(tmp_path: P
 
 
 async def test_text_that_utf8_cannot_carry_does_not_end_the_connection(tmp_path: Path) -> None:
-    async def answer(_caller: Caller, _params: Any) -> Answer:
-        return Answer("half \ud800 a pair", {"path": "\udcff.ipynb", "list": ["\ud800"]})
+    async def answer(_caller: Caller, _params: Any) -> ToolResult:
+        return ToolResult("half \ud800 a pair", {"path": "\udcff.ipynb", "list": ["\ud800"]})
 
     async with serving(door(tmp_path, tools=(tool("say", answer),))) as client:
         result = await client.call_tool("say", {})
@@ -134,8 +134,8 @@ async def test_text_that_utf8_cannot_carry_does_not_end_the_connection(tmp_path:
 
 
 async def test_an_error_of_a_cell_is_marked_as_one(tmp_path: Path) -> None:
-    async def answer(_caller: Caller, _params: Any) -> Answer:
-        return Answer("FAILED", is_error=True, images=(_pixel(),))
+    async def answer(_caller: Caller, _params: Any) -> ToolResult:
+        return ToolResult("FAILED", is_error=True, images=(_pixel(),))
 
     async with serving(door(tmp_path, tools=(tool("fail", answer),))) as client:
         result = await client.call_tool("fail", {})
@@ -144,6 +144,6 @@ async def test_an_error_of_a_cell_is_marked_as_one(tmp_path: Path) -> None:
     assert [part.type for part in result.content] == ["text", "image"]
 
 
-def _pixel() -> Picture:
+def _pixel() -> ModelImage:
     size = {"width": 1, "height": 1, "original_width": 1, "original_height": 1}
-    return Picture("image/png", b"\x89PNG", **size, original_bytes=4)
+    return ModelImage("image/png", b"\x89PNG", **size, original_bytes=4)

@@ -4,44 +4,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cellwright.engine import aio
-from cellwright.errors import EngineUnavailable
-from cellwright.mcp.server import profiles, tools_of
-from cellwright.mcp.workspaces import Workspaces, actor_named, wants_engine
-from tests.unit.mcp.serving import ERAS, door, notebook, serving, text_of
+from cellwright.mcp.workspaces import ClientWorkspaces, actor_name, wants_engine
+from cellwright.tools.profiles import PROFILES
+from tests.unit.mcp.serving import ERAS, door, serving, text_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-async def test_without_an_engine_it_works_in_process_and_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def refuse(*_: object, **__: object) -> None:
-        raise EngineUnavailable("this test has none")
-
-    said: list[str] = []
-    monkeypatch.setattr(aio, "connect", refuse)
-    notebook(tmp_path / "a.ipynb", ("one", "1"))
-    workspaces = Workspaces(str(tmp_path), "agent", engine=True, say=said.append)
-    first, second = await workspaces.get("mcp:a"), await workspaces.get("mcp:b")
-    try:
-        edit = {"op": "replace", "cell": "one", "source": "2"}
-        await first.open("a.ipynb").edit([edit])
-        found = await second.open("a.ipynb").read()
-        assert [other["actor"] for other in found["others"]] == ["mcp:a"]
-        done = await second.open("a.ipynb").run([0])
-        assert [row.status for row in done] == ["ok"], "and they share kernels"
-        assert await first.sessions() == await second.sessions() != []
-    finally:
-        await workspaces.close()
-
-    assert len(said) == 1
-    assert "in this process alone" in said[0]
-
-
 async def test_a_client_has_one_workspace_and_too_many_share_one(tmp_path: Path) -> None:
-    workspaces = Workspaces(str(tmp_path), "agent", engine=False, say=lambda _: None)
+    workspaces = ClientWorkspaces(str(tmp_path), "agent", engine=False, say=lambda _: None)
 
     assert await workspaces.get("mcp:a") is await workspaces.get("mcp:a")
     found = [await workspaces.get(f"mcp:{number}") for number in range(80)]
@@ -63,7 +35,7 @@ async def test_a_client_has_one_workspace_and_too_many_share_one(tmp_path: Path)
     ],
 )
 def test_clients_have_names_that_fit_into_a_line(client: str, place: str, actor: str) -> None:
-    assert actor_named(client, place) == actor
+    assert actor_name(client, place) == actor
 
 
 @pytest.mark.parametrize(
@@ -79,11 +51,11 @@ def test_the_engine_is_used_where_the_settings_say_so(
     assert wants_engine() is wanted
 
 
-@pytest.mark.parametrize("profile", sorted(profiles()))
+@pytest.mark.parametrize("profile", sorted(PROFILES))
 async def test_every_profile_is_served_to_clients_of_both_kinds(
     profile: str, tmp_path: Path
 ) -> None:
-    tools = tools_of(profile)
+    tools = PROFILES[profile]
     for era in ERAS:
         async with serving(door(tmp_path, tools=tools), era) as client:
             listed = (await client.list_tools()).tools

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import random
 import re
@@ -24,7 +25,8 @@ def check_all(store: ArtifactStore) -> int:
     """Everything that is listed is whole, and from one writer alone."""
     found = store.list()
     for artifact in found:
-        assert store.verify(artifact.id)
+        data = store.read(artifact.id, 0, artifact.size).data
+        assert hashlib.sha256(data).hexdigest() == artifact.sha256
         data = store.read(artifact.id, 0, 2**20).data
         assert len(data) == artifact.size
         assert len(set(data.splitlines())) == 1

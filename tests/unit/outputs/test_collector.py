@@ -11,7 +11,7 @@ import pytest
 
 from cellwright.outputs.artifacts import ArtifactStore
 from cellwright.outputs.collector import Collector
-from cellwright.outputs.events import Cleared, Raised, Shown, StreamText
+from cellwright.outputs.events import ClearEvent, DisplayEvent, ErrorEvent, StreamEvent
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,28 +35,30 @@ def display(text: str) -> dict[str, Any]:
     return {"output_type": "display_data", "data": {"text/plain": text}, "metadata": {}}
 
 
-def shown(text: str, **options: Any) -> Shown:
-    return Shown({"text/plain": text}, **options)
+def shown(text: str, **options: Any) -> DisplayEvent:
+    return DisplayEvent({"text/plain": text}, **options)
 
 
 def test_pieces_of_one_stream_become_one_output() -> None:
     assert collect(
-        StreamText("stdout", "a"),
-        StreamText("stdout", "b\n"),
-        StreamText("stderr", "c"),
-        StreamText("stdout", "d"),
+        StreamEvent("stdout", "a"),
+        StreamEvent("stdout", "b\n"),
+        StreamEvent("stderr", "c"),
+        StreamEvent("stdout", "d"),
         shown("x"),
-        StreamText("stdout", "e"),
-        StreamText("stdout", ""),
+        StreamEvent("stdout", "e"),
+        StreamEvent("stdout", ""),
     ) == [out("ab\n"), out("c", "stderr"), out("d"), display("x"), out("e")]
 
 
 def test_every_kind_of_output_is_valid_in_a_notebook() -> None:
     outputs = collect(
-        StreamText("stdout", "a"),
-        Shown({"text/plain": "x", "application/json": [1]}, {"text/plain": {"a": 1}}, "id-1"),
-        Shown({"text/plain": "42"}, is_result=True, execution_count=7),
-        Raised("ValueError", "no", ("Traceback", "ValueError: no")),
+        StreamEvent("stdout", "a"),
+        DisplayEvent(
+            {"text/plain": "x", "application/json": [1]}, {"text/plain": {"a": 1}}, "id-1"
+        ),
+        DisplayEvent({"text/plain": "42"}, is_result=True, execution_count=7),
+        ErrorEvent("ValueError", "no", ("Traceback", "ValueError: no")),
     )
     assert outputs == [
         out("a"),
@@ -84,25 +86,25 @@ def test_every_kind_of_output_is_valid_in_a_notebook() -> None:
 
 
 def test_clear_removes_everything_at_once() -> None:
-    assert collect(StreamText("stdout", "a"), Cleared()) == []
-    assert collect(StreamText("stdout", "a"), Cleared(), shown("b")) == [display("b")]
+    assert collect(StreamEvent("stdout", "a"), ClearEvent()) == []
+    assert collect(StreamEvent("stdout", "a"), ClearEvent(), shown("b")) == [display("b")]
 
 
 def test_clear_that_waits_removes_when_something_comes() -> None:
-    first = (StreamText("stdout", "a"), shown("b"), Cleared(wait=True))
+    first = (StreamEvent("stdout", "a"), shown("b"), ClearEvent(wait=True))
     assert collect(*first) == [out("a"), display("b")]
-    assert collect(*first, StreamText("stdout", "c")) == [out("c")]
-    assert collect(*first, Raised("E", ""))[0]["output_type"] == "error"
-    assert collect(*first, Cleared(), StreamText("stdout", "c"), shown("d")) == [
+    assert collect(*first, StreamEvent("stdout", "c")) == [out("c")]
+    assert collect(*first, ErrorEvent("E", ""))[0]["output_type"] == "error"
+    assert collect(*first, ClearEvent(), StreamEvent("stdout", "c"), shown("d")) == [
         out("c"),
         display("d"),
     ]
 
 
 def test_text_after_a_clear_does_not_join_what_was_cleared() -> None:
-    assert collect(StreamText("stdout", "a"), Cleared(wait=True), StreamText("stdout", "b")) == [
-        out("b")
-    ]
+    assert collect(
+        StreamEvent("stdout", "a"), ClearEvent(wait=True), StreamEvent("stdout", "b")
+    ) == [out("b")]
 
 
 def test_an_update_changes_every_display_of_its_id() -> None:
@@ -110,8 +112,8 @@ def test_an_update_changes_every_display_of_its_id() -> None:
         shown("1", display_id="x"),
         shown("2", display_id="y"),
         shown("3", display_id="x"),
-        Shown({"text/plain": "4"}, display_id="x", is_result=True, execution_count=1),
-        Shown({"text/html": "<b>"}, {"m": 1}, display_id="x", is_update=True),
+        DisplayEvent({"text/plain": "4"}, display_id="x", is_result=True, execution_count=1),
+        DisplayEvent({"text/html": "<b>"}, {"m": 1}, display_id="x", is_update=True),
     )
     new = {"data": {"text/html": "<b>"}, "metadata": {"m": 1}}
     assert collect(*events) == [
@@ -126,7 +128,9 @@ def test_a_display_that_is_shown_again_changes_the_earlier_ones_as_in_jupyter() 
     events = (
         shown("1", display_id="x"),
         shown("2", display_id="y"),
-        Shown({"text/html": "<b>"}, {"m": 1}, display_id="x", is_result=True, execution_count=3),
+        DisplayEvent(
+            {"text/html": "<b>"}, {"m": 1}, display_id="x", is_result=True, execution_count=3
+        ),
     )
     new = {"data": {"text/html": "<b>"}, "metadata": {"m": 1}}
     assert collect(*events) == [
@@ -139,7 +143,9 @@ def test_a_display_that_is_shown_again_changes_the_earlier_ones_as_in_jupyter() 
 
 def test_an_update_does_not_clear_and_adds_nothing() -> None:
     assert collect(
-        shown("1", display_id="x"), Cleared(wait=True), shown("2", display_id="x", is_update=True)
+        shown("1", display_id="x"),
+        ClearEvent(wait=True),
+        shown("2", display_id="x", is_update=True),
     ) == [display("2")]
 
 
@@ -147,12 +153,11 @@ def test_an_update_for_another_cell_is_told() -> None:
     first, second = Collector(), Collector()
     first.feed(shown("1", display_id="x"))
     update = shown("2", display_id="x", is_update=True)
-    assert first.display_ids == {"x"}
     assert second.feed(update) is False
     assert second.outputs() == []
     assert first.update(update) is True
     assert first.outputs() == [display("2")]
-    first.feed(Cleared())
+    first.feed(ClearEvent())
     assert first.update(update) is False
     assert first.feed(shown("2", is_update=True)) is False
 
@@ -163,8 +168,8 @@ def test_the_display_id_is_not_stored() -> None:
 
 def test_outputs_are_copies() -> None:
     collector = Collector()
-    collector.feed(Shown({"application/json": {"a": []}}, display_id="x"))
-    collector.feed(StreamText("stdout", "a"))
+    collector.feed(DisplayEvent({"application/json": {"a": []}}, display_id="x"))
+    collector.feed(StreamEvent("stdout", "a"))
     collector.outputs()[0]["data"]["application/json"]["a"].append(1)
     collector.outputs()[1]["text"] = "b"
     assert collector.outputs()[0]["data"] == {"application/json": {"a": []}}
@@ -174,7 +179,7 @@ def test_outputs_are_copies() -> None:
 def test_a_million_pieces_are_no_trouble() -> None:
     collector = Collector()
     for number in range(100_000):
-        collector.feed(StreamText("stdout", f"{number}\n"))
+        collector.feed(StreamEvent("stdout", f"{number}\n"))
         if number % 20_000 == 0:
             collector.outputs()
     assert collector.outputs()[0]["text"] == "".join(f"{number}\n" for number in range(100_000))
@@ -186,7 +191,7 @@ def test_a_million_pieces_are_no_trouble() -> None:
 def test_below_the_limit_nothing_is_different(tmp_path: Path) -> None:
     store = ArtifactStore(tmp_path)
     collector = Collector(limit_bytes=10_000, spill=store.create)
-    for event in (StreamText("stdout", "a"), shown("b"), StreamText("stdout", "c")):
+    for event in (StreamEvent("stdout", "a"), shown("b"), StreamEvent("stdout", "c")):
         collector.feed(event)
     assert collector.finish() == [out("a"), display("b"), out("c")]
     assert store.list() == []
@@ -200,8 +205,8 @@ def test_of_a_long_stream_the_end_stays_and_all_is_in_the_artifact(
     collector = Collector(limit_bytes=20_000, spill=store.create)
     text = "".join(f"línea {number}\n" for number in range(5000))
     for start in range(0, len(text), piece):
-        collector.feed(StreamText("stdout", text[start : start + piece]))
-    collector.feed(Shown({"text/plain": "42"}, is_result=True, execution_count=1))
+        collector.feed(StreamEvent("stdout", text[start : start + piece]))
+    collector.feed(DisplayEvent({"text/plain": "42"}, is_result=True, execution_count=1))
     note, stream, result = collector.finish()
     assert note["name"] == "stderr"
     (artifact,) = store.list()
@@ -209,17 +214,17 @@ def test_of_a_long_stream_the_end_stays_and_all_is_in_the_artifact(
     assert "left out of the notebook" in note["text"]
     assert text.endswith(stream["text"])
     assert len(stream["text"].encode()) <= 25_000
-    kept = store.path(artifact.id).read_text()
+    kept = store.read(artifact.id, 0, artifact.size).data.decode()
     assert kept.startswith(text)
     assert result["execution_count"] == 1
 
 
 def test_the_error_and_the_result_always_stay() -> None:
     collector = Collector(limit_bytes=2000)
-    collector.feed(Shown({"text/plain": "r" * 5000}, is_result=True, execution_count=1))
+    collector.feed(DisplayEvent({"text/plain": "r" * 5000}, is_result=True, execution_count=1))
     for number in range(1000):
         collector.feed(shown(str(number)))
-    collector.feed(Raised("E", "x" * 5000))
+    collector.feed(ErrorEvent("E", "x" * 5000))
     outputs = collector.finish()
     kinds = [output["output_type"] for output in outputs]
     assert kinds[:2] == ["stream", "execute_result"]
@@ -272,14 +277,14 @@ def test_one_display_shown_without_end_stays_bounded_and_costs_the_same_each_tim
 
 def test_a_clear_makes_room_again() -> None:
     collector = Collector(limit_bytes=2000)
-    collector.feed(StreamText("stdout", "x" * 10_000))
+    collector.feed(StreamEvent("stdout", "x" * 10_000))
     assert len(collector.outputs()) == 2
-    collector.feed(Cleared())
-    collector.feed(StreamText("stdout", "y" * 1000))
+    collector.feed(ClearEvent())
+    collector.feed(StreamEvent("stdout", "y" * 1000))
     assert collector.finish() == [out("y" * 1000)]
 
 
 def test_a_lone_surrogate_is_kept_as_it_came() -> None:
     collector = Collector(limit_bytes=1000)
-    collector.feed(StreamText("stdout", "x" * 5000 + "\ud800end"))
+    collector.feed(StreamEvent("stdout", "x" * 5000 + "\ud800end"))
     assert collector.outputs()[1]["text"].endswith("\ud800end")

@@ -11,7 +11,7 @@ from PIL import Image as pillow  # noqa: N813
 
 from cellwright.document.outputs import Display, Error, Result, Stream, Unknown
 from cellwright.outputs.describe import NOTICE_CHARACTERS, LeftOut, describe
-from cellwright.outputs.mime import Status
+from cellwright.outputs.mime import StatusReport
 from tests.unit.outputs.hostile import FORBIDDEN, SEQUENCES
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def test_statuses_are_given_apart_in_their_last_version() -> None:
 
     found = describe([status({"op": "pip", "n": 1}), status({"op": "pip", "n": 2})])
     assert found.text == ""
-    assert found.statuses == (Status({"op": "pip", "n": 2}),)
+    assert found.statuses == (StatusReport({"op": "pip", "n": 2}),)
 
 
 def test_json_is_told_when_there_is_no_text() -> None:

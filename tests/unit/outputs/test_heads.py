@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image as pillow  # noqa: N813
 
-from cellwright.outputs.heads import has_end, size_in_head
+from cellwright.outputs.images import has_image_end, read_image_size
 
 
 def encode(
@@ -39,38 +39,38 @@ sample = pytest.mark.parametrize(("mime", "data"), SAMPLES.values(), ids=SAMPLES
 
 @sample
 def test_the_size_is_what_the_picture_has(mime: str, data: bytes) -> None:
-    assert size_in_head(mime, data) == (37, 21)
-    assert has_end(mime, data)
+    assert read_image_size(mime, data) == (37, 21)
+    assert has_image_end(mime, data)
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP"])
 @pytest.mark.parametrize("size", [(1, 1), (1, 300), (5000, 3), (16_000, 2)])
 def test_every_size_is_read(kind: str, size: tuple[int, int]) -> None:
-    assert size_in_head(f"image/{kind.lower()}", encode(kind, size)) == size
+    assert read_image_size(f"image/{kind.lower()}", encode(kind, size)) == size
 
 
 @sample
 def test_another_type_or_none_has_no_size(mime: str, data: bytes) -> None:
     others = [other for other in (*TYPES, "image/svg+xml", "") if other != mime]
-    assert [size_in_head(other, data) for other in others] == [None] * len(others)
+    assert [read_image_size(other, data) for other in others] == [None] * len(others)
 
 
 @sample
 def test_a_picture_that_is_cut_has_no_end_and_no_wrong_size(mime: str, data: bytes) -> None:
     for length in range(len(data) - 12):
-        assert size_in_head(mime, data[:length]) in {None, (37, 21)}
-    assert not has_end(mime, data[: len(data) * 3 // 4])
-    assert not has_end(mime, b"")
+        assert read_image_size(mime, data[:length]) in {None, (37, 21)}
+    assert not has_image_end(mime, data[: len(data) * 3 // 4])
+    assert not has_image_end(mime, b"")
 
 
 def test_a_side_of_nothing_is_no_size() -> None:
     data = bytearray(SAMPLES["png"][1])
     data[16:20] = bytes(4)
-    assert size_in_head("image/png", bytes(data)) is None
+    assert read_image_size("image/png", bytes(data)) is None
 
 
 def test_a_head_of_nothing_but_filling_is_left_soon() -> None:
-    assert size_in_head("image/jpeg", b"\xff\xd8" + b"\xff" * 50_000_000) is None
+    assert read_image_size("image/jpeg", b"\xff\xd8" + b"\xff" * 50_000_000) is None
 
 
 @given(
@@ -80,6 +80,6 @@ def test_a_head_of_nothing_but_filling_is_left_soon() -> None:
     junk=st.binary(max_size=80),
 )
 def test_junk_is_never_more_than_no_size(mime: str, start: bytes, place: int, junk: bytes) -> None:
-    size = size_in_head(mime, start[:place] + junk)
+    size = read_image_size(mime, start[:place] + junk)
     assert size is None or (len(size) == 2 and min(size) > 0)
-    assert has_end(mime, junk) in {True, False}
+    assert has_image_end(mime, junk) in {True, False}

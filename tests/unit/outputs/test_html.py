@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from cellwright.outputs.grid import Grid
 from cellwright.outputs.html import Paragraph, html_to_text, read_html
+from cellwright.outputs.tables import Grid
 from tests.unit.outputs.hostile import FORBIDDEN, SEQUENCES
 
 FRAME = """<div><style scoped>.dataframe td { x }</style>

@@ -15,12 +15,12 @@ from cellwright.outputs.artifacts import ArtifactStore
 from cellwright.outputs.images import (
     LONGEST_SIDE,
     PIXELS,
-    NoPicture,
-    Picture,
-    measure,
-    prepare,
+    ModelImage,
+    UnsentImage,
+    prepare_image,
+    read_image_size,
 )
-from cellwright.outputs.mime import Image
+from cellwright.outputs.mime import MimeImage
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,15 +32,15 @@ def encode(width: int, height: int, kind: str = "PNG", mode: str = "RGB") -> byt
     return buffer.getvalue()
 
 
-def picture(image: Image, **options: object) -> Picture:
-    found = prepare(image, **options)  # type: ignore[arg-type]
-    assert isinstance(found, Picture)
+def picture(image: MimeImage, **options: object) -> ModelImage:
+    found = prepare_image(image, **options)  # type: ignore[arg-type]
+    assert isinstance(found, ModelImage)
     return found
 
 
-def refused(image: Image, **options: object) -> NoPicture:
-    found = prepare(image, **options)  # type: ignore[arg-type]
-    assert isinstance(found, NoPicture)
+def refused(image: MimeImage, **options: object) -> UnsentImage:
+    found = prepare_image(image, **options)  # type: ignore[arg-type]
+    assert isinstance(found, UnsentImage)
     return found
 
 
@@ -57,7 +57,7 @@ def bomb(width: int, height: int) -> bytes:
 
 def test_a_small_image_is_sent_as_it_is() -> None:
     data = encode(300, 200)
-    assert picture(Image("image/png", data)) == Picture(
+    assert picture(MimeImage("image/png", data)) == ModelImage(
         "image/png", data, 300, 200, 300, 200, len(data)
     )
 
@@ -73,7 +73,7 @@ def test_a_small_image_is_sent_as_it_is() -> None:
 )
 def test_a_large_image_is_scaled_to_the_budget(kind: str, mime: str, sent: str) -> None:
     data = encode(2000, 1000, kind)
-    found = picture(Image(mime, data))
+    found = picture(MimeImage(mime, data))
     assert found.mime == sent
     assert found.is_scaled
     assert found.width * found.height <= PIXELS * 1.01
@@ -85,36 +85,36 @@ def test_a_large_image_is_scaled_to_the_budget(kind: str, mime: str, sent: str) 
 
 
 def test_a_long_side_is_scaled_too() -> None:
-    assert picture(Image("image/png", encode(5000, 10))).width == LONGEST_SIDE
+    assert picture(MimeImage("image/png", encode(5000, 10))).width == LONGEST_SIDE
 
 
 def test_bytes_are_a_budget_as_well() -> None:
-    found = picture(Image("image/png", encode(400, 400)), most_bytes=30_000)
+    found = picture(MimeImage("image/png", encode(400, 400)), most_bytes=30_000)
     assert len(found.data) <= 30_000
     assert found.width < 400
-    assert "when scaled" in refused(Image("image/png", encode(400, 400)), most_bytes=10).reason
+    assert "when scaled" in refused(MimeImage("image/png", encode(400, 400)), most_bytes=10).reason
 
 
 @pytest.mark.parametrize("mode", ["RGBA", "LA", "P", "1", "L", "I;16", "RGB"])
 def test_every_kind_of_png_can_be_scaled(mode: str) -> None:
-    assert picture(Image("image/png", encode(1600, 90, mode=mode))).is_scaled
+    assert picture(MimeImage("image/png", encode(1600, 90, mode=mode))).is_scaled
 
 
 def test_the_original_is_kept_as_an_artifact(tmp_path: Path) -> None:
     store = ArtifactStore(tmp_path)
     data = encode(200, 100)
-    found = picture(Image("image/png", data), pixels=1000, store=store)
+    found = picture(MimeImage("image/png", data), pixels=1000, store=store)
     assert found.artifact is not None
-    assert store.path(found.artifact).read_bytes() == data
+    assert store.read(found.artifact, 0, 10**9).data == data
     assert store.get(found.artifact).mime == "image/png"
-    assert picture(Image("image/png", encode(10, 10)), store=store).artifact is None
+    assert picture(MimeImage("image/png", encode(10, 10)), store=store).artifact is None
     assert f"original: artifact://{found.artifact}" in str(found)
 
 
 def test_a_store_that_refuses_does_not_matter(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     store = ArtifactStore(tmp_path / "file" / "x")
-    image = Image("image/png", encode(200, 100))
+    image = MimeImage("image/png", encode(200, 100))
     assert picture(image, pixels=1000, store=store).artifact is None
 
 
@@ -146,14 +146,14 @@ def test_a_store_that_refuses_does_not_matter(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_sent_says_why(mime: str, data: bytes, reason: str | None) -> None:
-    found = refused(Image(mime, data))
+    found = refused(MimeImage(mime, data))
     assert reason is None or found.reason == reason
     assert re.match(rf"<{re.escape(mime)}( \d+×\d+)?, ", str(found))
 
 
 def test_a_size_is_read_from_the_head_alone() -> None:
-    assert measure(Image("image/png", encode(30, 20)[:60])) == (30, 20)
-    assert measure(Image("image/png", bomb(11_000, 11_000))) == (11_000, 11_000)
-    assert measure(Image("image/png", bomb(60_000, 60_000))) == (60_000, 60_000)
-    assert measure(Image("image/png", b"junk")) is None
-    assert measure(Image("image/svg+xml", b"<svg/>")) is None
+    assert read_image_size("image/png", encode(30, 20)[:60]) == (30, 20)
+    assert read_image_size("image/png", bomb(11_000, 11_000)) == (11_000, 11_000)
+    assert read_image_size("image/png", bomb(60_000, 60_000)) == (60_000, 60_000)
+    assert read_image_size("image/png", b"junk") is None
+    assert read_image_size("image/svg+xml", b"<svg/>") is None

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from cellwright.outputs.mime import (
-    Chosen,
-    Image,
-    Json,
-    Other,
-    Status,
-    Text,
-    choose,
-    latest,
-    size_of,
+    MimeChoice,
+    MimeImage,
+    MimeJson,
+    MimeText,
+    StatusReport,
+    UnreadPart,
+    choose_parts,
+    latest_statuses,
+    part_size,
 )
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"x" * 20
@@ -43,7 +43,7 @@ PNG = b"\x89PNG\r\n\x1a\n" + b"x" * 20
     ],
 )
 def test_text_is_markdown_then_plain_then_html(data: dict[str, Any], text: str | None) -> None:
-    chosen = choose(data)
+    chosen = choose_parts(data)
     if text is None:
         text = data["text/plain"]
     assert chosen.text is not None
@@ -51,11 +51,11 @@ def test_text_is_markdown_then_plain_then_html(data: dict[str, Any], text: str |
 
 
 def test_the_type_that_a_text_came_from_is_told() -> None:
-    assert choose({"text/html": "x"}).text == Text("x", "text/html")
+    assert choose_parts({"text/html": "x"}).text == MimeText("x", "text/html")
 
 
 def test_structured_parts_come_beside_the_text() -> None:
-    assert choose(
+    assert choose_parts(
         {
             "application/json": {"a": [1]},
             "image/png": b64encode(PNG).decode(),
@@ -64,42 +64,42 @@ def test_structured_parts_come_beside_the_text() -> None:
             "text/plain": "p",
             "application/x-odd": "y",
         }
-    ) == Chosen(
-        Text("p"),
+    ) == MimeChoice(
+        MimeText("p"),
         (
-            Json({"a": [1]}),
-            Image("image/png", PNG),
-            Image("image/jpeg", b"jp"),
-            Image("image/svg+xml", b"<svg/>"),
+            MimeJson({"a": [1]}),
+            MimeImage("image/png", PNG),
+            MimeImage("image/jpeg", b"jp"),
+            MimeImage("image/svg+xml", b"<svg/>"),
         ),
     )
 
 
 def test_a_list_of_texts_in_json_is_a_list() -> None:
-    assert choose({"application/json": ["a", "b"]}).parts == (Json(["a", "b"]),)
+    assert choose_parts({"application/json": ["a", "b"]}).parts == (MimeJson(["a", "b"]),)
 
 
 def test_a_figure_is_its_image_and_not_its_repr() -> None:
     image = b64encode(PNG).decode()
     plain = "<Figure size 640x480 with 1 Axes>"
-    assert choose({"image/png": image, "text/plain": plain}).text is None
+    assert choose_parts({"image/png": image, "text/plain": plain}).text is None
 
 
 @pytest.mark.parametrize("mime", ["application/x-cellwright-status", "application/x-omp-status"])
 def test_a_status_is_no_text(mime: str) -> None:
-    chosen = choose({mime: {"op": "pip", "done": 1}, "text/plain": "x"})
-    assert chosen == Chosen(None, (Status({"op": "pip", "done": 1}),))
-    assert choose({mime: '{"op": "cd"}'}).parts == (Status({"op": "cd"}),)
-    assert choose({mime: "no json"}).parts == (Other(mime, 7, "not readable"),)
-    assert choose({mime: [1]}).parts == (Other(mime, 3, "not readable"),)
+    chosen = choose_parts({mime: {"op": "pip", "done": 1}, "text/plain": "x"})
+    assert chosen == MimeChoice(None, (StatusReport({"op": "pip", "done": 1}),))
+    assert choose_parts({mime: '{"op": "cd"}'}).parts == (StatusReport({"op": "cd"}),)
+    assert choose_parts({mime: "no json"}).parts == (UnreadPart(mime, 7, "not readable"),)
+    assert choose_parts({mime: [1]}).parts == (UnreadPart(mime, 3, "not readable"),)
 
 
 def test_a_later_status_of_the_same_key_replaces_the_earlier() -> None:
-    first, other = Status({"op": "pip", "done": 1}), Status({"op": "pip", "id": 2})
-    last = Status({"op": "pip", "done": 2})
-    assert latest([first, other, last]) == [last, other]
-    assert Status({"op": "x", "key": "k"}).key == ("x", "k")
-    assert Status({}).key == ("", "")
+    first, other = StatusReport({"op": "pip", "done": 1}), StatusReport({"op": "pip", "id": 2})
+    last = StatusReport({"op": "pip", "done": 2})
+    assert latest_statuses([first, other, last]) == [last, other]
+    assert StatusReport({"op": "x", "key": "k"}).key == ("x", "k")
+    assert StatusReport({}).key == ("", "")
 
 
 @pytest.mark.parametrize(
@@ -118,24 +118,24 @@ def test_a_later_status_of_the_same_key_replaces_the_earlier() -> None:
     ],
 )
 def test_what_cannot_be_read_is_named(data: dict[str, Any], said: str) -> None:
-    (part,) = choose(data).parts
+    (part,) = choose_parts(data).parts
     assert str(part) == said
 
 
 def test_an_image_that_is_too_large_is_named() -> None:
-    (part,) = choose({"image/png": "A" * 100_000_001}).parts
+    (part,) = choose_parts({"image/png": "A" * 100_000_001}).parts
     assert "too large" in str(part)
 
 
 def test_sizes_are_those_of_the_content() -> None:
-    assert size_of("text/plain", "é") == 2
-    assert size_of("image/png", b64encode(b"x" * 100).decode() + "\n") == 100
-    assert size_of("image/svg+xml", "<svg/>") == 6
+    assert part_size("text/plain", "é") == 2
+    assert part_size("image/png", b64encode(b"x" * 100).decode() + "\n") == 100
+    assert part_size("image/svg+xml", "<svg/>") == 6
     deep: list[Any] = []
     for _ in range(100_000):
         deep = [deep]
-    assert size_of("application/json", deep) == 0
+    assert part_size("application/json", deep) == 0
 
 
 def test_nothing_gives_nothing() -> None:
-    assert choose({}) == Chosen()
+    assert choose_parts({}) == MimeChoice()

@@ -6,9 +6,8 @@ import sys
 
 import pytest
 
-from cellwright.outputs import sanitizer
-from cellwright.outputs.sanitize import unsafe
-from cellwright.outputs.sanitizer import ERASE_LINE, ERASE_REST, LONGEST_SEQUENCE, Sanitizer
+from cellwright.outputs import sanitize
+from cellwright.outputs.sanitize import ERASE_LINE, ERASE_REST, LONGEST_SEQUENCE, Sanitizer, unsafe
 from tests.unit.outputs.hostile import FORBIDDEN, SEQUENCES
 
 every_sequence = pytest.mark.parametrize(
@@ -125,11 +124,11 @@ def test_no_text_takes_long(text: str) -> None:
 
 def test_what_passes_without_a_look_holds_nothing_unsafe() -> None:
     every = "".join(map(chr, range(sys.maxunicode + 1)))
-    plain, _ = sanitizer._patterns(keep_rewrites=False)
+    plain = sanitize._stream_patterns(keep_rewrites=False).plain
     quick = "".join(found[0] for found in plain.finditer(every))
     assert len(quick) > 120_000
     assert unsafe.search(quick) is None
-    plain, _ = sanitizer._patterns(keep_rewrites=True)
+    plain = sanitize._stream_patterns(keep_rewrites=True).plain
     rewritten = "".join(found[0] for found in plain.finditer(every))
     assert set(rewritten) - set(quick) == {"\r", "\b"}
 

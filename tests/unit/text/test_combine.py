@@ -13,8 +13,7 @@ from cellwright import Notebook
 from cellwright.document.edits import Delete, Insert, Move, Replace, SetType
 from cellwright.errors import InvalidCell, InvalidText, NeedsUpgrade
 from cellwright.text.combine import edits_for, from_text
-from cellwright.text.parsing import parse
-from cellwright.text.view import to_text
+from cellwright.text.view import parse_text, to_text
 from tests.unit.text.samples import STREAM, book, cell, sources, text
 
 RICH = {"tags": ["keep"], "nested": {"a": [1, None]}}
@@ -54,7 +53,7 @@ def test_text_that_was_not_changed_changes_no_byte() -> None:
     notebook = rich_book()
     again = from_text(to_text(notebook), base=notebook)
     assert again.to_bytes() == notebook.to_bytes()
-    assert edits_for(parse(to_text(notebook)), notebook) == []
+    assert edits_for(parse_text(to_text(notebook)), notebook) == []
 
 
 def test_metadata_stays_with_the_cell_that_a_marker_refers_to() -> None:
@@ -147,7 +146,7 @@ def test_the_edits_say_what_the_text_changed_and_no_more() -> None:
         minor=5,
     )
     edits = edits_for(
-        parse(
+        parse_text(
             text(
                 *("# %% [markdown]", "first"),
                 *("# %% [raw] cell:2", "c"),
@@ -236,8 +235,8 @@ def test_reading_needs_neither_the_edits_nor_dataclasses() -> None:
 import sys
 from cellwright.document.notebook import Notebook
 from cellwright.text.selection import select
-from cellwright.text.view import render
-select(render(Notebook()), "outline")
+from cellwright.text.view import render_text
+select(render_text(Notebook()), "outline")
 print(sorted({"dataclasses", "inspect", "cellwright.document.edits"} & set(sys.modules)))
 """
     done = subprocess.run(

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from cellwright.text.headings import headings, plain
-from cellwright.text.view import render
+from cellwright.text.headings import find_headings, plain_title
+from cellwright.text.view import render_text
 from tests.unit.text.samples import book, cell, text
 
 
 def found_in(source: str) -> list[tuple[int, int, str]]:
     """Line of the source counted from 1, level and title."""
     return [
-        (h.line - 1, h.level, h.title) for h in headings(render(book(cell("markdown", source))))
+        (h.line - 1, h.level, h.title)
+        for h in find_headings(render_text(book(cell("markdown", source))))
     ]
 
 
@@ -73,12 +74,12 @@ def test_headings_are_found_where_lines_end_as_on_windows() -> None:
 
 
 def test_only_markdown_cells_have_headings() -> None:
-    assert headings(render(book(cell("code", "# a"), cell("raw", "# b")))) == []
-    assert headings(render(book())) == []
+    assert find_headings(render_text(book(cell("code", "# a"), cell("raw", "# b")))) == []
+    assert find_headings(render_text(book())) == []
 
 
 def test_a_section_goes_up_to_the_next_heading_of_its_level_or_a_higher_one() -> None:
-    view = render(
+    view = render_text(
         book(
             cell("code", "import x"),  # 1-2
             cell("markdown", "# A"),  # 3-4
@@ -90,7 +91,7 @@ def test_a_section_goes_up_to_the_next_heading_of_its_level_or_a_higher_one() ->
             cell("raw", ""),  # 21
         )
     )
-    assert [(h.title, h.line, h.first, h.last, h.cell) for h in headings(view)] == [
+    assert [(h.title, h.line, h.first, h.last, h.cell) for h in find_headings(view)] == [
         ("A", 4, 3, 17, 1),
         ("A.1", 9, 9, 16, 3),
         ("A.1.1", 16, 14, 16, 5),
@@ -111,4 +112,4 @@ def test_a_section_goes_up_to_the_next_heading_of_its_level_or_a_higher_one() ->
     ],
 )
 def test_a_title_is_known_without_its_markup(title: str) -> None:
-    assert plain(title) == "load the data"
+    assert plain_title(title) == "load the data"

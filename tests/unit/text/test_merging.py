@@ -7,8 +7,7 @@ import pytest
 from cellwright import Notebook, Snapshot
 from cellwright.errors import Conflict
 from cellwright.text.combine import edits_for
-from cellwright.text.parsing import parse
-from cellwright.text.view import to_text
+from cellwright.text.view import parse_text, to_text
 from tests.unit.text.samples import STREAM, book, cell, sources
 
 with_and_without_ids = pytest.mark.parametrize("ids", [True, False], ids=["ids", "no ids"])
@@ -26,7 +25,7 @@ def remembered(notebook: Notebook) -> Snapshot:
 
 
 def write(text: str, notebook: Notebook, base: Snapshot) -> None:
-    notebook.apply(edits_for(parse(text), notebook, base))
+    notebook.apply(edits_for(parse_text(text), notebook, base))
 
 
 def conflict_of(text: str, notebook: Notebook, base: Snapshot) -> Conflict:
@@ -194,7 +193,7 @@ def test_writing_the_same_text_again_adds_nothing_twice(ids: bool) -> None:
     write(text, notebook, base)
     assert sources(notebook) == ["a", "x", "x", "y", "b there"]
     before = notebook.to_bytes()
-    assert edits_for(parse(text), notebook, base) == []
+    assert edits_for(parse_text(text), notebook, base) == []
     assert notebook.to_bytes() == before
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import pytest
 
 from cellwright.errors import InvalidText
-from cellwright.text.parsing import TextCell, parse
+from cellwright.text.view import TextCell, parse_text
 from tests.unit.text.samples import text
 
 
 def test_a_marker_has_a_type_and_perhaps_a_number() -> None:
     """S3: `# %% [code|markdown|raw]` with optional `cell:N`."""
-    found = parse(text("# %% [code]", "a", "# %% [markdown] cell:7", "# %% [raw] cell:0", "b", ""))
+    found = parse_text(
+        text("# %% [code]", "a", "# %% [markdown] cell:7", "# %% [raw] cell:0", "b", "")
+    )
     assert found == [
         TextCell("code", None, "a", 1),
         TextCell("markdown", 7, "", 3),
@@ -20,7 +22,7 @@ def test_a_marker_has_a_type_and_perhaps_a_number() -> None:
 
 
 def test_an_empty_text_has_no_cells() -> None:
-    assert parse("") == []
+    assert parse_text("") == []
 
 
 @pytest.mark.parametrize(
@@ -44,7 +46,7 @@ def test_an_empty_text_has_no_cells() -> None:
 def test_text_before_the_first_marker_is_refused_with_its_line(start: str) -> None:
     """S3: even a blank line is."""
     with pytest.raises(InvalidText) as raised:
-        parse(text(start, "# %% [code] cell:0", "x"))
+        parse_text(text(start, "# %% [code] cell:0", "x"))
     assert (raised.value.code, raised.value.line) == ("INVALID_TEXT", 1)
     assert raised.value.message.startswith("Line 1: ")
     assert len(raised.value.message) < 200
@@ -52,9 +54,9 @@ def test_text_before_the_first_marker_is_refused_with_its_line(start: str) -> No
 
 def test_a_text_without_any_marker_is_refused() -> None:
     with pytest.raises(InvalidText):
-        parse("\n")
+        parse_text("\n")
     with pytest.raises(InvalidText):
-        parse("print(1)")
+        parse_text("print(1)")
 
 
 @pytest.mark.parametrize(
@@ -74,17 +76,19 @@ def test_a_text_without_any_marker_is_refused() -> None:
     ],
 )
 def test_a_line_that_is_not_wholly_a_marker_is_part_of_the_source(line: str) -> None:
-    [found] = parse(text("# %% [code] cell:0", "a", line, "b"))
+    [found] = parse_text(text("# %% [code] cell:0", "a", line, "b"))
     assert found.source == text("a", line, "b")
 
 
 def test_an_escaped_line_loses_one_percent_sign() -> None:
-    [found] = parse(text("# %% [code]", "# %%% [code]", "x", "# %%%%%% [raw] cell:9", "# %%% x"))
+    [found] = parse_text(
+        text("# %% [code]", "# %%% [code]", "x", "# %%%%%% [raw] cell:9", "# %%% x")
+    )
     assert found.source == text("# %% [code]", "x", "# %%%%% [raw] cell:9", "# %%% x")
 
 
 def test_a_blank_line_between_two_markers_is_an_empty_source() -> None:
-    found = parse(text("# %% [code]", "", "# %% [code]", "# %% [code]", "", ""))
+    found = parse_text(text("# %% [code]", "", "# %% [code]", "# %% [code]", "", ""))
     assert [cell.source for cell in found] == ["", "", "\n"]
     assert [cell.line for cell in found] == [1, 3, 4]
 
@@ -94,10 +98,10 @@ def test_a_blank_line_between_two_markers_is_an_empty_source() -> None:
     [("0", 0), ("007", 7), ("000", 0), ("0" * 5000 + "12", 12), ("123456789012", 123456789012)],
 )
 def test_the_number_of_a_marker_is_read_as_a_number(digits: str, number: int) -> None:
-    assert parse(f"# %% [code] cell:{digits}")[0].number == number
+    assert parse_text(f"# %% [code] cell:{digits}")[0].number == number
 
 
 def test_a_number_of_ten_thousand_digits_is_only_too_large() -> None:
-    number = parse(f"# %% [code] cell:{'9' * 10_000}")[0].number
+    number = parse_text(f"# %% [code] cell:{'9' * 10_000}")[0].number
     assert number is not None
     assert number > 10**15

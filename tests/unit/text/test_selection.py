@@ -6,9 +6,8 @@ import pytest
 
 from cellwright import Notebook
 from cellwright.errors import AmbiguousCell, CellNotFound, InvalidSelector
-from cellwright.text.parsing import parse
-from cellwright.text.selection import Entry, Line, select, select_raw
-from cellwright.text.view import render
+from cellwright.text.selection import OutlineEntry, SelectedLine, select, select_raw
+from cellwright.text.view import parse_text, render_text
 from tests.unit.text.samples import STREAM, book, cell, text
 
 # With the lines that each cell has in the text.
@@ -31,7 +30,7 @@ def notebook() -> Notebook:
 
 def test_every_form_of_range_selects_its_lines(notebook: Notebook) -> None:
     """In the text, and with `raw` in the file."""
-    view, file = render(notebook), notebook.to_bytes().decode()
+    view, file = render_text(notebook), notebook.to_bytes().decode()
     for selector, lines in {
         "7": [7],
         "20-": [20, 21, 22],
@@ -53,7 +52,7 @@ def test_every_form_of_range_selects_its_lines(notebook: Notebook) -> None:
 def test_a_cell_a_section_and_the_outline_can_be_selected(notebook: Notebook) -> None:
     assert lines_of(notebook, "cell=plots") == [13, 14]
     assert lines_of(notebook, "section=Plots") == [13, 14, 15, 16, 17, 18, 19]
-    found = select(render(notebook), "outline").outline
+    found = select(render_text(notebook), "outline").outline
     assert [entry.title for entry in found if entry.kind == "heading"] == [
         "Analysis",
         "Load the **data**",
@@ -66,24 +65,26 @@ def test_a_cell_a_section_and_the_outline_can_be_selected(notebook: Notebook) ->
 
 def lines_of(notebook: Notebook, selector: str) -> list[int]:
     """The numbers of the lines that were asked for, context left out."""
-    return [line.number for line in select(render(notebook), selector).lines if not line.context]
+    return [
+        line.number for line in select(render_text(notebook), selector).lines if not line.context
+    ]
 
 
 def test_lines_are_counted_on_the_text_and_not_on_the_file(notebook: Notebook) -> None:
     """S3: line selectors operate on the virtual text."""
-    found = select(render(notebook), "5-7")
+    found = select(render_text(notebook), "5-7")
     assert found.text == "import pandas as pd\n\ndf = pd.DataFrame()"
     assert (found.total_lines, found.total_cells) == (22, 8)
 
 
 def test_several_ranges_are_shown_exactly_and_in_order(notebook: Notebook) -> None:
     """S3: multi-range selectors."""
-    assert select(render(notebook), "20-21,2,5-6").lines == [
-        Line(2, "# Analysis"),
-        Line(5, "import pandas as pd"),
-        Line(6, ""),
-        Line(20, "# %% [markdown] cell:7"),
-        Line(21, "# Appendix"),
+    assert select(render_text(notebook), "20-21,2,5-6").lines == [
+        SelectedLine(2, "# Analysis"),
+        SelectedLine(5, "import pandas as pd"),
+        SelectedLine(6, ""),
+        SelectedLine(20, "# %% [markdown] cell:7"),
+        SelectedLine(21, "# Appendix"),
     ]
 
 
@@ -105,7 +106,7 @@ def test_several_ranges_are_shown_exactly_and_in_order(notebook: Notebook) -> No
 def test_a_single_bounded_range_comes_with_its_surroundings(
     notebook: Notebook, selector: str, before: list[int], asked: list[int], after: list[int]
 ) -> None:
-    view = render(notebook)
+    view = render_text(notebook)
     found = select(view, selector).lines
     assert [line.number for line in found] == before + asked + after
     assert [line.number for line in found if not line.context] == asked
@@ -115,12 +116,12 @@ def test_a_single_bounded_range_comes_with_its_surroundings(
 @pytest.mark.parametrize("selector", ["23", "23-", "23-24", "5,23", "0", "5-4", "5+0"])
 def test_lines_that_are_not_there_are_refused(notebook: Notebook, selector: str) -> None:
     with pytest.raises(InvalidSelector) as raised:
-        select(render(notebook), selector)
+        select(render_text(notebook), selector)
     assert raised.value.selector == selector
 
 
 def test_a_notebook_without_cells_has_no_line_to_select() -> None:
-    view = render(book())
+    view = render_text(book())
     with pytest.raises(InvalidSelector):
         select(view, "1-")
     with pytest.raises(InvalidSelector):
@@ -154,10 +155,10 @@ def test_a_cell_is_selected_by_index_where_ids_are_no_numbers() -> None:
 
 def test_a_cell_that_is_unknown_or_ambiguous_is_an_error(notebook: Notebook) -> None:
     with pytest.raises(CellNotFound) as raised:
-        select(render(notebook), "cell=lod")
+        select(render_text(notebook), "cell=lod")
     assert raised.value.near == ("load",)
     with pytest.raises(AmbiguousCell):
-        select(render(notebook), "cell=twice")
+        select(render_text(notebook), "cell=twice")
 
 
 @pytest.mark.parametrize(
@@ -182,12 +183,12 @@ def test_a_heading_written_exactly_so_comes_before_one_with_other_markup() -> No
     assert lines_of(notebook, "section=data") == [1, 2]
     assert lines_of(notebook, "section=**DATA**") == [3]
     with pytest.raises(InvalidSelector):
-        select(render(notebook), "section=*Data*")
+        select(render_text(notebook), "section=*Data*")
 
 
 def test_a_section_that_begins_a_cell_is_text_that_can_be_parsed(notebook: Notebook) -> None:
-    found = select(render(notebook), "section=Plots")
-    assert [(c.type, c.number) for c in parse(found.text)] == [
+    found = select(render_text(notebook), "section=Plots")
+    assert [(c.type, c.number) for c in parse_text(found.text)] == [
         ("markdown", 4),
         ("code", 5),
         ("raw", 6),
@@ -198,7 +199,7 @@ def test_a_section_of_an_ambiguous_name_is_an_error_that_tells_the_lines(
     notebook: Notebook,
 ) -> None:
     with pytest.raises(InvalidSelector) as raised:
-        select(render(notebook), "section=Details")
+        select(render_text(notebook), "section=Details")
     assert raised.value.hint == "Ask for the lines: 11-12 or 22-22"
 
 
@@ -215,12 +216,12 @@ def test_a_section_of_an_unknown_name_is_an_error_with_near_misses(
     notebook: Notebook, name: str, hint: str
 ) -> None:
     with pytest.raises(InvalidSelector) as raised:
-        select(render(notebook), f"section={name}")
+        select(render_text(notebook), f"section={name}")
     assert raised.value.hint == hint
 
 
 def test_the_outline_lists_headings_and_cells_with_their_lines(notebook: Notebook) -> None:
-    found = select(render(notebook), "outline")
+    found = select(render_text(notebook), "outline")
     assert list(found.lines) == []
     assert (found.total_lines, found.total_cells) == (22, 8)
     intro = (0, "intro", "intro", "markdown", False)
@@ -228,20 +229,20 @@ def test_the_outline_lists_headings_and_cells_with_their_lines(notebook: Noteboo
     plots = (4, "plots", "plots", "markdown", False)
     appendix = (7, "cell-7", "twice", "markdown", False)
     assert found.outline == [
-        Entry("heading", 1, "Analysis", 1, 19, *intro),
-        Entry("cell", 1, "# Analysis", 1, 3, *intro),
-        Entry("cell", 1, "import pandas as pd", 4, 7, 1, "load", "load", "code", True),
-        Entry("heading", 2, "Load the **data**", 8, 12, *words),
-        Entry("cell", 2, "## Load the **data**", 8, 11, *words),
-        Entry("heading", 3, "Details", 11, 12, *words),
-        Entry("cell", 3, "", 12, 12, 3, "empty", "empty", "code", False),
-        Entry("heading", 2, "Plots", 13, 19, *plots),
-        Entry("cell", 2, "## Plots", 13, 14, *plots),
-        Entry("cell", 2, "plot(df)", 15, 17, 5, "7", "7", "code", False),
-        Entry("cell", 2, "\\raw", 18, 19, 6, "cell-6", "twice", "raw", False),
-        Entry("heading", 1, "Appendix", 20, 22, *appendix),
-        Entry("cell", 1, "# Appendix", 20, 22, *appendix),
-        Entry("heading", 2, "Details", 22, 22, *appendix),
+        OutlineEntry("heading", 1, "Analysis", 1, 19, *intro),
+        OutlineEntry("cell", 1, "# Analysis", 1, 3, *intro),
+        OutlineEntry("cell", 1, "import pandas as pd", 4, 7, 1, "load", "load", "code", True),
+        OutlineEntry("heading", 2, "Load the **data**", 8, 12, *words),
+        OutlineEntry("cell", 2, "## Load the **data**", 8, 11, *words),
+        OutlineEntry("heading", 3, "Details", 11, 12, *words),
+        OutlineEntry("cell", 3, "", 12, 12, 3, "empty", "empty", "code", False),
+        OutlineEntry("heading", 2, "Plots", 13, 19, *plots),
+        OutlineEntry("cell", 2, "## Plots", 13, 14, *plots),
+        OutlineEntry("cell", 2, "plot(df)", 15, 17, 5, "7", "7", "code", False),
+        OutlineEntry("cell", 2, "\\raw", 18, 19, 6, "cell-6", "twice", "raw", False),
+        OutlineEntry("heading", 1, "Appendix", 20, 22, *appendix),
+        OutlineEntry("cell", 1, "# Appendix", 20, 22, *appendix),
+        OutlineEntry("heading", 2, "Details", 22, 22, *appendix),
     ]
     assert found.outline[2].to_json() == {
         "kind": "cell",
@@ -260,12 +261,12 @@ def test_the_outline_lists_headings_and_cells_with_their_lines(notebook: Noteboo
 def test_the_outline_of_a_cell_with_outputs_too_deep_to_decode_says_that_it_has_some() -> None:
     deep = b'{"a":' * 100_000 + b"1" + b"}" * 100_000
     shallow = book(cell("code", "x", outputs=["HERE"])).to_bytes()
-    view = render(Notebook(shallow.replace(b'"HERE"', deep)))
+    view = render_text(Notebook(shallow.replace(b'"HERE"', deep)))
     assert [entry.has_outputs for entry in select(view, "outline").outline] == [True]
 
 
 def test_every_line_of_the_outline_can_be_asked_for(notebook: Notebook) -> None:
-    view = render(notebook)
+    view = render_text(notebook)
     for entry in select(view, "outline").outline:
         shown = select(view, f"{entry.first}-{entry.last}")
         wanted = view.lines[entry.first - 1 : entry.last]
@@ -296,7 +297,7 @@ def test_with_raw_the_lines_are_those_of_the_file(selector: str, numbers: list[i
 def test_the_text_and_the_file_are_not_mixed_up(notebook: Notebook) -> None:
     for selector in ("raw", "5:raw"):
         with pytest.raises(InvalidSelector):
-            select(render(notebook), selector)
+            select(render_text(notebook), selector)
     for selector in ("5", "outline", "cell=load", "7:raw"):
         with pytest.raises(InvalidSelector):
             select_raw(RAW, selector)

@@ -8,8 +8,13 @@ import pytest
 
 from cellwright import Notebook
 from cellwright.errors import InvalidCell
-from cellwright.text.parsing import parse
-from cellwright.text.view import render, terminated, to_text, unterminated
+from cellwright.text.view import (
+    drop_last_newline,
+    end_with_newline,
+    parse_text,
+    render_text,
+    to_text,
+)
 from tests.unit.text.samples import book, cell, text
 
 
@@ -35,10 +40,10 @@ def test_every_cell_begins_with_a_marker_that_tells_its_type_and_index() -> None
     ],
 )
 def test_only_line_feeds_make_lines_and_all_of_them_show(source: str, shown: list[str]) -> None:
-    view = render(book(cell("code", source), cell("raw", "after")))
+    view = render_text(book(cell("code", source), cell("raw", "after")))
     assert view.lines == ["# %% [code] cell:0", *shown, "# %% [raw] cell:1", "after"]
     assert view.cells[0].last == view.cells[0].marker + len(shown)
-    assert parse(view.text)[0].source == source
+    assert parse_text(view.text)[0].source == source
 
 
 @pytest.mark.parametrize(
@@ -65,19 +70,19 @@ def test_a_source_line_that_looks_like_a_marker_gains_one_percent_sign(
     line: str, shown: str
 ) -> None:
     source = text("before", line, line, "after")
-    view = render(book(cell("code", source), cell("code", line)))
+    view = render_text(book(cell("code", source), cell("code", line)))
     assert view.lines[1:5] == ["before", shown, shown, "after"]
-    assert [parsed.source for parsed in parse(view.text)] == [source, line]
+    assert [parsed.source for parsed in parse_text(view.text)] == [source, line]
 
 
 def test_a_notebook_without_cells_is_an_empty_text() -> None:
-    view = render(book())
+    view = render_text(book())
     assert (view.text, list(view.lines), list(view.cells)) == ("", [], [])
     assert view.cell_at(1) is None
 
 
 def test_the_view_tells_the_lines_of_every_cell() -> None:
-    view = render(book(cell("code", "a\nb"), cell("raw", ""), cell("markdown", "c\n")))
+    view = render_text(book(cell("code", "a\nb"), cell("raw", ""), cell("markdown", "c\n")))
     places = [(place.marker, place.first, place.last) for place in view.cells]
     assert places == [(1, 2, 3), (4, 5, 4), (5, 6, 7)]
     at = [place.cell.index if (place := view.cell_at(n)) else None for n in range(9)]
@@ -109,17 +114,17 @@ def test_an_old_notebook_has_a_text_too() -> None:
 @pytest.mark.parametrize("source", ["", "x", "x\n", "x\n\n\n", "\n"])
 def test_a_final_newline_is_added_for_a_file_and_taken_back(source: str) -> None:
     plain = to_text(book(cell("code", source)))
-    file = terminated(plain)
+    file = end_with_newline(plain)
     assert file == plain + "\n"
-    assert unterminated(file) == plain
-    assert parse(unterminated(file))[0].source == source
+    assert drop_last_newline(file) == plain
+    assert parse_text(drop_last_newline(file))[0].source == source
 
 
 def test_an_editor_that_adds_a_final_newline_changes_nothing() -> None:
     plain = to_text(book(cell("code", "a"), cell("code", "x = 1")))
-    assert unterminated(plain) == plain
-    assert unterminated(plain + "\n") == plain
+    assert drop_last_newline(plain) == plain
+    assert drop_last_newline(plain + "\n") == plain
 
 
 def test_a_text_without_cells_gets_no_newline() -> None:
-    assert terminated("") == unterminated("") == unterminated("\n") == ""
+    assert end_with_newline("") == drop_last_newline("") == drop_last_newline("\n") == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
-    from cellwright.kernel.factory import KernelOrder
-    from cellwright.tools.tool import Answer
+    from cellwright.kernel.factory import KernelRequest
+    from cellwright.tools.tool import ToolResult
     from cellwright.workspace.requests import Mode
 
 
@@ -37,7 +38,7 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> list[MemoryKernel]:
     """Every kernel that is started is one in memory, and is put down here."""
     started: list[MemoryKernel] = []
 
-    async def start(_: KernelFactory, order: KernelOrder) -> MemoryKernel:
+    async def start(_: KernelFactory, order: KernelRequest) -> MemoryKernel:
         kernel = MemoryKernel(Launch(order.cwd, order.env))
         started.append(kernel)
         await kernel.start()
@@ -62,12 +63,26 @@ def caller(workspace: AsyncWorkspace) -> Caller:
 class Call:
     """Calls tools of all profiles by name, as a door does."""
 
-    def __init__(self, caller: Caller, mode: Mode = "agent") -> None:
+    def __init__(self, caller: Caller) -> None:
         self.caller = caller
-        self.mode = mode
 
-    async def __call__(self, name: str, profile: str = "native", **arguments: Any) -> Answer:
-        return await Toolbox(PROFILES[profile], self.mode).call(name, arguments, self.caller)
+    async def __call__(self, name: str, profile: str = "native", **arguments: Any) -> ToolResult:
+        box = Toolbox(PROFILES[profile], self.caller.workspace.mode)
+        return await box.call(name, arguments, self.caller)
+
+
+@pytest.fixture
+async def in_mode(
+    folder: Path, kernels: list[MemoryKernel]
+) -> AsyncIterator[Callable[[Mode], Caller]]:
+    """Callers whose workspace has a mode."""
+    del kernels
+    async with AsyncExitStack() as stack:
+        made: dict[Mode, AsyncWorkspace] = {}
+        for mode in ("ask", "edit", "agent"):
+            workspace = AsyncWorkspace(folder, cwd=str(folder), mode=mode, actor="test:ada")
+            made[mode] = await stack.enter_async_context(workspace)
+        yield lambda mode: Caller(workspace=made[mode])
 
 
 @pytest.fixture
@@ -80,7 +95,7 @@ def profile(caller: Caller) -> Callable[[str], Any]:
     """Calls of one profile: `profile("text")("read", path=…)`."""
 
     def of(name: str) -> Any:
-        async def call(tool: str, **arguments: Any) -> Answer:
+        async def call(tool: str, **arguments: Any) -> ToolResult:
             return await Toolbox(PROFILES[name]).call(tool, arguments, caller)
 
         return call

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cellwright.tools.profiles import PROFILES
-from cellwright.tools.tool import EFFECTS_OF_MODES
+from cellwright.tools.tool import allowed_effects
 
 if TYPE_CHECKING:
     from cellwright.tools.tool import Tool
 
 PAGE = Path(__file__).parents[3] / "docs" / "tools.md"
 BEGIN, END = "<!-- made by tests/unit/tools/reference.py -->", "<!-- end -->"
-AGENT = EFFECTS_OF_MODES["agent"]
+AGENT = allowed_effects("agent")
 
 
 def reference() -> str:
@@ -37,9 +37,7 @@ def _tool(tool: Tool) -> str:
         for name, field in schema["properties"].items()
     ]
     table = "\n".join(["| parameter | type | |", "|---|---|---|", *rows])
-    return (
-        f"**`{tool.name}`** (`#{tool.reference}`, {_effects(tool)}). {tool.told(AGENT)}\n\n{table}"
-    )
+    return f"**`{tool.name}`** (`#{tool.reference}`, {_effects(tool)}). {tool.describe(AGENT)}\n\n{table}"
 
 
 def _effects(tool: Tool) -> str:

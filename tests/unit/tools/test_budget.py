@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from cellwright.tools.tool import Answer
+    from cellwright.tools.tool import ToolResult
 
 DATA = 200_000
 """Characters that the data of an answer may have: small facts, whatever the notebook holds."""
@@ -116,7 +116,7 @@ CALLS = st.one_of(
 )
 
 
-def check(answer: Answer, max_tokens: int) -> None:
+def check(answer: ToolResult, max_tokens: int) -> None:
     assert len(answer.text) <= max_tokens * CHARACTERS_PER_TOKEN + SLACK
     assert len(answer.images) <= IMAGES
     data = json.dumps(answer.data)
@@ -201,7 +201,7 @@ def test_a_page_is_never_longer_than_its_budget(
         elif step == "tail":
             page.show("x", text, len(text) // 2, tail=0.5)
         elif step == "outputs":
-            page.outputs("x", [stream(text), picture()])
+            page.show_outputs("x", [stream(text), picture()])
         else:
             page.leave_out(" ".join(text.split()))
     assert len(page.text()) <= max_tokens * CHARACTERS_PER_TOKEN + SLACK

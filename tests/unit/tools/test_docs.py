@@ -8,7 +8,7 @@ import pytest
 
 from cellwright.tools.page import IMAGES, SLACK
 from cellwright.tools.profiles import PROFILES
-from cellwright.tools.tool import EFFECTS_OF_MODES
+from cellwright.tools.tool import allowed_effects
 from tests.unit.tools.reference import PAGE, page
 
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -37,4 +37,4 @@ def test_the_table_of_modes_is_that_of_the_code(effect: str) -> None:
     found = re.search(rf"^\| {effect}s \| (\w+) \| (\w+).* \| (\w+) \|$", TEXT, re.MULTILINE)
     assert found
     for mode, word in zip(("ask", "edit", "agent"), found.groups(), strict=True):
-        assert (word == "yes") == (effect in EFFECTS_OF_MODES[mode])  # type: ignore[index]
+        assert (word == "yes") == (effect in allowed_effects(mode))  # type: ignore[arg-type]

@@ -91,7 +91,9 @@ async def test_a_dry_run_shows_the_diff_and_changes_nothing(call: Call, folder: 
 async def test_an_edit_that_changes_nothing_says_so(call: Call) -> None:
     edits = [{"op": "replace", "cell": "sum", "source": "total"}]
     answer = await call("notebook_edit", path="nb.ipynb", edits=edits)
-    assert outside(answer.text)[0].startswith("Nothing changed in nb.ipynb; it says that already.")
+    assert outside(answer.text)[0].startswith(
+        "Nothing changed in nb.ipynb: it has that content already."
+    )
     assert answer.data["change"] is None
 
 
@@ -246,7 +248,7 @@ async def test_a_change_is_on_record_and_can_be_undone_and_done_again(
     assert undone.text.startswith("Undone: revision ")
     assert (folder / "nb.ipynb").read_bytes() == samples.SALES
     again = await call("notebook_history", path="nb.ipynb", action="redo")
-    assert again.text.startswith("Done again: ")
+    assert again.text.startswith("Redone: ")
     assert (folder / "nb.ipynb").read_bytes() == after
     back = await call("notebook_history", path="nb.ipynb", action="restore", change="first")
     assert back.text.startswith("Restored: ")

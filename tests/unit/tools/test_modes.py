@@ -1,4 +1,4 @@
-"""What a mode allows: of every tool, of every action, and in every situation of a chat."""
+"""What a mode allows: of every tool and of every action."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cellwright.tools.modes import enabled, find_references
 from cellwright.tools.profiles import PROFILES
-from cellwright.tools.tool import EFFECTS_OF_MODES
+from cellwright.tools.tool import allowed_effects
 from cellwright.tools.toolbox import Toolbox
 from tests.unit.tools.conftest import Call
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from cellwright.tools.tool import Caller
     from cellwright.workspace.requests import Mode
+
+    InMode = Callable[[Mode], Caller]
 
 MODES: tuple[Mode, ...] = ("ask", "edit", "agent")
 
@@ -81,11 +83,14 @@ def test_the_table_speaks_of_every_tool_and_every_action() -> None:
     ("asked", "effect"), CALLS, ids=[f"{c[0]}-{c[1].get('action', i)}" for i, (c, _) in enumerate(CALLS)]
 )  # fmt: skip
 async def test_a_call_is_allowed_or_answered_with_the_mode_that_allows_it(
-    asked: tuple[str, dict[str, Any]], effect: str, mode: Mode, caller: Caller, folder: Path
+    asked: tuple[str, dict[str, Any]], effect: str, mode: Mode, in_mode: InMode, folder: Path
 ) -> None:
+    if asked[1].get("action") == "restore":  # there must be a history
+        edits = [{"op": "replace", "cell": "load", "source": "x"}]
+        await Call(in_mode("agent"))("notebook_edit", path="nb.ipynb", edits=edits)
     before = (folder / "nb.ipynb").read_bytes()
-    answer = await Call(caller, mode)(asked[0], "all", **asked[1])
-    is_allowed = effect in EFFECTS_OF_MODES[mode]
+    answer = await Call(in_mode(mode))(asked[0], "all", **asked[1])
+    is_allowed = effect in allowed_effects(mode)
     assert (answer.data.get("code") == "MODE_FORBIDS") == (not is_allowed)
     if not is_allowed:
         assert answer.is_error
@@ -97,17 +102,17 @@ async def test_a_call_is_allowed_or_answered_with_the_mode_that_allows_it(
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_tool_of_which_nothing_is_allowed_is_not_listed(mode: Mode) -> None:
-    listed = {tool.name for tool in Toolbox(PROFILES["all"], mode).listed()}
-    allowed = {name for (name, _), effect in CALLS if effect in EFFECTS_OF_MODES[mode]}
+    listed = {tool.name for tool in Toolbox(PROFILES["all"], mode).list_tools()}
+    allowed = {name for (name, _), effect in CALLS if effect in allowed_effects(mode)}
     assert listed == allowed
 
 
 @pytest.mark.parametrize("arguments", [{}, {"path": 5}, {"nothing": True}])
 async def test_a_forbidden_tool_is_forbidden_whatever_its_arguments(
-    arguments: dict[str, Any], caller: Caller
+    arguments: dict[str, Any], in_mode: InMode
 ) -> None:
     for name in ("notebook_run", "notebook_edit", "RunNotebookCells", "NotebookEdit", "write"):
-        answer = await Call(caller, "ask")(name, "all", **arguments)
+        answer = await Call(in_mode("ask"))(name, "all", **arguments)
         assert answer.data["code"] == "MODE_FORBIDS"
 
 
@@ -127,8 +132,11 @@ def test_a_tool_of_mixed_effects_lists_only_the_allowed_actions() -> None:
     assert "restart" not in row["description"]
 
 
-async def test_a_setting_lets_mode_edit_edit_but_not_run(caller: Caller, folder: Path) -> None:
-    del folder
+async def test_a_setting_lets_mode_edit_edit_but_not_run(
+    in_mode: InMode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CELLWRIGHT_EDIT_MODE_EDITS", "true")
+    caller = in_mode("edit")
     box = Toolbox(PROFILES["native"], "edit", edit_mode_edits=True)
     assert actions(box, "notebook_edit", "run") == ["none"]
     assert actions(box, "notebook_history") == ["log", "diff", "undo", "redo", "restore"]
@@ -145,87 +153,3 @@ async def test_in_ask_the_mode_to_switch_to_is_the_nearest_that_allows_it(caller
     assert "Switch to mode `edit`" in (await box.call("notebook_edit", words, caller)).text
     run = await box.call("notebook_run", {"path": "nb.ipynb"}, caller)
     assert "Switch to mode `agent`" in run.text
-
-
-# --- The eight situations of a chat --------------------------------------------------------------
-
-READING = ["GetNotebookCells", "GetCellOutputs"]
-EVERYTHING = [tool.name for tool in PROFILES["positron"]]
-# number: notebooks attached, notebook in the active editor, the modes it speaks of, tools
-SCENARIOS: dict[int, tuple[list[str], str | None, tuple[Mode, ...], list[str]]] = {
-    1: (["a.ipynb"], "a.ipynb", ("ask",), READING),
-    2: (["a.ipynb"], "a.ipynb", ("edit",), READING),
-    3: (["a.ipynb"], "a.ipynb", ("agent",), EVERYTHING),
-    4: (["a.ipynb"], "b.ipynb", MODES, []),
-    5: ([], "a.ipynb", MODES, []),
-    6: (["a.ipynb", "b.ipynb"], "b.ipynb", ("ask", "edit"), READING),
-    7: (["a.ipynb", "b.ipynb"], "b.ipynb", ("agent",), EVERYTHING),
-    8: (["a.ipynb", "b.ipynb"], None, MODES, []),
-}
-
-
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("number", SCENARIOS)
-def test_the_scenarios_of_the_document_in_every_mode(number: int, mode: Mode) -> None:
-    attached, active, modes, tools = SCENARIOS[number]
-    is_on = active in attached
-    found = enabled(PROFILES["positron"], mode, has_active_notebook=is_on)
-    if mode not in modes:  # the same situation in another mode: what its sibling says
-        tools = (EVERYTHING if mode == "agent" else READING) if is_on else []
-    assert [tool.name for tool in found] == tools
-
-
-def test_the_scenarios_cover_eight_situations_and_all_modes() -> None:
-    assert list(SCENARIOS) == [1, 2, 3, 4, 5, 6, 7, 8]
-    assert {mode for *_, modes, _ in SCENARIOS.values() for mode in modes} == set(MODES)
-
-
-def test_outside_the_chat_pane_only_the_reading_tools_are_there() -> None:
-    found = enabled(PROFILES["positron"], "agent", has_active_notebook=True, in_chat_pane=False)
-    assert [tool.name for tool in found] == READING
-
-
-def test_tools_that_need_no_notebook_are_there_without_one() -> None:
-    found = enabled(PROFILES["all"], "agent", has_active_notebook=False)
-    assert [tool.name for tool in found] == [
-        tool.name for tool in PROFILES["all"] if tool not in PROFILES["positron"]
-    ]
-
-
-# --- References ----------------------------------------------------------------------------------
-
-
-def refer(prompt: str, mode: Mode, *, is_on: bool = True) -> list[tuple[str, bool, str]]:
-    tools = PROFILES["positron"]
-    there = enabled(tools, mode, has_active_notebook=is_on)
-    found = find_references(prompt, tools, there, mode)
-    return [(each.name, each.tool is not None, each.note) for each in found]
-
-
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("name", ["getNotebookCells", "getCellOutputs"])
-def test_reading_tools_can_be_referenced_in_every_mode(name: str, mode: Mode) -> None:
-    assert refer(f"#{name} show me all cells", mode) == [(name, True, "")]
-
-
-@pytest.mark.parametrize("name", ["runNotebookCells", "addNotebookCell", "updateNotebookCell"])
-def test_the_others_are_answered_with_the_switch_to_agent(name: str) -> None:
-    assert refer(f"#{name} execute cell 1", "agent") == [(name, True, "")]
-    for mode in ("ask", "edit"):
-        ((found, is_there, note),) = refer(f"please #{name} execute cell", mode)
-        assert (found, is_there) == (name, False)
-        assert f"Mode `{mode}` does not allow" in note
-        assert "Switch to mode `agent`" in note
-
-
-def test_a_reference_does_not_make_a_tool_available() -> None:
-    ((_, is_there, note),) = refer("#getNotebookCells", "ask", is_on=False)
-    assert not is_there
-    assert "attached" in note
-
-
-def test_a_word_with_a_hash_is_no_reference_unless_it_names_a_tool() -> None:
-    assert refer("issue #12, a #tag, C#getNotebookCells and ##getNotebookCells", "agent") == []
-    ((_, is_there, note),) = refer("#getNotebookCell", "agent")
-    assert not is_there
-    assert note == "Did you mean #getNotebookCells?"

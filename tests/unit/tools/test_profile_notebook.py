@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cellwright.kernel.memory import MemoryKernel
-    from cellwright.tools.tool import Answer
+    from cellwright.tools.tool import ToolResult
     from tests.unit.tools.conftest import Call
 
 COUNT = 7  # cells of the sample
@@ -71,7 +71,7 @@ async def act(call: Call, action: str, index: Any, **more: Any) -> dict[str, Any
     return {**answer.data, "summary": answer.text}
 
 
-async def refused(call: Call, path: Path, action: str, index: Any, **more: Any) -> Answer:
+async def refused(call: Call, path: Path, action: str, index: Any, **more: Any) -> ToolResult:
     """The answer with which an action is refused; it must have written nothing."""
     before = read(path)
     words = {"action": action, "notebook_path": "nb.ipynb", "cell_index": index, **more}

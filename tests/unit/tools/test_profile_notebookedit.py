@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cellwright.kernel.memory import MemoryKernel
-    from cellwright.tools.tool import Answer
+    from cellwright.tools.tool import ToolResult
 
 COUNT = 7  # cells of the sample
 BROKEN = {
@@ -61,7 +61,7 @@ async def log(call: Call) -> list[dict[str, Any]]:
     return await call.caller.workspace.open("nb.ipynb").log()
 
 
-async def ask(call: Call, **words: Any) -> Answer:
+async def ask(call: Call, **words: Any) -> ToolResult:
     return await call("NotebookEdit", "notebookedit", **{"notebook_path": "nb.ipynb", **words})
 
 

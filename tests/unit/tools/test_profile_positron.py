@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cellwright.kernel.memory import MemoryKernel
-    from cellwright.tools.tool import Answer, Caller
+    from cellwright.tools.tool import Caller, ToolResult
 
 WORDS: dict[str, dict[str, Any]] = {
     "GetNotebookCells": {},
@@ -34,7 +34,7 @@ def active(caller: Caller) -> Caller:
     return replace(caller, active="nb.ipynb", selected={"load": "selected", "sum": "active"})
 
 
-async def ask(caller: Caller, name: str, **words: Any) -> Answer:
+async def ask(caller: Caller, name: str, **words: Any) -> ToolResult:
     return await Toolbox(PROFILES["positron"]).call(name, words, caller)
 
 

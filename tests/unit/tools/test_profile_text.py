@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cellwright.kernel.memory import MemoryKernel
-    from cellwright.tools.tool import Answer
+    from cellwright.tools.tool import ToolResult
     from tests.unit.tools.conftest import Call
 
 TEXT = "".join(f"line {at}\n" for at in range(1, 1001))
 
 
-def shown(answer: Answer) -> list[str]:
+def shown(answer: ToolResult) -> list[str]:
     """The lines inside the fences."""
     return [line for line in within(answer.text).split("\n") if "data " not in line]
 
 
-async def read(call: Call, path: str, **words: Any) -> Answer:
+async def read(call: Call, path: str, **words: Any) -> ToolResult:
     return await call("read", "text", path=path, **words)
 
 
@@ -135,7 +135,7 @@ async def test_what_cannot_be_read(path: str, code: str, call: Call, folder: Pat
 # --- edit ----------------------------------------------------------------------------------------
 
 
-async def edit(call: Call, path: str, *edits: tuple[str, str], **more: Any) -> Answer:
+async def edit(call: Call, path: str, *edits: tuple[str, str], **more: Any) -> ToolResult:
     found = [{"old_text": old, "new_text": new, **more} for old, new in edits]
     return await call("edit", "text", path=path, edits=found)
 
@@ -208,7 +208,7 @@ async def test_another_file_is_edited_as_it_is(call: Call, folder: Path) -> None
 # --- write ---------------------------------------------------------------------------------------
 
 
-async def write(call: Call, path: str, content: str, **more: Any) -> Answer:
+async def write(call: Call, path: str, content: str, **more: Any) -> ToolResult:
     return await call("write", "text", path=path, content=content, **more)
 
 
@@ -217,7 +217,7 @@ async def test_what_was_read_can_be_written_back_and_changes_nothing(
 ) -> None:
     text = "\n".join(shown(await read(call, "nb.ipynb"))) + "\n"
     answer = await write(call, "nb.ipynb", text)
-    assert "says that already" in answer.text
+    assert "has that content already" in answer.text
     assert (folder / "nb.ipynb").read_bytes() == samples.SALES
 
 

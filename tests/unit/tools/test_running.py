@@ -95,7 +95,7 @@ async def test_a_run_that_takes_long_is_answered_by_the_deadline_and_can_be_foll
     assert not answer.is_error
     assert not answer.data["done"]
     run = answer.data["run"]
-    assert f"It still runs, as {run}: notebook_run with run={run} waits on" in answer.text
+    assert f"Still running as {run}: notebook_run with run={run} waits for it" in answer.text
     more = await call("notebook_run", run=run, wait=0.1)
     assert not more.data["done"]
     gate.set()
@@ -233,9 +233,9 @@ async def test_kernels_are_listed_and_looked_after(call: Call, folder: Path) -> 
     interrupted = await call("kernel", action="interrupt", path="nb.ipynb")
     assert interrupted.text.endswith("Nothing was running.")
     restarted = await call("kernel", action="restart", path="nb.ipynb")
-    assert restarted.text.endswith("Restarted: all it had defined is gone.")
+    assert restarted.text.endswith("Restarted: its variables are gone.")
     ended = await call("kernel", action="shutdown", path="nb.ipynb")
-    assert ended.text.endswith("Ended, with all it had defined.")
+    assert ended.text.endswith("Shut down: its variables are gone.")
 
 
 async def test_kernels_to_choose_from(call: Call) -> None:

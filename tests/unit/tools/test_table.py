@@ -10,7 +10,7 @@ import pytest
 
 from cellwright.outputs.describe import CHARACTERS_PER_TOKEN
 from cellwright.tools.profiles import PROFILES
-from cellwright.tools.tool import EFFECTS_OF_MODES
+from cellwright.tools.tool import allowed_effects
 from cellwright.tools.toolbox import Toolbox
 
 ALL = {f"{name}-{tool.name}": tool for name, tools in PROFILES.items() for tool in tools}
@@ -76,8 +76,8 @@ def test_where_two_profiles_have_a_tool_of_one_name_all_has_the_native_one() -> 
 
 @pytest.mark.parametrize("name", ALL)
 def test_a_schema_is_a_closed_object_and_valid_json_schema(name: str) -> None:
-    for mode in EFFECTS_OF_MODES:
-        schema = ALL[name].schema(EFFECTS_OF_MODES[mode])
+    for mode in ("ask", "edit", "agent"):
+        schema = ALL[name].schema(allowed_effects(mode))
         jsonschema.Draft202012Validator.check_schema(schema)
         assert schema["type"] == "object"
         assert schema["additionalProperties"] is False
@@ -87,10 +87,10 @@ def test_a_schema_is_a_closed_object_and_valid_json_schema(name: str) -> None:
 @pytest.mark.parametrize("name", ALL)
 def test_a_description_speaks_of_parameters_and_tools_that_there_are(name: str) -> None:
     tool = ALL[name]
-    known = {*json.dumps(tool.schema(EFFECTS_OF_MODES["agent"])).replace('"', " ").split()}
+    known = {*json.dumps(tool.schema(allowed_effects("agent"))).replace('"', " ").split()}
     known |= {other.name for other in PROFILES["all"]} | {"base"}
     known = {word.strip(":,") for word in known}
-    for match in _mentioned(tool.told(EFFECTS_OF_MODES["agent"])):
+    for match in _mentioned(tool.describe(allowed_effects("agent"))):
         assert (match[1] or match[2]) in known, match[0]
 
 
@@ -100,7 +100,7 @@ def test_every_tool_can_be_referenced_and_says_whether_it_only_reads(name: str) 
     assert tool.title
     assert tool.description.endswith(".")
     assert re.fullmatch(r"[a-z][A-Za-z]+", tool.reference)
-    only_reads = tool.is_allowed(EFFECTS_OF_MODES["ask"]) and isinstance(tool.effects, str)
+    only_reads = tool.is_allowed(allowed_effects("ask")) and isinstance(tool.effects, str)
     assert ("read-only" in tool.tags) == only_reads
 
 
@@ -149,7 +149,7 @@ PARAMETERS = {
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_the_parameters_are_those_of_the_document(name: str) -> None:
     (tool,) = [tool for tool in PROFILES["all"] if tool.name == name]
-    assert tuple(tool.schema(EFFECTS_OF_MODES["agent"])["properties"]) == PARAMETERS[name]
+    assert tuple(tool.schema(allowed_effects("agent"))["properties"]) == PARAMETERS[name]
 
 
 REQUIRED = {
@@ -169,13 +169,13 @@ REQUIRED = {
 @pytest.mark.parametrize("name", REQUIRED)
 def test_what_is_required_is_what_the_document_requires(name: str) -> None:
     (tool,) = [tool for tool in PROFILES["all"] if tool.name == name]
-    assert tool.schema(EFFECTS_OF_MODES["agent"]).get("required") == REQUIRED[name]
+    assert tool.schema(allowed_effects("agent")).get("required") == REQUIRED[name]
 
 
 def test_an_answer_comes_within_45_seconds_unless_asked_otherwise() -> None:
     for name in ("notebook_run", "eval"):
         (tool,) = [tool for tool in PROFILES["native"] if tool.name == name]
-        assert tool.schema(EFFECTS_OF_MODES["agent"])["properties"]["wait"]["default"] == 45
+        assert tool.schema(allowed_effects("agent"))["properties"]["wait"]["default"] == 45
     for tool in PROFILES["native"]:
-        budget = tool.schema(EFFECTS_OF_MODES["agent"])["properties"]["max_tokens"]
+        budget = tool.schema(allowed_effects("agent"))["properties"]["max_tokens"]
         assert budget["default"] <= 8000

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cellwright.config import Settings
+from cellwright.config.settings import Settings
 from cellwright.errors import KernelMissing
 from cellwright.kernel.memory import MemoryKernel
 from cellwright.kernel.transport import Launch

@@ -9,7 +9,7 @@ import pytest
 
 from cellwright.document.change import CellChange
 from cellwright.journal.entry import Backup, Entry
-from cellwright.journal.executions import Executed
+from cellwright.journal.executions import ExecutionRecord
 from cellwright.workspace import answers
 from cellwright.workspace.answers import (
     AttachAnswer,
@@ -190,7 +190,7 @@ def test_entries_of_the_history_have_their_fields() -> None:
     change = CellChange("edited", "a", "code", 0, 0)
     entry = Entry(**about, before="f" * 12, after="e" * 12, cells=(change,))  # type: ignore[arg-type]
     backup = Backup(**about, revision="f" * 12)  # type: ignore[arg-type]
-    ran = Executed(
+    ran = ExecutionRecord(
         cell="a",
         index=0,
         hash="hash",

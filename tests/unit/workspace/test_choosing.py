@@ -9,7 +9,7 @@ import pytest
 
 from cellwright.document.notebook import Notebook
 from cellwright.errors import CellNotFound, InvalidCell, InvalidEdit
-from cellwright.journal.executions import Executed
+from cellwright.journal.executions import ExecutionRecord
 from cellwright.workspace.runs.choice import choose_code
 
 if TYPE_CHECKING:
@@ -121,8 +121,8 @@ def test_the_choice_is_made_once(options: dict[str, Any]) -> None:
 # -- by what ran --------------------------------------------------------------------------------
 
 
-def ran(order: int, cell: str, source: str, kernel: str = "k1", status: str = "ok") -> Executed:
-    return Executed(
+def ran(order: int, cell: str, source: str, kernel: str = "k1", status: str = "ok") -> ExecutionRecord:
+    return ExecutionRecord(
         cell=cell,
         index=0,
         hash="",

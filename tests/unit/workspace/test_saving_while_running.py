@@ -241,7 +241,7 @@ async def test_a_later_save_that_fails_leaves_the_one_before_it_explained(
 
 def _is_saving(book: Book) -> bool:
     """Whether somebody has the lock of the file."""
-    from cellwright.document._disk.lock import FileLock
+    from cellwright.document.disk.lock import FileLock
     from cellwright.errors import Locked
 
     try:
@@ -254,7 +254,7 @@ def _is_saving(book: Book) -> bool:
 async def test_another_writer_is_not_waited_for_long(
     book: Book, kernels: MemoryKernels, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from cellwright.document._disk.lock import FileLock
+    from cellwright.document.disk.lock import FileLock
 
     monkeypatch.setattr(file_host, "_SHORT_WAIT", 0.01)
     gate = Gate()

@@ -12,7 +12,7 @@ from cellwright import Workspace
 from cellwright.document.notebook import Notebook
 from cellwright.errors import JournalUnavailable
 from cellwright.journal import Journal
-from cellwright.journal.executions import Executed
+from cellwright.journal.executions import ExecutionRecord
 from cellwright.workspace.answers import CellView, LastRun
 from cellwright.workspace.status import describe_cell, describe_notebook
 from tests.unit.workspace.memory import cells_of, make_notebook, run
@@ -39,8 +39,8 @@ def notebook(**members: Any) -> Notebook:
     return Notebook(json.dumps(shape).encode())
 
 
-def ran(status: str = "ok", count: int | None = 1, began: float = 1000.0) -> Executed:
-    return Executed(
+def ran(status: str = "ok", count: int | None = 1, began: float = 1000.0) -> ExecutionRecord:
+    return ExecutionRecord(
         cell="c",
         index=0,
         hash="",
@@ -70,7 +70,7 @@ def jupyter(began: float, ended: float) -> dict[str, Any]:
     }
 
 
-def described(recorded: Executed | None = None, now: str | None = None, **members: Any) -> CellView:
+def described(recorded: ExecutionRecord | None = None, now: str | None = None, **members: Any) -> CellView:
     return describe_cell(notebook(**members).cells[0], recorded, now)
 
 
@@ -117,7 +117,7 @@ def last(began: float | None, ended: float | None, status: str = "ok") -> LastRu
     ],
 )
 def test_the_best_witness_is_heard(
-    members: dict[str, Any], recorded: Executed | None, status: str, run: LastRun | None
+    members: dict[str, Any], recorded: ExecutionRecord | None, status: str, run: LastRun | None
 ) -> None:
     found = described(recorded, **members)
     assert (found.status, found.last_run) == (status, run)

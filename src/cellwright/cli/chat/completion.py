@@ -1,4 +1,4 @@
-"""How a half-typed line can go on: commands, files, cells, and the tools that are there."""
+"""Completes what the person types: commands, files, cells, and available tools."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import os
 import re
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from cellwright.cli.chat.desk import MODES
-from cellwright.cli.chat.slash import COMMANDS
+from cellwright.cli.chat.slash_commands import COMMANDS
+from cellwright.cli.chat.state import MODES
 from cellwright.errors import CellwrightError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cellwright.assistant.chat import Chat
-    from cellwright.cli.chat.desk import Desk
+    from cellwright.cli.chat.state import ChatState
 
 _half_file = re.compile(r"""(?<![\w@])@("?)([^\s"'`@]*|(?<=")[^"\n]*)$""").search
 _half_tool = re.compile(r"(?<![\w#/&])#[A-Za-z0-9]*$").search
@@ -27,29 +27,29 @@ _FRESH = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One way to go on: `text` takes the place of the last `length` characters."""
+    """A completion: `text` replaces the last `length` characters."""
 
     text: str
     length: int
     about: str = ""
 
 
-class Files:
-    """The files below a folder, notebooks first; looked up again after some seconds."""
+class FileNames:
+    """The files below a folder, notebooks first; listed again after some seconds."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._found: list[str] = []
         self._when = -_FRESH
 
-    async def names(self) -> list[str]:
-        """Their names, relative to the folder."""
+    async def find(self) -> list[str]:
+        """The names of the files, relative to the folder."""
         if time.monotonic() - self._when > _FRESH:
-            self._found = await asyncio.to_thread(self._look)
+            self._found = await asyncio.to_thread(self._walk)
             self._when = time.monotonic()
         return self._found
 
-    def _look(self) -> list[str]:
+    def _walk(self) -> list[str]:
         found: list[str] = []
         for folder, folders, files in os.walk(self._folder):
             folders[:] = sorted(name for name in folders if not name.startswith(_HIDDEN))
@@ -63,64 +63,66 @@ class Files:
 
 
 class Completer:
-    """Offers candidates for what was typed so far."""
+    """Offers completions for the text before the cursor."""
 
-    def __init__(self, chat: Chat, desk: Desk) -> None:
+    def __init__(self, chat: Chat, state: ChatState) -> None:
         self._chat = chat
-        self._desk = desk
-        self._files = Files(desk.cwd)
+        self._state = state
+        self._files = FileNames(state.cwd)
 
-    async def candidates(self, text: str) -> list[Candidate]:
-        """How a text can go on, at its end."""
+    async def complete(self, text: str) -> list[Candidate]:
+        """The completions at the end of a text."""
         if text.startswith("/"):
             name, space, rest = text.partition(" ")
             if not space:
-                return _commands(name)
-            return await self._arguments(name, rest.lstrip())
+                return _complete_commands(name)
+            return await self._complete_arguments(name, rest.lstrip())
         if _half_tool(text):
-            return await self._tools(text)
+            return await self._complete_tools(text)
         half = _half_file(text)
-        return await self._mentions(half[1], half[2]) if half else []
+        return await self._complete_files(half[1], half[2]) if half else []
 
-    async def _tools(self, text: str) -> list[Candidate]:
-        _, offer = await self._chat.look(self._desk.request(text))
+    async def _complete_tools(self, text: str) -> list[Candidate]:
+        _, offer = await self._chat.look(self._state.build_request(text))
         half = _half_tool(text)
         about = {f"#{tool.reference}": tool.title for tool in offer.there}
         length = len(half[0]) if half else 0
         return [Candidate(name, length, about.get(name, "")) for name in offer.complete(text)]
 
-    async def _mentions(self, quote: str, half: str) -> list[Candidate]:
+    async def _complete_files(self, quote: str, half: str) -> list[Candidate]:
         length = 1 + len(quote) + len(half)
-        found = _matching(await self._files.names(), half)
-        return [Candidate(f"@{_quoted(name)}", length) for name in found]
+        found = _match_names(await self._files.find(), half)
+        return [Candidate(f"@{_quote_name(name)}", length) for name in found]
 
-    async def _arguments(self, name: str, half: str) -> list[Candidate]:
+    async def _complete_arguments(self, name: str, half: str) -> list[Candidate]:
         if name == "/mode":
             return [Candidate(mode, len(half)) for mode in MODES if mode.startswith(half)]
         if name == "/open":
-            notebooks = [each for each in await self._files.names() if each.endswith(".ipynb")]
-            return [Candidate(each, len(half)) for each in _matching(notebooks, half)]
+            notebooks = [each for each in await self._files.find() if each.endswith(".ipynb")]
+            return [Candidate(each, len(half)) for each in _match_names(notebooks, half)]
         if name == "/attach":
             if half.startswith("#"):
-                return await self._tools(half)
+                return await self._complete_tools(half)
             return [
-                Candidate(each, len(half)) for each in _matching(await self._files.names(), half)
+                Candidate(each, len(half)) for each in _match_names(await self._files.find(), half)
             ]
         if name == "/detach":
-            return [Candidate(each, len(half)) for each in _matching(self._desk.attached, half)]
+            return [
+                Candidate(each, len(half)) for each in _match_names(self._state.attachments, half)
+            ]
         if name == "/select":
-            return await self._cells(half)
+            return await self._complete_cells(half)
         if name == "/help":
             known = [each for each in COMMANDS if each.startswith(half.removeprefix("/"))]
             return [Candidate(each, len(half)) for each in known]
         return []
 
-    async def _cells(self, half: str) -> list[Candidate]:
-        if self._desk.open is None:
+    async def _complete_cells(self, half: str) -> list[Candidate]:
+        if self._state.open is None:
             return []
-        workspace = await self._chat.workspaces.get(self._desk.mode)
+        workspace = await self._chat.workspaces.get(self._state.mode)
         try:
-            notebook = await workspace.open(self._desk.open).load()
+            notebook = await workspace.open(self._state.open).load()
         except (CellwrightError, ValueError):
             return []
         last = half.rsplit(maxsplit=1)[-1] if half and not half.endswith(" ") else ""
@@ -131,7 +133,7 @@ class Completer:
         ]
 
 
-def _commands(half: str) -> list[Candidate]:
+def _complete_commands(half: str) -> list[Candidate]:
     return [
         Candidate(f"/{name}", len(half), command.about)
         for name, command in COMMANDS.items()
@@ -139,8 +141,8 @@ def _commands(half: str) -> list[Candidate]:
     ]
 
 
-def _matching(names: list[str], half: str) -> list[str]:
-    """The names that begin so, or whose last part does, then those that hold it."""
+def _match_names(names: list[str], half: str) -> list[str]:
+    """Names that begin with `half`, then file names that do, then names that contain it."""
     low = half.lower()
     begins = [name for name in names if name.lower().startswith(low)]
     inside = [name for name in names if name.lower().rpartition("/")[2].startswith(low)]
@@ -148,5 +150,5 @@ def _matching(names: list[str], half: str) -> list[str]:
     return list(dict.fromkeys([*begins, *inside, *holds]))[:_MOST_OFFERED]
 
 
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     return f'"{name}"' if re.search(r"[\s'`@]", name) else name

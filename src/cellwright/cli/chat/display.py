@@ -1,29 +1,28 @@
-"""Who shows a chat: what every display can do, and those for pipes."""
+"""Displays show a chat: the base of all displays, and those for pipes and for programs."""
 
 from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import Protocol
 
 import click
 
-from cellwright.cli.output import colors, describe_error, one_line, print_json, write_bytes
+from cellwright.cli.output import describe_error, one_line, print_json, uses_colors, write_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from cellwright.assistant.events import ChatEvent
-    from cellwright.cli.output import Output
+    from cellwright.assistant.chat import ChatEvent
+    from cellwright.cli.output import CommandOutput
     from cellwright.cli.render.cards.card import Card
     from cellwright.errors import CellwrightError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CellChange:
-    """What was, or would be, done to one cell: in words, and as a diff of its source."""
+class DisplayedChange:
+    """A change of one cell, made or proposed: in words, and as a diff of its source."""
 
     action: str
     name: str
@@ -31,188 +30,143 @@ class CellChange:
     path: str
     diff: str
     language: str = "python"
-    place: str = ""
+    position: str = ""
 
 
-class Display(Protocol):
-    """Shows what happens in a chat."""
+class ChatDisplay:
+    """Shows what happens in a chat; a method that a display does not override shows nothing."""
 
-    def event(self, event: ChatEvent) -> None:
-        """Something happened, before it is shown in any other way."""
+    def handle_event(self, event: ChatEvent) -> None:
+        """Handle an event, before its content is shown by another method."""
 
-    def said(self, text: str) -> None:
-        """The model said something more."""
+    def add_text(self, text: str) -> None:
+        """Show more text of the model."""
 
-    def called(self, card: Card) -> None:
-        """A tool is called."""
+    def begin_call(self, card: Card) -> None:
+        """Show that a tool is called."""
 
-    def changed(self, card: Card) -> None:
-        """Something happened to the call that is under way."""
+    def update_call(self, card: Card) -> None:
+        """Show that the current call has changed."""
 
-    def returned(self, card: Card) -> None:
-        """It is over."""
+    def end_call(self, card: Card) -> None:
+        """Show the result of the current call."""
 
-    def over(self) -> None:
-        """The turn is over, one way or the other."""
+    def end_turn(self) -> None:
+        """Show all that is left of a turn, which has ended or failed."""
 
-    def tell(self, text: str) -> None:
-        """Something that the person asked us for."""
+    def print_text(self, text: str) -> None:
+        """Print text that the person asked for."""
 
-    def table(self, rows: Sequence[tuple[str, str]]) -> None:
-        """Names, each with what there is to say of it."""
+    def print_table(self, rows: Sequence[tuple[str, str]]) -> None:
+        """Print names, each with a description."""
 
-    def change(self, change: CellChange) -> None:
-        """A change of a cell that the person is to look at."""
+    def print_change(self, change: DisplayedChange) -> None:
+        """Print a change of a cell for the person to review."""
 
-    def gap(self) -> None:
-        """Room before the next prompt."""
+    def print_gap(self) -> None:
+        """Print an empty line before the next prompt."""
 
-    def note(self, text: str) -> None:
-        """What we say beside that."""
+    def print_note(self, text: str) -> None:
+        """Print a short message."""
 
-    def problem(self, error: CellwrightError) -> None:
-        """Something did not work."""
+    def print_error(self, error: CellwrightError) -> None:
+        """Print an error."""
 
-    def expand(self, card: Card) -> None:
-        """All of a card."""
+    def expand_card(self, card: Card) -> None:
+        """Print a card in full."""
 
 
-class PlainDisplay:
-    """For pipes: the answer to stdout as it comes, all else to stderr, each call in a line."""
+class PlainDisplay(ChatDisplay):
+    """For pipes: the answer goes to stdout as it comes, a line for each call to stderr."""
 
-    def __init__(self, output: Output) -> None:
-        from cellwright.outputs.sanitizer import Sanitizer
+    def __init__(self, output: CommandOutput) -> None:
+        from cellwright.outputs.sanitize import Sanitizer
 
         self._output = output
-        self._harmless = Sanitizer()
+        self._sanitizer = Sanitizer()
         self._ends_line = True
 
-    def event(self, event: ChatEvent) -> None:
-        """Nothing: it is shown below."""
+    def add_text(self, text: str) -> None:
+        """Print it, without control sequences for a terminal at the other end."""
+        self._write(self._sanitizer.feed(text))
 
-    def said(self, text: str) -> None:
-        """Print it as it is, but for what would drive a terminal at the other end."""
-        self._write(self._harmless.feed(text))
+    def end_call(self, card: Card) -> None:
+        """Print a line about it."""
+        from cellwright.cli.render.cards.results import summarize_card
 
-    def called(self, card: Card) -> None:
-        """Nothing yet."""
+        self._end_line()
+        self._output.say(summarize_card(card))
 
-    def changed(self, card: Card) -> None:
-        """Nothing yet."""
-
-    def returned(self, card: Card) -> None:
-        """A line about it."""
-        from cellwright.cli.render.cards.results import brief
-
-        self._line_end()
-        self._output.say(brief(card))
-
-    def over(self) -> None:
+    def end_turn(self) -> None:
         """End the line."""
-        self._line_end()
+        self._end_line()
 
-    def tell(self, text: str) -> None:
-        """It is data: to stdout."""
-        self._write(self._harmless.feed(text if text.endswith("\n") else f"{text}\n"))
+    def print_text(self, text: str) -> None:
+        """Print it to stdout: it is data."""
+        self._write(self._sanitizer.feed(text if text.endswith("\n") else f"{text}\n"))
 
-    def table(self, rows: Sequence[tuple[str, str]]) -> None:
-        """A line for each."""
+    def print_table(self, rows: Sequence[tuple[str, str]]) -> None:
+        """Print a line for each row."""
         widest = max((len(name) for name, _ in rows), default=0)
-        self.tell("\n".join(f"{name:{widest}}  {about}".rstrip() for name, about in rows))
+        self.print_text("\n".join(f"{name:{widest}}  {about}".rstrip() for name, about in rows))
 
-    def change(self, change: CellChange) -> None:
-        """The diff is data, too."""
-        facts = (change.action, change.name, change.kind, change.path, change.place)
-        self.note(" · ".join(fact for fact in facts if fact))
-        self.tell(change.diff)
+    def print_change(self, change: DisplayedChange) -> None:
+        """Print the diff to stdout: it is data."""
+        facts = (change.action, change.name, change.kind, change.path, change.position)
+        self.print_note(" · ".join(fact for fact in facts if fact))
+        self.print_text(change.diff)
 
-    def gap(self) -> None:
-        """There is no prompt."""
-
-    def note(self, text: str) -> None:
-        """To stderr."""
+    def print_note(self, text: str) -> None:
+        """Print it to stderr."""
         self._output.say(one_line(text))
 
-    def problem(self, error: CellwrightError) -> None:
-        """To stderr, as every error."""
-        self._line_end()
+    def print_error(self, error: CellwrightError) -> None:
+        """Print it to stderr."""
+        self._end_line()
         self._output.fail(error)
 
-    def expand(self, card: Card) -> None:
-        """In a pipe there is nothing to expand; the facts are in the notebook."""
-        self.returned(card)
+    def expand_card(self, card: Card) -> None:
+        """Print a line about it; all of it is in the notebook."""
+        self.end_call(card)
 
     def _write(self, text: str) -> None:
         if text:
             write_bytes(text.encode("utf-8", "backslashreplace"))
             self._ends_line = text.endswith("\n")
 
-    def _line_end(self) -> None:
+    def _end_line(self) -> None:
         if not self._ends_line:
             self._write("\n")
 
 
-class JsonDisplay:
-    """For programs: every event as one object in one line of stdout, and nothing else."""
+class JsonDisplay(ChatDisplay):
+    """For programs: each event is one JSON object in one line of stdout, and nothing else is."""
 
-    def event(self, event: ChatEvent) -> None:
-        """Print it."""
+    def handle_event(self, event: ChatEvent) -> None:
+        """Print the event."""
         print_json(event.to_json())
 
-    def said(self, text: str) -> None:
-        """The event has it."""
+    def print_error(self, error: CellwrightError) -> None:
+        """Print an event for it."""
+        self.print_event("error", error=describe_error(error))
 
-    def called(self, card: Card) -> None:
-        """The event has it."""
-
-    def changed(self, card: Card) -> None:
-        """There is no event for this."""
-
-    def returned(self, card: Card) -> None:
-        """The event has it."""
-
-    def over(self) -> None:
-        """The event has it."""
-
-    def tell(self, text: str) -> None:
-        """Programs ask with events."""
-
-    def table(self, rows: Sequence[tuple[str, str]]) -> None:
-        """Programs ask with events."""
-
-    def change(self, change: CellChange) -> None:
-        """The event has it."""
-
-    def gap(self) -> None:
-        """There is no prompt."""
-
-    def note(self, text: str) -> None:
-        """Nobody reads it."""
-
-    def problem(self, error: CellwrightError) -> None:
-        """An event of its own."""
-        self.line("error", error=describe_error(error))
-
-    def expand(self, card: Card) -> None:
-        """The event has it."""
-
-    def line(self, kind: str, **facts: Any) -> None:
-        """Something that is no event of the chat."""
+    def print_event(self, kind: str, **facts: Any) -> None:
+        """Print an event that is not one of the chat."""
         print_json({"event": kind, **facts})
 
 
-def brief_printer(output: Output) -> Callable[[Card], None]:
-    """Prints a line about a call to stderr, in colour if somebody looks at it."""
+def make_brief_printer(output: CommandOutput) -> Callable[[Card], None]:
+    """Make a function that prints a line about a call to stderr, in colour on a terminal."""
 
-    def show(card: Card) -> None:
-        from cellwright.cli.render.cards.results import brief
-        from cellwright.cli.render.cards.statuses import sign_of
+    def print_brief(card: Card) -> None:
+        from cellwright.cli.render.cards.card import sign_of
+        from cellwright.cli.render.cards.results import summarize_card
 
-        text = brief(card)
+        text = summarize_card(card)
         sign, _ = sign_of(card.status)
         color = {"✓": "green", "✗": "red"}.get(sign, "cyan")
         if not output.quiet:
-            click.secho(text[:1], fg=color, nl=False, err=True, color=colors(sys.stderr))
+            click.secho(text[:1], fg=color, nl=False, err=True, color=uses_colors(sys.stderr))
             click.echo(text[1:], err=True)
 
-    return show
+    return print_brief

@@ -1,4 +1,4 @@
-"""Where the person types: history, completion, the mode in the prompt, the state below it."""
+"""The prompt: history, completion, the mode before the line and the status below it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.shortcuts import PromptSession
 from prompt_toolkit.styles import Style
 
-from cellwright.cli.chat.asking import SIGN
-from cellwright.cli.chat.echo import forget_typed
+from cellwright.cli.questions import SIGN, discard_typing
 from cellwright.outputs.sanitize import one_line
 
 if TYPE_CHECKING:
@@ -49,25 +48,25 @@ _STYLE = Style.from_dict(
 )
 
 
-class Pressed(Exception):
-    """Ctrl-C was pressed; not Python's own, which would end the event loop."""
+class CtrlC(Exception):
+    """Ctrl-C was pressed; a `KeyboardInterrupt` would end the event loop."""
 
 
-class _Completer(ToolkitCompleter):
+class _ToolkitAdapter(ToolkitCompleter):
     def __init__(self, completer: Completer) -> None:
         self._completer = completer
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Any:
-        """Nothing: all of ours has to be awaited."""
+        """Offer nothing: all completions are asynchronous."""
         del document, complete_event
         return ()
 
     async def get_completions_async(
         self, document: Document, complete_event: CompleteEvent
     ) -> AsyncGenerator[Completion, None]:
-        """What our own completer offers."""
+        """Offer what our completer finds."""
         del complete_event
-        for found in await self._completer.candidates(document.text_before_cursor):
+        for found in await self._completer.complete(document.text_before_cursor):
             yield Completion(
                 found.text,
                 -found.length,
@@ -77,14 +76,14 @@ class _Completer(ToolkitCompleter):
 
 
 class Prompt:
-    """Asks the person for the next thing to do, and for what turns need to know.
+    """Reads prompts, and asks what turns need to know.
 
-    `pressed` is called when Ctrl-C is pressed where a cell wants a line.
+    `on_interrupt` is called when Ctrl-C is pressed while a cell waits for a line.
 
     Args:
-        completer: offers how a line can go on.
-        history: the file of what was typed; none if it cannot be written.
-        status: the line below.
+        completer: offers completions.
+        history: the file of earlier prompts; None to keep them in memory.
+        status: makes the line below the prompt.
         expand: shows the last card in full.
     """
 
@@ -96,12 +95,12 @@ class Prompt:
         status: Callable[[], str],
         expand: Callable[[], object],
     ) -> None:
-        self.pressed: Callable[[], object] | None = None
+        self.on_interrupt: Callable[[], object] | None = None
         self._status = status
         self._expand = expand
         self._session: PromptSession[str] = PromptSession(
             history=_open_history(history),
-            completer=_Completer(completer),
+            completer=_ToolkitAdapter(completer),
             complete_while_typing=True,
             key_bindings=self._keys(),
             multiline=True,
@@ -112,12 +111,12 @@ class Prompt:
             enable_suspend=True,
         )
 
-    async def next(self, mode: str) -> str:
-        """What they typed.
+    async def read(self, mode: str) -> str:
+        """Read a prompt.
 
         Raises:
             Pressed: Ctrl-C at an empty prompt.
-            EOFError: Ctrl-D, or the terminal is gone.
+            EOFError: Ctrl-D, or the terminal was closed.
         """
         message = FormattedText([(f"class:mode.{mode}", mode), ("class:sign", f" {SIGN} ")])
         return await self._session.prompt_async(
@@ -128,9 +127,9 @@ class Prompt:
         )
 
     async def line(self, prompt: str, *, password: bool = False) -> str | None:
-        """A line for a cell, or for a question of ours; Ctrl-C is passed on."""
+        """Ask for a line of text; None if the person gives none."""
         keys = KeyBindings()
-        keys.add("c-c")(lambda event: event.app.exit(exception=Pressed))
+        keys.add("c-c")(lambda event: event.app.exit(exception=CtrlC))
         session: PromptSession[str] = PromptSession(
             one_line(prompt), style=_STYLE, key_bindings=keys, is_password=password
         )
@@ -138,14 +137,14 @@ class Prompt:
             return await session.prompt_async(handle_sigint=False, set_exception_handler=False)
         except EOFError:
             return None
-        except Pressed:
-            if self.pressed is not None:
-                self.pressed()
+        except CtrlC:
+            if self.on_interrupt is not None:
+                self.on_interrupt()
             return None
 
     async def key(self, choices: Mapping[str, str]) -> str | None:
-        """One key, at once; what was typed before the question is no answer to it."""
-        forget_typed()
+        """Ask for one key, without Enter; what was typed before the question is discarded."""
+        discard_typing()
         keys = KeyBindings()
 
         def choose(key: str) -> Callable[[KeyPressEvent], None]:
@@ -183,7 +182,7 @@ class Prompt:
             buffer = event.current_buffer
             state = buffer.complete_state
             if state is not None and state.current_completion is not None:
-                buffer.complete_state = None  # it is in the text already
+                buffer.complete_state = None  # the text has it already
             else:
                 buffer.validate_and_handle()
 
@@ -196,7 +195,7 @@ class Prompt:
             if event.current_buffer.text:
                 event.current_buffer.reset()
             else:
-                event.app.exit(exception=Pressed)
+                event.app.exit(exception=CtrlC)
 
         @keys.add("c-o")
         def _(event: KeyPressEvent) -> None:
@@ -207,7 +206,7 @@ class Prompt:
 
 
 def _open_history(path: Path | None) -> History:
-    """The history in a file that only its owner can read, and that does not grow for ever."""
+    """Open the history in a file that only its owner can read, and shorten a long one."""
     if path is None:
         return InMemoryHistory()
     try:

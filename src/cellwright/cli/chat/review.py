@@ -1,128 +1,128 @@
-"""The changes of a turn, cell by cell: to keep, or to take back."""
+"""Reviews: the person accepts or rejects a turn's changes, or the proposed source of a cell."""
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from cellwright.cli.chat.display import CellChange
-from cellwright.cli.chat.slash import WrongCommand
+from cellwright.cli.chat.display import DisplayedChange, JsonDisplay
+from cellwright.cli.chat.state import WrongCommand
+from cellwright.cli.chat.turn import language_of_notebook
+from cellwright.cli.questions import SIGN
 from cellwright.errors import CellNotFound, CellwrightError
 from cellwright.outputs.sanitize import one_line
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
     from typing import Any
 
-    from cellwright.assistant.changes import ChangeSet
+    from cellwright.assistant.changes import ChangeSet, Proposal
     from cellwright.assistant.chat import Chat
-    from cellwright.cli.chat.asking import Asker
-    from cellwright.cli.chat.display import Display
+    from cellwright.cli.chat.display import ChatDisplay
+    from cellwright.cli.chat.turn import TurnOutcome
+    from cellwright.cli.questions import Asker
 
-_KEYS = {"a": "accept", "r": "reject", "s": "skip", "q": "stop"}
-
-
+_TURN_KEYS = {"a": "accept", "r": "reject", "s": "skip", "q": "stop"}
+_PROPOSAL_KEYS = {"a": "accept", "r": "reject", "f": "refine"}
 _VERBS = {"inserted": "Added", "deleted": "Deleted", "moved": "Moved"}
 
 
 @dataclass(frozen=True, slots=True)
-class CellReview:
-    """What a turn did to one cell, and the same to be shown."""
+class ReviewedCell:
+    """A cell that a turn changed, and its change to show."""
 
     path: str
     cell: str
-    change: CellChange
+    change: DisplayedChange
 
 
-class Reviews:
-    """Looks at the changes of the newest turn that has any left."""
+class TurnReview:
+    """Reviews the changes of the newest turn whose changes are not all undone."""
 
-    def __init__(self, chat: Chat, display: Display, asker: Asker | None) -> None:
+    def __init__(self, chat: Chat, display: ChatDisplay, asker: Asker | None) -> None:
         self._chat = chat
         self._display = display
         self._asker = asker
         self._accepted: set[tuple[int, str, str]] = set()
 
     async def run(self, words: list[str]) -> None:
-        """`/review`, with what stands behind it.
+        """Carry out `/review` with its words.
 
         Raises:
             WrongCommand: there is nothing to review.
             CellNotFound: the turn has not changed that cell.
         """
-        changes = self._newest()
-        cells = await self._cells(changes)
+        changes = self._find_newest()
+        cells = await self._list_cells(changes)
         verb = words[0].lower() if words else ""
         if verb in ("accept", "reject"):
-            for each in _chosen(cells, words[1:]):
+            for each in _choose_cells(cells, words[1:]):
                 await self._decide(changes, each, verb)
             return
         if words:
-            cells = _chosen(cells, words)
+            cells = _choose_cells(cells, words)
         left = [each for each in cells if self._key(changes, each) not in self._accepted]
         if not left:
-            self._display.note("All of it has been accepted")
+            self._display.print_note("All changes are accepted")
         for number, each in enumerate(left, 1):
-            self._display.change(replace(each.change, place=f"{number} of {len(left)}"))
+            self._display.print_change(replace(each.change, position=f"{number} of {len(left)}"))
             if self._asker is None:
                 continue
-            key = await self._asker.key(_KEYS)
+            key = await self._asker.key(_TURN_KEYS)
             if key in (None, "q"):
                 return
             if key in ("a", "r"):
-                await self._decide(changes, each, _KEYS[key or ""])
+                await self._decide(changes, each, _TURN_KEYS[key or ""])
 
-    def _newest(self) -> ChangeSet:
+    def _find_newest(self) -> ChangeSet:
         found = next((turn for turn in reversed(self._chat.turns) if not turn.is_undone), None)
         if found is None:
-            raise WrongCommand("There is nothing to review: no change of a turn stands")
+            raise WrongCommand("There is nothing to review: no turn has changes left")
         return found
 
-    async def _cells(self, changes: ChangeSet) -> list[CellReview]:
+    async def _list_cells(self, changes: ChangeSet) -> list[ReviewedCell]:
         workspace = await self._chat.workspaces.get("ask")
-        standing = set(changes.cells)
-        found: list[CellReview] = []
+        remaining = set(changes.cells)
+        found: list[ReviewedCell] = []
         for path in changes.notebooks:
             ids = [edit.change for edit in changes.edits if edit.path == path]
             shown = await workspace.open(path).diff(f"{ids[0]}^", ids[-1])
-            parts = sections(shown["diff"])
-            language = await self._language(path)
-            for fact, part in zip(shown["cells"], parts, strict=False):
-                if (path, fact["handle"]) in standing:
-                    change = _described(path, fact, part, language)
-                    found.append(CellReview(path, fact["handle"], change))
+            language = await self._find_language(path)
+            for fact, part in zip(shown["cells"], split_diff(shown["diff"]), strict=False):
+                if (path, fact["handle"]) in remaining:
+                    change = _describe_change(path, fact, part, language)
+                    found.append(ReviewedCell(path, fact["handle"], change))
         return found
 
-    async def _language(self, path: str) -> str:
-        from cellwright.cli.chat.turn import language_in
-
+    async def _find_language(self, path: str) -> str:
         workspace = await self._chat.workspaces.get("ask")
         try:
-            return language_in(await workspace.open(path).load())
+            return language_of_notebook(await workspace.open(path).load())
         except CellwrightError:
             return "python"
 
-    async def _decide(self, changes: ChangeSet, each: CellReview, verb: str) -> None:
+    async def _decide(self, changes: ChangeSet, each: ReviewedCell, verb: str) -> None:
         name = one_line(each.cell[:80])
         if verb == "accept":
             self._accepted.add(self._key(changes, each))
-            self._display.note(f"accepted {name}")
+            self._display.print_note(f"accepted {name}")
             return
         try:
             await self._chat.undo(changes, cells=[each.cell])
         except CellwrightError as error:
-            self._display.problem(error)
+            self._display.print_error(error)
         else:
-            self._display.note(f"rejected {name}: it is as it was before the turn")
+            self._display.print_note(f"rejected {name}: restored as before the turn")
 
-    def _key(self, changes: ChangeSet, each: CellReview) -> tuple[int, str, str]:
+    def _key(self, changes: ChangeSet, each: ReviewedCell) -> tuple[int, str, str]:
         return self._chat.turns.index(changes), each.path, each.cell
 
 
-def sections(diff: str) -> list[str]:
-    """The parts of a notebook's diff, one a cell.
+def split_diff(diff: str) -> list[str]:
+    """Split the diff of a notebook into one part for each cell.
 
-    Every line of a cell begins with a sign, so that none can pass for the head of a section.
+    Every line of a cell begins with a sign, so that none can look like the head of a part.
     """
     found: list[list[str]] = []
     is_cell = False
@@ -137,9 +137,11 @@ def sections(diff: str) -> list[str]:
     return ["\n".join(part) for part in found]
 
 
-def _described(path: str, fact: Mapping[str, Any], diff: str, language: str) -> CellChange:
+def _describe_change(
+    path: str, fact: Mapping[str, Any], diff: str, language: str
+) -> DisplayedChange:
     index = fact["after"] if fact["after"] is not None else fact["before"]
-    return CellChange(
+    return DisplayedChange(
         action=f"{_VERBS.get(fact['kind'], 'Updated')} cell {index + 1}",
         name=one_line(fact["handle"][:80]),
         kind=one_line(fact["type"][:20]),
@@ -149,7 +151,7 @@ def _described(path: str, fact: Mapping[str, Any], diff: str, language: str) -> 
     )
 
 
-def _chosen(cells: list[CellReview], names: list[str]) -> list[CellReview]:
+def _choose_cells(cells: list[ReviewedCell], names: list[str]) -> list[ReviewedCell]:
     if not names:
         return cells
     known = {each.cell: each for each in cells}
@@ -157,3 +159,79 @@ def _chosen(cells: list[CellReview], names: list[str]) -> list[CellReview]:
         if name not in known:
             raise CellNotFound(name, near=list(known)[:3])
     return [known[name] for name in names]
+
+
+class ProposalReview:
+    """Shows the source that an answer proposes for a cell, and applies it if it is accepted.
+
+    Args:
+        chat: the chat whose answers propose it.
+        display: where it is shown.
+        asker: asks the person; None in a pipe.
+        accept: whether proposals are accepted in advance.
+        ask: asks the model again.
+    """
+
+    def __init__(
+        self,
+        chat: Chat,
+        display: ChatDisplay,
+        asker: Asker | None,
+        *,
+        accept: bool,
+        ask: Callable[[str], Awaitable[TurnOutcome]],
+    ) -> None:
+        self._chat = chat
+        self._display = display
+        self._asker = asker
+        self._accept = accept
+        self._ask = ask
+
+    async def decide(self, outcome: TurnOutcome) -> TurnOutcome:
+        """Let the person decide about the proposal of a turn; returns the last turn.
+
+        Raises:
+            Conflict: the cell was changed in the meantime; it is left unchanged.
+        """
+        while outcome.done is not None and outcome.done.proposal is not None:
+            proposal = outcome.done.proposal
+            self._display.print_change(await self._describe(proposal))
+            if self._accept:
+                await self._apply(proposal)
+                return outcome
+            if self._asker is None:
+                self._display.print_note("Nothing was changed; --accept applies the proposal")
+                return outcome
+            key = await self._asker.key(_PROPOSAL_KEYS)
+            if key == "a":
+                await self._apply(proposal)
+                return outcome
+            wish = await self._asker.line(f"    refine {SIGN} ") if key == "f" else None
+            if not wish:
+                self._display.print_note("rejected: the cell is unchanged")
+                return outcome
+            outcome = await self._ask(wish)
+        return outcome
+
+    async def _describe(self, proposal: Proposal) -> DisplayedChange:
+        workspace = await self._chat.workspaces.get("ask")
+        kind, language, number = "code", "python", ""
+        with contextlib.suppress(CellwrightError):
+            notebook = await workspace.open(proposal.path).load()
+            cell = notebook.cell(proposal.cell)
+            kind, language, number = cell.type, language_of_notebook(notebook), f" {cell.index + 1}"
+        return DisplayedChange(
+            action=f"Proposed for cell{number}",
+            name=one_line(proposal.cell[:80]),
+            kind=one_line(kind[:20]),
+            path=one_line(proposal.path[:200]),
+            diff=proposal.diff,
+            language=language,
+        )
+
+    async def _apply(self, proposal: Proposal) -> None:
+        changes = await self._chat.accept(proposal)
+        if isinstance(self._display, JsonDisplay):
+            self._display.print_event("accepted", changes=changes.to_json())
+        name = one_line(proposal.cell[:80])
+        self._display.print_note(f"accepted: cell {name} has its new source; /undo restores it")

@@ -1,4 +1,4 @@
-"""`cellwright chat [NB]...`."""
+"""The assistant: `cellwright chat`, and `cellwright key` for the keys of its models."""
 
 from __future__ import annotations
 
@@ -6,25 +6,33 @@ import sys
 
 import click
 
-from cellwright.cli.options import Call, common
+from cellwright.cli.options import CommandCall, common
 from cellwright.cli.output import is_terminal, read_input
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+
 EXTRA = "pip install 'cellwright[assistant]'"
+_PASSED_ON = ("prompt", "cell", "accept", "select", "attach", "model", "yes", "resume")
 
 
 @click.command()
 @click.argument("notebooks", nargs=-1, metavar="[NB]...")
-@click.option("-p", "--prompt", metavar="TEXT", help="Ask this and leave; - reads it from stdin.")
-@click.option("--cell", metavar="CELL", help="Chat inside this cell, which gets a new source.")
-@click.option("--accept", is_flag=True, help="With --cell: make what is proposed the source.")
-@click.option("--open", "opened", metavar="NB", help="The notebook in the editor; else the first.")
-@click.option("--select", multiple=True, metavar="CELLS", help="Cells selected in it; repeatable.")
-@click.option("--attach", multiple=True, metavar="FILE|#TOOL", help="Attach this, too; repeatable.")
-@click.option("--model", metavar="NAME", help="As provider:name, or direct for the built-in one.")
+@click.option("-p", "--prompt", metavar="TEXT", help="Ask this and exit; - reads it from stdin.")
+@click.option("--cell", metavar="CELL", help="Chat about a new source for this cell.")
+@click.option("--accept", is_flag=True, help="With --cell: accept the proposed source.")
+@click.option("--open", "opened", metavar="NB", help="The open notebook; by default the first.")
+@click.option(
+    "--select", multiple=True, metavar="CELLS", help="Selected cells in it; may be repeated."
+)
+@click.option(
+    "--attach", multiple=True, metavar="FILE|#TOOL", help="Attach this, too; may be repeated."
+)
+@click.option(
+    "--model", metavar="NAME", help="A provider:name, or direct for the built-in assistant."
+)
 @click.option("--yes", is_flag=True, help="Run and delete without asking.")
 @click.option(
     "--resume",
@@ -32,16 +40,16 @@ EXTRA = "pip install 'cellwright[assistant]'"
     flag_value="",
     default=None,
     metavar="[ID]",
-    help="Go on with the last chat here, or with that one.",
+    help="Continue the last chat here, or the one with this id.",
 )
-@click.option("--no-save", is_flag=True, help="Keep no transcript.")
+@click.option("--no-save", is_flag=True, help="Do not save a transcript.")
 @common
-def command(call: Call, notebooks: tuple[str, ...], **options: Any) -> int:
+def chat_command(call: CommandCall, notebooks: tuple[str, ...], **options: Any) -> int:
     """Chat with the assistant about notebooks.
 
-    Notebooks that are named are attached, and the first is open, as in an editor. Mode ask reads;
-    agent changes and runs, and asks before it runs. Without -p and without a terminal, every line
-    of stdin is a prompt. /help lists the commands.
+    The named notebooks are attached, and the first is open, as in an editor. In mode ask the
+    assistant reads; in mode agent it also changes and runs cells, and asks before it runs them.
+    Without -p and without a terminal, every line of stdin is a prompt. /help lists the commands.
 
     \b
     cellwright chat analysis.ipynb
@@ -55,21 +63,31 @@ def command(call: Call, notebooks: tuple[str, ...], **options: Any) -> int:
         raise click.UsageError("--cell needs a notebook")
     if options["prompt"] == "-":
         options["prompt"] = read_input("-")
-    talks = options["prompt"] is None and is_terminal(sys.stdin)
-    if talks:
+    is_interactive = options["prompt"] is None and is_terminal(sys.stdin)
+    if is_interactive:
         _require_terminal(call)
-    from cellwright.cli.chat.running import run
+    from cellwright.cli.chat.startup import ChatOptions, run_chat
 
     source = click.get_current_context().get_parameter_source("mode")
-    is_said = source is not None and source.name != "DEFAULT"
+    has_mode = source is not None and source.name != "DEFAULT"
     here = call.here()
-    options |= {"mode": here.mode if is_said else None, "root": here.root, "cwd": here.cwd}
-    options["actor"] = here.actor.replace("cli:", "chat:", 1)
-    return run(call, notebooks, options, talks=talks)
+    found = ChatOptions(
+        root=here.root,
+        cwd=here.cwd,
+        mode=here.mode if has_mode else None,
+        actor=here.actor.replace("cli:", "chat:", 1),
+        uses_engine=call.uses_engine,
+        notebooks=notebooks,
+        open=options["opened"],
+        saves=not options["no_save"],
+        is_interactive=is_interactive,
+        **{name: options[name] for name in _PASSED_ON},
+    )
+    return run_chat(call, found)
 
 
-def _require_terminal(call: Call) -> None:
-    """Raise unless somebody can type, and see what is answered."""
+def _require_terminal(call: CommandCall) -> None:
+    """Raise unless stdin and stdout are a terminal, and the library for prompts is installed."""
     from importlib.util import find_spec
 
     if call.output.as_json or not is_terminal(sys.stdout):
@@ -78,16 +96,53 @@ def _require_terminal(call: Call) -> None:
         from cellwright.errors import ConfigError
 
         raise ConfigError(
-            "The library to type with, prompt_toolkit, is not installed",
+            "The library prompt_toolkit is not installed",
             hint=f"{EXTRA}, or ask with -p",
         )
 
 
-# Options that all commands have, where they mean something else here.
-for _param in command.params:
+# Common options that mean something else here.
+for _param in chat_command.params:
     if isinstance(_param, click.Option):
         if _param.name == "mode":
             _param.default = "ask"
-            _param.help = "What is allowed: ask, the default, and edit read; agent allows all."
+            _param.help = (
+                "What is allowed: ask, the default, and edit only read; agent allows everything."
+            )
         elif _param.name == "as_json":
-            _param.help = "Print every event as one JSON object a line, and nothing else."
+            _param.help = "Print each event as a line of JSON, and nothing else."
+
+
+@click.command()
+@click.argument("provider", metavar="PROVIDER")
+@click.option("--address", default="", metavar="URL", help="The address of your own model server.")
+@click.option("--forget", is_flag=True, help="Remove the key.")
+@common
+def key_command(call: CommandCall, provider: str, *, address: str, forget: bool) -> None:
+    """Store the API key of a language model in the system's keyring.
+
+    The key is typed without echo, or read from stdin. It is never written to a file, and kernels
+    never see it. PROVIDER is anthropic, openai, or the first part of another model's name.
+
+    \b
+    cellwright key anthropic
+    cellwright key openai --address https://models.example.org/v1
+    cellwright key anthropic --forget
+    """
+    from cellwright.assistant.models.keys import account_of, forget_key, store_key
+
+    account = account_of(provider, address)
+    if forget:
+        was_there = forget_key(provider, address)
+        call.output.data({"account": account, "forgotten": was_there}, [])
+        call.output.say(f"{'Removed the' if was_there else 'There was no'} key of {account}")
+        return
+    if is_terminal(sys.stdin):
+        key = click.prompt(f"Key of {account}", hide_input=True, err=True).strip()
+    else:
+        key = read_input("-").strip()
+    if not key or not key.isascii() or not key.isprintable() or " " in key:
+        raise click.UsageError("This is not a key: it is empty or has invalid characters")
+    store_key(provider, key, address)
+    call.output.data({"account": account, "stored": True}, [])
+    call.output.say(f"Stored the key of {account} in the keyring")

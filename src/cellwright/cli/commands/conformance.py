@@ -1,4 +1,4 @@
-"""`cellwright conformance`."""
+"""`cellwright conformance`: test one side of the Notebook Manipulator Protocol."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from cellwright.cli.options import Call, common
+from cellwright.cli.options import CommandCall, common
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,14 +22,18 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("side", type=click.Choice(["frontend", "kernel"]))
-@click.option("--kernel", metavar="NAME", help="Kernel whose client is tried; default python3.")
-@click.option("--python", metavar="PATH", help="Interpreter whose ipykernel is tried instead.")
+@click.option(
+    "--kernel", metavar="NAME", help="The kernel whose client is tested; default python3."
+)
+@click.option("--python", metavar="PATH", help="An interpreter whose ipykernel is tested instead.")
 @common
-def command(call: Call, side: str, kernel: str | None, python: str | None) -> int:
-    """Try one side of the Notebook Manipulator Protocol, statement by statement.
+def conformance_command(
+    call: CommandCall, side: str, kernel: str | None, python: str | None
+) -> int:
+    """Test one side of the Notebook Manipulator Protocol, statement by statement.
 
-    `frontend` tries ours, over a notebook in memory; `kernel` the client `cellwright_kernel` in a
-    kernel of Python, with this command as the frontend. Exits 1 if a statement does not hold.
+    `frontend` tests our frontend with a notebook in memory; `kernel` tests the client
+    `cellwright_kernel` in a Python kernel. Exits 1 if a statement fails.
 
     \b
     cellwright conformance frontend
@@ -42,16 +46,16 @@ def command(call: Call, side: str, kernel: str | None, python: str | None) -> in
 
     if side == "frontend" and (kernel or python):
         raise click.UsageError("--kernel and --python are for `conformance kernel`")
-    # A frontend in trouble is part of the table, and no news.
+    # The table provokes failures of the frontend on purpose.
     logging.getLogger("cellwright.protocol").setLevel(logging.CRITICAL)
-    results = asyncio.run(_frontend() if side == "frontend" else _kernel(kernel, python))
+    results = asyncio.run(_try_frontend() if side == "frontend" else _try_kernel(kernel, python))
     rows = [result.to_json() for result in results]
     failed = [result.id for result in results if result.verdict == "failed"]
     call.output.data({"side": side, "rows": rows, "failed": failed}, render(results))
     return 1 if failed else 0
 
 
-async def _frontend() -> Sequence[RowResult]:
+async def _try_frontend() -> Sequence[RowResult]:
     from cellwright.protocol.conformance.frontend import FRONTEND
     from cellwright.protocol.conformance.reference import ReferenceFrontend
 
@@ -62,7 +66,7 @@ async def _frontend() -> Sequence[RowResult]:
         await peer.close()
 
 
-async def _kernel(name: str | None, python: str | None) -> Sequence[RowResult]:
+async def _try_kernel(name: str | None, python: str | None) -> Sequence[RowResult]:
     from cellwright.kernel.local import LocalKernel
     from cellwright.kernel.transport import Launch
     from cellwright.protocol.conformance.kernel import KERNEL
@@ -81,7 +85,7 @@ async def _kernel(name: str | None, python: str | None) -> Sequence[RowResult]:
 
 
 class KernelRunner:
-    """Runs cells in a kernel of this machine, for the kit."""
+    """Runs cells in a local kernel, for the conformance kit."""
 
     def __init__(self, kernel: LocalKernel) -> None:
         self._kernel = kernel
@@ -93,18 +97,18 @@ class KernelRunner:
         hear: Callable[[CommLike], None],
         metadata: Mapping[str, Any] | None = None,
     ) -> tuple[str, str]:
-        """Run a cell; its text, and the name of its error or nothing."""
+        """Run a cell; returns its text, and the name of its error or an empty string."""
         from cellwright.kernel.events import CommMessage
         from cellwright.kernel.transport import Code
-        from cellwright.outputs.events import Raised, StreamText
+        from cellwright.outputs.events import ErrorEvent, StreamEvent
 
         text, error = "", ""
         async for event in self._kernel.execute(Code(source, metadata=metadata or {})):
             if isinstance(event, CommMessage):
                 hear(event)
-            elif isinstance(event, StreamText):
+            elif isinstance(event, StreamEvent):
                 text += event.text
-            elif isinstance(event, Raised):
+            elif isinstance(event, ErrorEvent):
                 error = event.ename
         return text, error
 
@@ -122,5 +126,5 @@ class KernelRunner:
         task.add_done_callback(self._sending.discard)
 
     async def interrupt(self) -> None:
-        """Interrupt the cell that runs."""
+        """Interrupt the running cell."""
         await self._kernel.interrupt()

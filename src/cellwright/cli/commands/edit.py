@@ -1,4 +1,4 @@
-"""`cellwright edit NB …`."""
+"""Changes to a notebook: `cellwright edit`, `new` and `upgrade`."""
 
 from __future__ import annotations
 
@@ -7,14 +7,22 @@ import json
 
 import click
 
-from cellwright.cli.changes import report
-from cellwright.cli.options import Call, common
-from cellwright.cli.output import one_line, print_json, printable, read_input, write
+from cellwright.cli.changes import report_change
+from cellwright.cli.options import CommandCall, common
+from cellwright.cli.output import (
+    STATUS_CODES,
+    one_line,
+    print_json,
+    printable,
+    read_input,
+    write,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
+
 
 TYPES = click.Choice(["code", "markdown", "raw"])
 
@@ -22,8 +30,8 @@ TYPES = click.Choice(["code", "markdown", "raw"])
 @click.group()
 @click.argument("notebook", metavar="NB", type=click.Path())
 @click.pass_context
-def command(context: click.Context, notebook: str) -> None:
-    """Change cells of a notebook; a cell is named by id, `cell-N` or index.
+def edit_command(context: click.Context, notebook: str) -> None:
+    """Change cells of a notebook; name a cell by id, `cell-N` or index.
 
     \b
     cellwright edit nb.ipynb replace ab12 'x = 2'
@@ -35,50 +43,50 @@ def command(context: click.Context, notebook: str) -> None:
 
 
 class EditCommand(click.Command):
-    """A command among whose arguments `-1` is a cell, counted from the end, not an option."""
+    """A command that takes `-1` as an argument: the last cell, not an option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse, with negative numbers out of click's sight."""
-        left = super().parse_args(ctx, [_HIDE + a if _negative(a) else a for a in args])
+        """Parse the arguments, with negative numbers hidden from click's options."""
+        left = super().parse_args(ctx, [_HIDE + a if _is_negative(a) else a for a in args])
         for name, value in ctx.params.items():
-            ctx.params[name] = _shown(value)
+            ctx.params[name] = _restore_negative(value)
         return left
 
 
 _HIDE = "\0"
 
 
-def _negative(word: str) -> bool:
+def _is_negative(word: str) -> bool:
     return word.startswith("-") and word[1:].isdigit()
 
 
-def _shown(value: Any) -> Any:
+def _restore_negative(value: Any) -> Any:
     if isinstance(value, tuple):
-        return tuple(map(_shown, value))
+        return tuple(map(_restore_negative, value))
     return value.removeprefix(_HIDE) if isinstance(value, str) else value
 
 
-def editing(function: Callable[..., dict[str, Any] | list[Any]]) -> click.Command:
-    """Make a command of a function that returns an edit, or a list of them."""
+def edit_action(function: Callable[..., dict[str, Any] | list[Any]]) -> click.Command:
+    """Make a command from a function that returns an edit, or a list of edits."""
 
-    @click.option("--base", metavar="REVISION", help="The revision the edit was made from.")
-    @click.option("--expect", metavar="HASH", help="The hash the cell must have.")
-    @click.option("--backup", is_flag=True, help="Also write a copy of the file as it was.")
-    @click.option("--dry-run", is_flag=True, help="Change nothing, show the diff.")
+    @click.option("--base", metavar="REVISION", help="The revision that the edit was made for.")
+    @click.option("--expect", metavar="HASH", help="The hash that the cell must have.")
+    @click.option("--backup", is_flag=True, help="Also write a copy of the old file.")
+    @click.option("--dry-run", is_flag=True, help="Change nothing; show the diff.")
     @click.option("--diff", "show_diff", is_flag=True, help="Show the diff.")
-    @click.option("--create", is_flag=True, help="Make the notebook if there is none.")
-    @click.option("--label", default="", help="A few words for the log.")
+    @click.option("--create", is_flag=True, help="Create the notebook if it is missing.")
+    @click.option("--label", default="", help="A label for the log.")
     @click.option(
         "--run",
         "run_after",
         type=click.Choice(["changed", "stale"]),
-        help="Then run the cells that changed, or all that are stale.",
+        help="Then run the changed cells, or all stale ones.",
     )
     @click.option("--timeout", type=float, default=0.0, metavar="S", help="Seconds for each cell.")
     @common
     @functools.wraps(function)
     def run(
-        call: Call,
+        call: CommandCall,
         *args: Any,
         base: str | None,
         expect: str | None,
@@ -111,17 +119,16 @@ def editing(function: Callable[..., dict[str, Any] | list[Any]]) -> click.Comman
                 run=run_after,  # type: ignore[arg-type]  # the choices of the option
                 **how,
             )
-        return _report(call, answer, show_diff=dry_run or show_diff)
+        return _report_edit(call, answer, show_diff=dry_run or show_diff)
 
     return click.command(cls=EditCommand)(run)
 
 
-def _report(call: Call, answer: dict[str, Any], *, show_diff: bool) -> int:
-    """Tell what the edit did, and how cells that were run after it ended; returns the exit code."""
+def _report_edit(call: CommandCall, answer: dict[str, Any], *, show_diff: bool) -> int:
+    """Print what the edit did and how the cells ran after it; returns the exit code."""
     if not answer.get("executions"):
-        report(call.output, answer, show_diff=show_diff)
+        report_change(call.output, answer, show_diff=show_diff)
         return 0
-    from cellwright.cli.commands.eval import CODES
     from cellwright.cli.commands.run import describe_failure
 
     failed = [
@@ -129,14 +136,14 @@ def _report(call: Call, answer: dict[str, Any], *, show_diff: bool) -> int:
         for run in answer["executions"]
         if run["status"] not in ("ok", "pending", "running") and not run["expected"]
     ]
-    code = CODES[failed[0]["status"]] if failed else 0
+    code = STATUS_CODES[failed[0]["status"]] if failed else 0
     if call.output.as_json:
         error = describe_failure(failed[0]) if failed else None
         print_json({"ok": not failed, "data": answer, "error": error})
         return code
     from cellwright.outputs.describe import describe
 
-    report(call.output, answer, show_diff=show_diff)
+    report_change(call.output, answer, show_diff=show_diff)
     for run in answer["executions"]:
         call.output.say(f"  Ran: {one_line(run['cell'])} (index {run['index']}), {run['status']}")
         if run["outputs"]:
@@ -145,15 +152,15 @@ def _report(call: Call, answer: dict[str, Any], *, show_diff: bool) -> int:
     return code
 
 
-def _source(source: str | None) -> str:
-    """The source given, or stdin without the newline that ends it."""
+def _read_source(source: str | None) -> str:
+    """The given source, or stdin without its last newline."""
     if source is not None and source != "-":
         return source
     return read_input("-").removesuffix("\n")
 
 
-def places(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say where a cell goes."""
+def place_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say where a cell goes."""
     function = click.option("--at", type=int, metavar="N", help="Before the cell at index N.")(
         function
     )
@@ -161,46 +168,51 @@ def places(function: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--after", metavar="CELL", help="After this cell.")(function)
 
 
-def _given(**fields: Any) -> dict[str, Any]:
+def _make_edit(**fields: Any) -> dict[str, Any]:
+    """An edit of the fields that have a value."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
-@editing
+@edit_action
 @click.argument("cell", metavar="CELL")
 @click.argument("source", required=False)
-@click.option("--type", "cell_type", type=TYPES, help="Make it a cell of this type.")
-@click.option("--clear-outputs", is_flag=True, help="Drop its outputs.")
+@click.option("--type", "cell_type", type=TYPES, help="Change the cell to this type.")
+@click.option("--clear-outputs", is_flag=True, help="Remove its outputs.")
 def replace(
     cell: str, source: str | None, cell_type: str | None, *, clear_outputs: bool
 ) -> dict[str, Any]:
-    """Give CELL another source: SOURCE, or what stdin holds.
+    """Replace the source of CELL with SOURCE, or with stdin.
 
     \b
     cellwright edit nb.ipynb replace ab12 'x = 2'
     """
     outputs = "clear" if clear_outputs else None
-    return _given(op="replace", cell=cell, source=_source(source), type=cell_type, outputs=outputs)
+    return _make_edit(
+        op="replace", cell=cell, source=_read_source(source), type=cell_type, outputs=outputs
+    )
 
 
-@editing
+@edit_action
 @click.argument("cell", metavar="CELL")
 @click.argument("old")
 @click.argument("new")
-@click.option("--count", type=int, help="How often OLD must occur; once by default.")
+@click.option("--count", type=int, help="How many times OLD must occur; once by default.")
 def replace_text(cell: str, old: str, new: str, count: int | None) -> dict[str, Any]:
-    """Replace the text OLD in CELL by NEW.
+    """Replace the text OLD in CELL with NEW.
 
     \b
     cellwright edit nb.ipynb replace-text ab12 foo bar
     """
-    return _given(op="replace_text", cell=cell, old=old, new=new, count=count)
+    return _make_edit(op="replace_text", cell=cell, old=old, new=new, count=count)
 
 
-@editing
+@edit_action
 @click.argument("source", required=False)
-@click.option("--type", "cell_type", type=TYPES, default="code", help="Code by default.")
+@click.option(
+    "--type", "cell_type", type=TYPES, default="code", help="The type of the cell; code by default."
+)
 @click.option("--id", "cell_id", help="The id of the new cell.")
-@places
+@place_options
 def insert(
     source: str | None,
     cell_type: str,
@@ -209,14 +221,14 @@ def insert(
     before: str | None,
     at: int | None,
 ) -> dict[str, Any]:
-    """Add a cell: SOURCE, or what stdin holds; at the end unless told where.
+    """Add a cell with SOURCE, or with stdin; at the end by default.
 
     \b
     cellwright edit nb.ipynb insert --after ab12 'print(x)'
     """
-    return _given(
+    return _make_edit(
         op="insert",
-        source=_source(source),
+        source=_read_source(source),
         type=cell_type,
         id=cell_id,
         after=after,
@@ -225,7 +237,7 @@ def insert(
     )
 
 
-@editing
+@edit_action
 @click.argument("cell", metavar="CELL")
 def delete(cell: str) -> dict[str, Any]:
     """Remove CELL.
@@ -236,23 +248,23 @@ def delete(cell: str) -> dict[str, Any]:
     return {"op": "delete", "cell": cell}
 
 
-@editing
+@edit_action
 @click.argument("cell", metavar="CELL")
-@places
+@place_options
 def move(cell: str, after: str | None, before: str | None, at: int | None) -> dict[str, Any]:
-    """Put CELL somewhere else.
+    """Move CELL to another place.
 
     \b
     cellwright edit nb.ipynb move ab12 --at 0
     """
-    return _given(op="move", cell=cell, after=after, before=before, at=at)
+    return _make_edit(op="move", cell=cell, after=after, before=before, at=at)
 
 
-@editing
+@edit_action
 @click.argument("cell", metavar="CELL")
 @click.argument("line", type=int)
 def split(cell: str, line: int) -> dict[str, Any]:
-    """Divide CELL: its first LINE lines stay, the rest becomes a new cell.
+    """Split CELL: its first LINE lines stay, the rest becomes a new cell.
 
     \b
     cellwright edit nb.ipynb split ab12 3
@@ -260,10 +272,10 @@ def split(cell: str, line: int) -> dict[str, Any]:
     return {"op": "split", "cell": cell, "line": line}
 
 
-@editing
+@edit_action
 @click.argument("cells", metavar="CELL…", nargs=-1, required=True)
 def merge(cells: tuple[str, ...]) -> dict[str, Any]:
-    """Join neighbouring cells into the first.
+    """Merge neighbouring cells into the first.
 
     \b
     cellwright edit nb.ipynb merge 2 3
@@ -271,11 +283,11 @@ def merge(cells: tuple[str, ...]) -> dict[str, Any]:
     return {"op": "merge", "cells": list(cells)}
 
 
-@editing
+@edit_action
 @click.argument("cell", metavar="CELL")
 @click.argument("cell_type", metavar="TYPE", type=TYPES)
 def set_type(cell: str, cell_type: str) -> dict[str, Any]:
-    """Make CELL code, markdown or raw.
+    """Change the type of CELL to code, markdown or raw.
 
     \b
     cellwright edit nb.ipynb set-type 0 markdown
@@ -283,9 +295,9 @@ def set_type(cell: str, cell_type: str) -> dict[str, Any]:
     return {"op": "set_type", "cell": cell, "type": cell_type}
 
 
-@editing
+@edit_action
 @click.argument("metadata", metavar="JSON")
-@click.option("--cell", metavar="CELL", help="Of this cell; the notebook's without it.")
+@click.option("--cell", metavar="CELL", help="The cell; without it, the notebook.")
 @click.option("--replace", "replaces", is_flag=True, help="Replace instead of merging.")
 def set_metadata(metadata: str, cell: str | None, *, replaces: bool) -> dict[str, Any]:
     """Merge JSON into the metadata; null removes a key.
@@ -293,38 +305,41 @@ def set_metadata(metadata: str, cell: str | None, *, replaces: bool) -> dict[str
     \b
     cellwright edit nb.ipynb set-metadata '{"tags": ["a"]}' --cell 2
     """
-    return _given(
-        op="set_metadata", cell=cell, metadata=_json(metadata), merge=False if replaces else None
+    return _make_edit(
+        op="set_metadata",
+        cell=cell,
+        metadata=_parse_json(metadata),
+        merge=False if replaces else None,
     )
 
 
-@editing
+@edit_action
 @click.argument("cells", metavar="[CELL…]", nargs=-1)
 def clear_outputs(cells: tuple[str, ...]) -> dict[str, Any]:
-    """Drop the outputs of some cells, or of all.
+    """Remove the outputs of some cells, or of all.
 
     \b
     cellwright edit nb.ipynb clear-outputs
     """
-    return _given(op="clear_outputs", cells=list(cells) or None)
+    return _make_edit(op="clear_outputs", cells=list(cells) or None)
 
 
-@editing
+@edit_action
 @click.argument("edits", metavar="EDITS.json", required=False)
 def apply(edits: str | None) -> list[Any]:
-    """Apply a list of edits in JSON, all or nothing; stdin if no file is given.
+    """Apply a list of edits in JSON, all or none; from stdin if no file is given.
 
     \b
     cellwright edit nb.ipynb apply edits.json
     """
-    value = _json(read_input(edits))
+    value = _parse_json(read_input(edits))
     value = value if isinstance(value, list) else [value]
     if not value:
         raise click.UsageError("The list of edits is empty")
     return list(value)
 
 
-def _json(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
@@ -344,4 +359,51 @@ for _command in (
     clear_outputs,
     apply,
 ):
-    command.add_command(_command, _command.name and _command.name.replace("_", "-"))
+    edit_command.add_command(_command, _command.name and _command.name.replace("_", "-"))
+
+
+@click.command()
+@click.argument("notebook", metavar="NB", type=click.Path())
+@click.option("--kernel", metavar="NAME", help="The kernel of the notebook, such as python3.")
+@common
+def new_command(call: CommandCall, notebook: str, kernel: str | None) -> None:
+    """Create a notebook without cells; never overwrites a file.
+
+    \b
+    cellwright new analysis.ipynb --kernel python3
+    """
+    with call.workspace() as workspace:
+        answer = workspace.create(notebook, kernel=kernel)
+        call.output.warn(answer["warnings"])
+        call.output.data(answer, "")
+        call.output.say("✓ Notebook created", color="green")
+        call.output.say(f"  Notebook: {one_line(notebook)}")
+
+
+@click.command()
+@click.argument("notebooks", metavar="NB…", nargs=-1, required=True, type=click.Path())
+@click.option("--backup", is_flag=True, help="Also write a copy of the old file.")
+@click.option("--dry-run", is_flag=True, help="Change nothing; show the diff.")
+@common
+def upgrade_command(
+    call: CommandCall, notebooks: tuple[str, ...], *, backup: bool, dry_run: bool
+) -> None:
+    """Upgrade old notebooks to nbformat 4.5, with an id for every cell.
+
+    Only this command changes the version of a file.
+
+    \b
+    cellwright upgrade old.ipynb --backup
+    """
+    with call.workspace() as workspace:
+        for notebook in notebooks:
+            workspace.open(notebook).load()  # if one cannot be read, none is changed
+        answers = [
+            workspace.open(notebook).upgrade(backup=backup, dry_run=dry_run)
+            for notebook in notebooks
+        ]
+        if call.output.as_json:
+            call.output.data({"notebooks": answers}, "")
+            return
+        for answer in answers:
+            report_change(call.output, answer, "Notebook upgraded", show_diff=dry_run)

@@ -1,4 +1,4 @@
-"""`cellwright engine ACTION`."""
+"""`cellwright engine`: start, stop and look at the background engine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 
 import click
 
-from cellwright.cli.options import Call, common
+from cellwright.cli.options import CommandCall, common
 from cellwright.cli.output import one_line
 from cellwright.errors import EngineLost, EngineUnavailable
 
@@ -21,10 +21,10 @@ _LINES = 50
 
 
 @click.group()
-def command() -> None:
-    """Look after the background engine, which keeps kernels from one command to the next.
+def engine_command() -> None:
+    """Control the background engine, which keeps kernels alive between commands.
 
-    It starts when first needed, and leaves by itself when it has nothing left to do.
+    It starts when it is first needed, and ends when it has been idle for some time.
 
     \b
     cellwright engine status
@@ -32,10 +32,11 @@ def command() -> None:
     """
 
 
-def _ask(verb: str) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
-    """What the engine answers, or None, and those that have made room for it.
+def _ask_engines(verb: str) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
+    """Ask the engine, and engines that it has replaced but which still work.
 
-    They are not greeted: one of another version can be asked too.
+    Returns the answer of the engine, or None if none is running, and those of the others. No
+    handshake is made, so that engines of other versions answer, too.
     """
     from cellwright.engine import location
     from cellwright.engine.client import EngineConnection
@@ -49,20 +50,20 @@ def _ask(verb: str) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
             try:
                 found.append((path, client.call(verb, {})))
             except EngineLost:
-                pass  # it left in this moment
+                pass  # it has just ended
             finally:
                 client.close()
         elif path is not None:
             with contextlib.suppress(OSError):
-                os.unlink(path)  # noqa: PTH108  # of one that died
+                os.unlink(path)  # noqa: PTH108  # its engine has died
     main = next((answer for path, answer in found if path is None), None)
     return main, [answer for path, answer in found if path is not None]
 
 
-@command.command()
+@engine_command.command()
 @common
-def start(call: Call) -> None:
-    """Start the engine, unless it runs already.
+def start(call: CommandCall) -> None:
+    """Start the engine if it is not running.
 
     \b
     cellwright engine start
@@ -73,34 +74,34 @@ def start(call: Call) -> None:
     assert engine is not None  # noqa: S101  # it was started, or an error raised
     with engine:
         found = engine.status()
-    call.output.data({"running": True, **found}, f"The engine runs, process {found['pid']}\n")
+    call.output.data({"running": True, **found}, f"The engine is running, process {found['pid']}\n")
 
 
-@command.command()
+@engine_command.command()
 @common
-def status(call: Call) -> None:
-    """Tell whether an engine runs, with its sessions and its runs.
+def status(call: CommandCall) -> None:
+    """Show whether the engine is running, and its sessions and runs.
 
     \b
     cellwright engine status --json
     """
-    found, leaving = _ask("status")
-    text = ["No engine runs\n"] if found is None else _describe(found)
+    found, leaving = _ask_engines("status")
+    text = ["No engine is running\n"] if found is None else _describe_engine(found)
     for other in leaving:
-        text += _describe(other)
+        text += _describe_engine(other)
     nothing: dict[str, Any] = {"pid": None, "socket": None, "sessions": [], "runs": []}
     data = {"running": found is not None, **(found or nothing), "making_room": leaving}
     call.output.data(data, text, styled=True)
 
 
-def _describe(found: dict[str, Any]) -> list[str]:
-    from cellwright.cli.commands.runs import row as run_row
-    from cellwright.cli.commands.sessions import row as session_row
+def _describe_engine(found: dict[str, Any]) -> list[str]:
+    from cellwright.cli.commands.kernel import session_row
+    from cellwright.cli.commands.run import run_row
 
     active = [run for run in found["runs"] if run["ended"] is None]
     draining = f", draining: {one_line(found['draining'])}" if found["draining"] else ""
     return [
-        f"The engine runs, process {found['pid']}, version {found['version']}{draining}\n",
+        f"The engine is running, process {found['pid']}, version {found['version']}{draining}\n",
         f"  {len(found['sessions'])} sessions, {len(active)} runs, ",
         f"{len(found['clients'])} clients, up {found['seconds']:.0f} s\n",
         *map(session_row, found["sessions"]),
@@ -108,15 +109,15 @@ def _describe(found: dict[str, Any]) -> list[str]:
     ]
 
 
-@command.command()
+@engine_command.command()
 @common
-def stop(call: Call) -> None:
-    """End the engine with all its kernels; what they had defined is lost.
+def stop(call: CommandCall) -> None:
+    """Stop the engine and all its kernels; their variables are lost.
 
     \b
     cellwright engine stop
     """
-    found, leaving = _ask("stop")
+    found, leaving = _ask_engines("stop")
     pids = [each["pid"] for each in (found, *leaving) if each is not None]
     deadline = time.monotonic() + _STOP_WITHIN
     for pid in pids:
@@ -125,7 +126,7 @@ def stop(call: Call) -> None:
                 raise EngineUnavailable(f"process {pid} did not end in {_STOP_WITHIN:g} s")
             time.sleep(0.02)
     data = {"stopped": bool(pids), "pid": pids[0] if pids else None, "pids": pids}
-    text = [f"Stopped process {pid}\n" for pid in pids] or "No engine runs\n"
+    text = [f"Stopped process {pid}\n" for pid in pids] or "No engine is running\n"
     call.output.data(data, text)
 
 
@@ -141,10 +142,10 @@ def _is_alive(pid: int) -> bool:
         return True
 
 
-@command.command()
-@click.option("-n", "--lines", default=_LINES, help="How many lines from the end; 0 for all.")
+@engine_command.command()
+@click.option("-n", "--lines", default=_LINES, help="How many lines; 0 for all.")
 @common
-def logs(call: Call, lines: int) -> None:
+def logs(call: CommandCall, lines: int) -> None:
     """Print the end of the engine's log.
 
     \b
@@ -161,4 +162,4 @@ def logs(call: Call, lines: int) -> None:
     found = found[-lines:] if lines else found
     call.output.data({"path": path, "lines": [line.rstrip("\n") for line in found]}, found)
     if not found:
-        call.output.say("No engine has left a log yet")
+        call.output.say("There is no log yet")

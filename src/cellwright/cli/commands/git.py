@@ -1,24 +1,33 @@
-"""`cellwright git …`."""
+"""`cellwright git`: set up the git drivers for notebooks, and the commands that git then calls."""
 
 from __future__ import annotations
 
 import os
+import shlex
+import subprocess
 import sys
 
 import click
 
-from cellwright.cli import git
-from cellwright.cli.options import Call, common
+from cellwright.cli.options import CommandCall, common
 from cellwright.cli.output import one_line, printable, write
 from cellwright.errors import CellwrightError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from cellwright.document.notebook import Notebook
+
+ATTRIBUTES = "*.ipynb diff=cellwright merge=cellwright"
+
+
+class GitError(Exception):
+    """Git failed, or there is no repository."""
 
 
 @click.group()
-def command() -> None:
+def git_command() -> None:
     """Let git diff notebooks as text and merge them by cell.
 
     \b
@@ -27,59 +36,57 @@ def command() -> None:
     """
 
 
-@command.command()
+@git_command.command()
 @click.option("--global", "everywhere", is_flag=True, help="For all repositories of this user.")
 @common
-def install(call: Call, *, everywhere: bool) -> None:
-    """Set up the diff driver and the merge driver.
+def install(call: CommandCall, *, everywhere: bool) -> None:
+    """Install the diff driver and the merge driver.
 
     \b
     cellwright git install
     """
-    place = _do(git.install, everywhere=everywhere)
-    call.output.data({"installed": True, "attributes": place}, "")
+    path = _change_drivers(install_drivers, everywhere=everywhere)
+    call.output.data({"installed": True, "attributes": path}, "")
     call.output.say("✓ Drivers installed", color="green")
-    call.output.say(f"  Attributes: {one_line(place)}")
+    call.output.say(f"  Attributes: {one_line(path)}")
 
 
-@command.command()
+@git_command.command()
 @click.option("--global", "everywhere", is_flag=True, help="For all repositories of this user.")
 @common
-def uninstall(call: Call, *, everywhere: bool) -> None:
-    """Take the drivers away again.
+def uninstall(call: CommandCall, *, everywhere: bool) -> None:
+    """Remove the drivers.
 
     \b
     cellwright git uninstall
     """
-    place = _do(git.uninstall, everywhere=everywhere)
-    call.output.data({"installed": False, "attributes": place}, "")
+    path = _change_drivers(remove_drivers, everywhere=everywhere)
+    call.output.data({"installed": False, "attributes": path}, "")
     call.output.say("✓ Drivers removed", color="green")
-    call.output.say(f"  Attributes: {one_line(place)}")
+    call.output.say(f"  Attributes: {one_line(path)}")
 
 
-def _do(action, *, everywhere: bool) -> str:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def _change_drivers(change: Callable[..., str], *, everywhere: bool) -> str:
     try:
-        place: str = action(os.getcwd(), everywhere=everywhere)  # noqa: PTH109
-    except git.GitError as error:
+        return change(os.getcwd(), everywhere=everywhere)  # noqa: PTH109
+    except GitError as error:
         raise click.UsageError(str(error)) from None
-    return place
 
 
-@command.command(hidden=True)
+@git_command.command(hidden=True)
 @click.argument("path")
 def textconv(path: str) -> None:
-    """Print a notebook as git shall compare it: its text view, or the file if it is broken."""
+    """Print the text that git compares: the notebook as text, or the file if it is broken."""
     from cellwright.document.files import read
-    from cellwright.text.view import terminated, to_text
+    from cellwright.text.view import end_with_newline, to_text
 
     try:
-        write(printable(terminated(to_text(read(path)))))
+        write(printable(end_with_newline(to_text(read(path)))))
     except CellwrightError:
-        with open(path, "rb") as file:  # noqa: PTH123
-            sys.stdout.buffer.write(file.read())
+        sys.stdout.buffer.write(_read_file(path))
 
 
-@command.command(hidden=True, name="merge-driver")
+@git_command.command(hidden=True, name="merge-driver")
 @click.argument("base")
 @click.argument("current")
 @click.argument("other")
@@ -92,7 +99,7 @@ def merge_driver(base: str, current: str, other: str, marker_size: int, name: st
     from cellwright.document.notebook import Notebook
 
     def load(path: str) -> Notebook:
-        # Added on both sides: git gives an empty file for a base that never was.
+        # For a file that both sides added, git gives an empty base.
         return read(path) if os.path.getsize(path) else Notebook()  # noqa: PTH202
 
     try:
@@ -100,9 +107,102 @@ def merge_driver(base: str, current: str, other: str, marker_size: int, name: st
     except CellwrightError as error:
         click.echo(f"error: {name} cannot be merged by cell: {error}", err=True)
         return 1
-    # git reads the result from the file of our side, which is a temporary one of its own.
+    # git reads the result from CURRENT, which is a temporary file of its own.
     with open(current, "wb") as file:  # noqa: PTH123
         file.writelines(merged.with_markers("ours", "theirs", marker_size).parts())
     for conflict in merged.conflicts:
         click.echo(f"conflict: {name}, cell {conflict.handle}: {conflict.reason}", err=True)
     return 1 if merged.conflicts else 0
+
+
+def install_drivers(folder: str, *, everywhere: bool) -> str:
+    """Install the drivers in one repository, or for this user; returns the attributes file."""
+    scope = "--global" if everywhere else "--local"
+    for key, value in driver_settings().items():
+        run_git(["git", "config", scope, key, value], folder)
+    path = find_attributes_file(folder, everywhere=everywhere)
+    content = _read_file(path) if os.path.exists(path) else b""  # noqa: PTH110
+    if ATTRIBUTES.encode() not in content.split(b"\n"):
+        os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
+        # A file without a final newline stays without one, so that uninstall can restore it.
+        end = b"" if content and not content.endswith(b"\n") else b"\n"
+        _write_file(path, content + (b"" if end else b"\n") + ATTRIBUTES.encode() + end)
+    return path
+
+
+def remove_drivers(folder: str, *, everywhere: bool) -> str:
+    """Remove the drivers; returns the attributes file."""
+    scope = "--global" if everywhere else "--local"
+    for section in ("diff.cellwright", "merge.cellwright"):
+        subprocess.run(
+            ["git", "config", scope, "--remove-section", section],
+            cwd=folder,
+            capture_output=True,
+            check=False,
+        )
+    path = find_attributes_file(folder, everywhere=everywhere)
+    content = _read_file(path) if os.path.exists(path) else b""  # noqa: PTH110
+    line = ATTRIBUTES.encode()
+    if line in content.split(b"\n"):
+        if content.endswith(b"\n" + line):
+            content = content[: -len(line) - 1]
+        else:
+            content = (b"\n" + content).replace(b"\n" + line + b"\n", b"\n", 1)[1:]
+        if content:
+            _write_file(path, content)
+        else:
+            os.remove(path)  # noqa: PTH107  # it had no other line
+    return path
+
+
+def has_drivers(folder: str) -> bool:
+    """Whether git calls the merge driver in this folder."""
+    try:
+        return bool(run_git(["git", "config", "--get", "merge.cellwright.driver"], folder).strip())
+    except GitError:
+        return False
+
+
+def driver_settings() -> dict[str, str]:
+    """The settings of git; they name this interpreter, so that they work with any PATH."""
+    call = f"{shlex.quote(sys.executable)} -m cellwright git"
+    return {
+        "diff.cellwright.textconv": f"{call} textconv",
+        "diff.cellwright.cachetextconv": "false",
+        "merge.cellwright.name": "cellwright, three-way by cell",
+        "merge.cellwright.driver": f"{call} merge-driver %O %A %B -L %L -P %P",
+    }
+
+
+def find_attributes_file(folder: str, *, everywhere: bool) -> str:
+    """The attributes file that is not part of a repository's content."""
+    if not everywhere:
+        name = run_git(["git", "rev-parse", "--git-path", "info/attributes"], folder).strip()
+        return os.path.join(folder, name)  # noqa: PTH118
+    try:
+        path = run_git(["git", "config", "--global", "--type=path", "core.attributesFile"], folder)
+    except GitError:
+        base = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")  # noqa: PTH111
+        return os.path.join(base, "git", "attributes")  # noqa: PTH118
+    return path.strip()
+
+
+def run_git(words: Sequence[str], folder: str) -> str:
+    """Run git and return its stdout; raises `GitError` with its stderr."""
+    try:
+        done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise GitError(f"git cannot be run: {error.strerror}") from None
+    if done.returncode:
+        raise GitError(done.stderr.strip() or f"{shlex.join(words)} failed")
+    return done.stdout
+
+
+def _read_file(path: str) -> bytes:
+    with open(path, "rb") as file:  # noqa: PTH123
+        return file.read()
+
+
+def _write_file(path: str, content: bytes) -> None:
+    with open(path, "wb") as file:  # noqa: PTH123
+        file.write(content)

@@ -1,43 +1,45 @@
-"""`cellwright kernel ACTION`."""
+"""Sessions and their kernels: `cellwright kernel` and `sessions`, and the artifacts they store."""
 
 from __future__ import annotations
 
+import sys
+
 import click
 
-from cellwright.cli.commands.sessions import row
-from cellwright.cli.options import Call, common
-from cellwright.cli.output import one_line
+from cellwright.cli.options import CommandCall, common
+from cellwright.cli.output import is_terminal, one_line, write_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+
 _session = click.argument("session", default="default")
 
 
 @click.group()
-def command() -> None:
-    """See which kernels there are, and look after the one of a session.
+def kernel_command() -> None:
+    """List kernels, or control the kernel of a session.
 
     \b
     cellwright kernel specs
     """
 
 
-@command.command()
+@kernel_command.command()
 @common
-def specs(call: Call) -> None:
-    """List the kernels that can be started here; `*` marks the one a notebook here would get.
+def specs(call: CommandCall) -> None:
+    """List the kernels that can be started here; `*` marks the default for notebooks.
 
     \b
     cellwright kernel specs
     """
     with call.workspace() as workspace:
         found = workspace.kernel_specs()
-    call.output.data({"specs": found}, map(_spec, found), styled=True)
+    call.output.data({"specs": found}, map(_spec_row, found), styled=True)
 
 
-def _spec(spec: dict[str, Any]) -> str:
+def _spec_row(spec: dict[str, Any]) -> str:
     if "problem" in spec:
         return f"* {one_line(spec['problem'])}\n  {one_line(spec['hint'])}\n"
     mark = "*" if spec["default"] else " "
@@ -45,75 +47,162 @@ def _spec(spec: dict[str, Any]) -> str:
     return f"{mark} {one_line(spec['name']):16} {one_line(spec['language']):10} {place}\n"
 
 
-def _act(call: Call, action: str, session: str) -> dict[str, Any]:
+def _act_on_kernel(call: CommandCall, action: str, session: str) -> dict[str, Any]:
     with call.workspace() as workspace:
         return workspace.kernel(action, session)
 
 
-@command.command()
+@kernel_command.command()
 @_session
 @common
-def status(call: Call, session: str) -> None:
-    """Tell what a session's kernel is doing.
+def status(call: CommandCall, session: str) -> None:
+    """Show the state of a session's kernel.
 
     \b
     cellwright kernel status mine
     """
-    found = _act(call, "status", session)
-    call.output.data(found, row(found), styled=True)
+    found = _act_on_kernel(call, "status", session)
+    call.output.data(found, session_row(found), styled=True)
 
 
-@command.command()
+@kernel_command.command()
 @_session
 @common
-def interrupt(call: Call, session: str) -> None:
-    """Stop the cell that runs.
+def interrupt(call: CommandCall, session: str) -> None:
+    """Interrupt the running cell.
 
     \b
     cellwright kernel interrupt mine
     """
-    found = _act(call, "interrupt", session)
+    found = _act_on_kernel(call, "interrupt", session)
     call.output.data(found, "Interrupted\n" if found["interrupted"] else "Nothing was running\n")
 
 
-@command.command()
+@kernel_command.command()
 @_session
 @common
-def restart(call: Call, session: str) -> None:
-    """Start the kernel anew; what it had defined is lost.
+def restart(call: CommandCall, session: str) -> None:
+    """Restart the kernel; its variables are lost.
 
     \b
     cellwright kernel restart mine
     """
-    call.output.data(_act(call, "restart", session), "Restarted; all variables are gone\n")
+    call.output.data(
+        _act_on_kernel(call, "restart", session), "Restarted; all variables are lost\n"
+    )
 
 
-@command.command()
+@kernel_command.command()
 @_session
 @common
-def variables(call: Call, session: str) -> None:
-    """List what a Python session has defined.
+def variables(call: CommandCall, session: str) -> None:
+    """List the variables of a Python session.
 
     \b
     cellwright kernel variables mine
     """
-    found = _act(call, "variables", session)
-    call.output.data(found, map(_variable, found["variables"]), styled=True)
+    found = _act_on_kernel(call, "variables", session)
+    call.output.data(found, map(_variable_row, found["variables"]), styled=True)
 
 
-def _variable(variable: dict[str, Any]) -> str:
+def _variable_row(variable: dict[str, Any]) -> str:
     size = variable["size"] or ""
     value = one_line(variable["value"])[:60]
     return f"{one_line(variable['name']):20} {one_line(variable['type']):14} {size:10} {value}\n"
 
 
-@command.command()
+@kernel_command.command()
 @_session
 @common
-def shutdown(call: Call, session: str) -> None:
-    """End a session's kernel and everything it started.
+def shutdown(call: CommandCall, session: str) -> None:
+    """Shut down a session's kernel and all processes that it started.
 
     \b
     cellwright kernel shutdown mine
     """
-    call.output.data(_act(call, "shutdown", session), "Ended\n")
+    call.output.data(_act_on_kernel(call, "shutdown", session), "Shut down\n")
+
+
+@click.command()
+@common
+def sessions_command(call: CommandCall) -> None:
+    """List running sessions and their kernels.
+
+    Without an engine, a session ends with the process that uses it.
+
+    \b
+    cellwright sessions
+    """
+    with call.workspace() as workspace:
+        sessions = workspace.sessions()
+    call.output.data({"sessions": sessions}, map(session_row, sessions), styled=True)
+    if not sessions:
+        call.output.say("No sessions are running")
+
+
+def session_row(session: dict[str, Any]) -> str:
+    """Render a session on one line."""
+    name = one_line(session["session"])
+    kernel = session["kernel"] or "no kernel"
+    return f"{name:20} {session['state']:6} {kernel:16} {one_line(session['cwd'])}\n"
+
+
+@click.command()
+@click.argument("artifact", required=False)
+@click.option("--offset", type=click.IntRange(min=0), default=0, help="Start at this byte.")
+@click.option("--limit", type=click.IntRange(min=1), help="At most this many bytes.")
+@click.option("--delete", is_flag=True, help="Delete it.")
+@common
+def artifact_command(
+    call: CommandCall, artifact: str | None, offset: int, limit: int | None, *, delete: bool
+) -> None:
+    """Print a stored output or picture; without an id, list all that are stored.
+
+    \b
+    cellwright artifact
+    cellwright artifact artifact://k3m9x2 --offset 1000 --limit 500
+    cellwright artifact k3m9x2 > picture.png
+    """
+    from cellwright.workspace.artifacts import list_artifacts
+
+    with call.here() as workspace:
+        store = workspace.artifacts
+        if artifact is None:
+            found = list_artifacts(store)
+            call.output.data({"artifacts": found}, map(_artifact_row, found), styled=True)
+        elif delete:
+            workspace.require("edit", "delete an artifact")
+            store.delete(artifact)
+            call.output.data({"deleted": artifact}, "Deleted\n")
+        elif call.output.as_json:
+            call.output.data(workspace.artifact(artifact, offset, limit or 65536), "")
+        else:
+            _print_artifact(call, workspace, artifact, offset, limit)
+
+
+def _print_artifact(
+    call: CommandCall, workspace: Any, artifact: str, offset: int, limit: int | None
+) -> None:
+    facts = workspace.artifacts.get(artifact)
+    if is_terminal(sys.stdout) and not facts.mime.startswith("text/"):
+        call.output.say(f"{facts}: redirect it to a file with `> FILE`")
+        return
+    left = facts.size - offset if limit is None else limit
+    while left > 0:
+        part = workspace.artifacts.read(artifact, offset, min(left, 2**20))
+        if is_terminal(sys.stdout):
+            call.output.data(None, part.data.decode("utf-8", "replace"))
+        else:
+            write_bytes(part.data)
+        left -= len(part.data)
+        if part.next_offset is None:
+            return
+        offset = part.next_offset
+
+
+def _artifact_row(artifact: dict[str, Any]) -> str:
+    from datetime import UTC, datetime
+
+    when = datetime.fromtimestamp(artifact["created"], UTC).isoformat(timespec="seconds")[:19]
+    name = one_line(f"{artifact['name']} {artifact['origin']}".strip())
+    return f"{artifact['id']}  {when}  {artifact['size']:>12,}  {one_line(artifact['mime']):16} {name}\n"

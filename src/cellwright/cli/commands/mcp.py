@@ -1,12 +1,10 @@
-"""`cellwright mcp`."""
+"""`cellwright mcp`: serve notebooks to agents."""
 
 from __future__ import annotations
 
-import os
-
 import click
 
-from cellwright.cli.options import Call, common
+from cellwright.cli.options import CommandCall, common, resolve_root
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,21 +16,26 @@ CLIENTS = ("claude", "claude-desktop", "cursor", "vscode", "codex")
 
 @click.command()
 @click.option(
-    "--profile", type=click.Choice(PROFILES), default="native", help="Which tools; native: our own."
+    "--profile",
+    type=click.Choice(PROFILES),
+    default="native",
+    help="Which tools; native by default.",
 )
 @click.option("--http", "address", metavar="HOST:PORT", help="Serve over HTTP instead of stdio.")
 @click.option("--tls-cert", metavar="FILE", help="A certificate, for HTTPS.")
 @click.option("--tls-key", metavar="FILE", help="Its key.")
 @click.option("--insecure", is_flag=True, help="Listen beyond this machine without TLS.")
-@click.option("--allow-host", "hosts", multiple=True, help="A name clients may call us by.")
-@click.option("--allow-origin", "origins", multiple=True, help="A web page's origin, as a URL.")
-@click.option("--new-token", is_flag=True, help="Make a new token; the old one ends.")
-@click.option("--structured", is_flag=True, help="Facts as structuredContent for every client.")
+@click.option("--allow-host", "hosts", multiple=True, help="A host name that clients may use.")
+@click.option(
+    "--allow-origin", "origins", multiple=True, help="The origin of a web page, as a URL."
+)
+@click.option("--new-token", is_flag=True, help="Make a new token; the old one becomes invalid.")
+@click.option("--structured", is_flag=True, help="Send facts as structuredContent to every client.")
 @click.option(
     "--print-config", "client", type=click.Choice(CLIENTS), help="Print a client's settings."
 )
 @common
-def command(call: Call, profile: str, client: str | None, **options: Any) -> None:
+def mcp_command(call: CommandCall, profile: str, client: str | None, **options: Any) -> None:
     """Serve notebooks to agents over MCP: on stdin and stdout, or over HTTP.
 
     The root is this folder unless --root names another.
@@ -46,30 +49,20 @@ def command(call: Call, profile: str, client: str | None, **options: Any) -> Non
     if client is not None:
         _print_config(call, client, here.root, profile, here.mode, options)
         return
-    root = here.root or _this_folder(here.cwd)
-    if not os.path.isdir(root):  # noqa: PTH112  # cold start: no pathlib
-        raise click.UsageError(f"--root {root} is no folder")
+    root = resolve_root(here.root, here.cwd)
     require_library()
-    from cellwright.mcp.running import run
+    from cellwright.mcp.running import run_server
 
-    run(
+    run_server(
         root,
         profile=profile,
         mode=here.mode,
         engine=call.uses_engine,
         structured=options["structured"],
-        listening=_listening(options),
+        listening=_parse_listening(options),
         new_token=options["new_token"],
         say=lambda text: click.echo(f"cellwright: {text}", err=True),
     )
-
-
-def _this_folder(cwd: str) -> str:
-    """The working folder as root, unless that would hand out everything by mistake."""
-    real = os.path.realpath(cwd)
-    if real in ("/", os.path.realpath(os.path.expanduser("~"))):  # noqa: PTH111
-        raise click.UsageError(f"{real} is much to hand out; name it with --root if you mean it")
-    return cwd
 
 
 def require_library() -> None:
@@ -82,15 +75,15 @@ def require_library() -> None:
         raise ConfigError("The MCP library is not installed", hint="pip install 'cellwright[mcp]'")
 
 
-def _listening(options: dict[str, Any]) -> Any:
+def _parse_listening(options: dict[str, Any]) -> Any:
     if options["address"] is None:
         for name in ("tls_cert", "tls_key", "insecure", "hosts", "origins", "new_token"):
             if options[name]:
                 raise click.UsageError(f"{name} needs --http".replace("_", "-"))
         return None
-    from cellwright.mcp.http.listening import Listening
+    from cellwright.mcp.http import HttpAddress
 
-    return Listening.parse(
+    return HttpAddress.parse(
         options["address"],
         certificate=options["tls_cert"],
         key=options["tls_key"],
@@ -101,15 +94,20 @@ def _listening(options: dict[str, Any]) -> Any:
 
 
 def _print_config(
-    call: Call, client: str, root: str | None, profile: str, mode: str, options: dict[str, Any]
+    call: CommandCall,
+    client: str,
+    root: str | None,
+    profile: str,
+    mode: str,
+    options: dict[str, Any],
 ) -> None:
     if options["address"] is not None:
         raise click.UsageError("--print-config is for stdio; over HTTP clients need only the URL")
-    from cellwright.mcp.clients import snippet
+    from cellwright.mcp.clients import build_snippet
 
     words = ["--profile", profile] if profile != "native" else []
     words += ["--mode", mode] if mode != "agent" else []
-    found = snippet(client, root, words)
+    found = build_snippet(client, root, words)
     call.output.data({"client": client, "config": found.data, "where": found.where}, found.text)
     for line in found.where:
         call.output.say(line)

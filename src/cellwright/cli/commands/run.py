@@ -1,4 +1,4 @@
-"""`cellwright run NB [CELL]...`."""
+"""Runs of notebooks: `cellwright run`, and `runs`, `attach` and `cancel` for runs in the engine."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import sys
 
 import click
 
-from cellwright.cli.commands.eval import CODES, ERRORS, ask_at_terminal
-from cellwright.cli.options import Call, common
+from cellwright.cli.options import CommandCall, common
 from cellwright.cli.output import (
     FAILED,
     OK,
+    STATUS_CODES,
+    STATUS_ERRORS,
     TIMEOUT,
     is_terminal,
+    make_text_writer,
     one_line,
     print_json,
-    write_bytes,
 )
 
 TYPE_CHECKING = False
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from cellwright.cli.output import Output
+    from cellwright.cli.output import CommandOutput
     from cellwright.workspace.runs.execution import Execution
 
 
@@ -32,30 +33,28 @@ if TYPE_CHECKING:
 @click.argument("cells", nargs=-1, metavar="[CELL]...")
 @click.option("--all", "run_all", is_flag=True, help="All code cells; the default.")
 @click.option("--above", metavar="C", help="The cells before this one.")
-@click.option("--below", metavar="C", help="This cell and those after it.")
-@click.option("--stale", is_flag=True, help="Those whose results do not stand any more.")
-@click.option("--replay", metavar="C", help="This cell, after those above that it needs.")
-@click.option("--restart", is_flag=True, help="In a fresh kernel.")
-@click.option(
-    "--check", is_flag=True, help="Compare with the outputs in the file, and write nothing."
-)
+@click.option("--below", metavar="C", help="This cell and the cells after it.")
+@click.option("--stale", is_flag=True, help="Only stale cells.")
+@click.option("--replay", metavar="C", help="This cell, and the cells above that it needs.")
+@click.option("--restart", is_flag=True, help="Restart the kernel first.")
+@click.option("--check", is_flag=True, help="Compare with the outputs in the file; write nothing.")
 @click.option(
     "-p", "parameters", multiple=True, metavar="NAME=VALUE", help="A parameter; may be repeated."
 )
 @click.option("--timeout", type=float, default=0.0, metavar="S", help="Seconds for each cell.")
-@click.option("--time-limit", type=float, default=0.0, metavar="S", help="Seconds for all of them.")
-@click.option("--kernel", help="A kernelspec's name, or an interpreter's or environment's path.")
+@click.option("--time-limit", type=float, default=0.0, metavar="S", help="Seconds for all cells.")
+@click.option("--kernel", help="A kernelspec's name, or the path of an interpreter or environment.")
 @click.option("--answer", "answers", multiple=True, help="A line for input(); may be repeated.")
-@click.option("--keep-going", is_flag=True, help="Run the cells after one that failed, too.")
+@click.option("--keep-going", is_flag=True, help="Continue after a cell that failed.")
 @click.option(
-    "--detach", type=float, metavar="S", help="Answer after so many seconds; the run goes on."
+    "--detach", type=float, metavar="S", help="Return after this many seconds; the run continues."
 )
 @common
-def command(call: Call, notebook: str, cells: tuple[str, ...], **options: Any) -> int:
-    """Run cells of a notebook; their outputs are then in the file.
+def run_command(call: CommandCall, notebook: str, cells: tuple[str, ...], **options: Any) -> int:
+    """Run cells of a notebook and save their outputs in the file.
 
-    What cells print is shown as it comes. CELL is an id, cell-N or an index; A-B is all from one
-    to the other, A- all from one on.
+    What cells print is shown immediately. CELL is an id, cell-N or an index; A-B is a range of
+    cells, A- all cells from A on.
 
     \b
     cellwright run analysis.ipynb
@@ -64,114 +63,202 @@ def command(call: Call, notebook: str, cells: tuple[str, ...], **options: Any) -
     cellwright run report.ipynb -p year=2026 -p 'regions=["north", "south"]'
     cellwright run analysis.ipynb --all --restart --check
     """
+    from cellwright.cli.questions import answer_input
     from cellwright.workspace.runs.parameters import parse_parameters
 
     chosen = cells or any(options[name] is not None for name in ("above", "below", "replay"))
     if options.pop("run_all") and (chosen or options["stale"]):
-        raise click.UsageError("--all is all there is; name no cells beside it")
+        raise click.UsageError("--all runs all cells; do not name cells as well")
     options["parameters"] = parse_parameters(options["parameters"])
-    # What is not said need not be passed on.
     options = {name: value for name, value in options.items() if value not in (None, {}, ())}
     can_ask = is_terminal(sys.stdin) and not call.output.as_json
     with call.workspace(start=True) as workspace:
         book = workspace.open(notebook)
         done = book.run(
             list(cells) or None,
-            progress=_printer(call.output, shows_text=not options["check"]),
-            ask=ask_at_terminal if can_ask else None,
+            progress=_make_printer(call.output, shows_text=not options["check"]),
+            ask=answer_input if can_ask else None,
             **options,
         )
         warnings = book.warnings()
-    code = _check_code(done) if options["check"] else _code(done, is_over=done.done)
+    code = _exit_code_of_check(done) if options["check"] else _exit_code(done, is_over=done.done)
     if call.output.as_json:
         data = {"path": notebook, **done.to_json(), "warnings": warnings}
-        print_json({"ok": code == OK, "data": data, "error": _error(done, code)})
+        print_json({"ok": code == OK, "data": data, "error": _find_error(done, code)})
         return code
     if options["check"]:
-        _show_check(call.output, done)
+        _print_check(call.output, done)
     for run in done:
-        if run.is_failure and _result(run) != "same":
+        if run.is_failure and _check_result(run) != "same":
             call.output.warn([describe_failure(run.to_json())["message"]])
             for line in run.traceback:
                 call.output.say(f"    {line}")
         call.output.warn(run.notes)
     call.output.warn(warnings)
     ran = sum(run.status != "pending" for run in done)
-    call.output.say(f"{ran} of {len(done)} cells ran in {notebook}")
+    call.output.say(f"Ran {ran} of {len(done)} cells of {notebook}")
     if not done.done:
-        call.output.say(f"It goes on as {done.run}; `cellwright attach {done.run}`")
+        call.output.say(describe_detached(done.run))
     return code
 
 
-def _printer(output: Output, *, shows_text: bool) -> Callable[[dict[str, Any]], None]:
-    """What shows the progress of a run: text as it comes, and on a terminal what runs."""
-    from cellwright.outputs.sanitizer import Sanitizer
-
-    harmless = Sanitizer()
-    shows_status = is_terminal(sys.stderr)
-
-    def progress(report: dict[str, Any]) -> None:
-        if "text" in report and shows_text and not output.as_json:
-            write_bytes(harmless.feed(report["text"]).encode("utf-8", "backslashreplace"))
-        elif shows_status and report.get("status", "pending") != "pending":
-            output.say(f"[{report['cell']}] {report['status']}", color="cyan")
-
-    return progress
-
-
-def _code(done: Sequence[Execution], *, is_over: bool) -> int:
-    """The exit code: of the first cell that failed, or that the time was over before the last."""
-    failed = [run for run in done if run.is_failure]
-    if failed:
-        return CODES[failed[0].status]
-    return TIMEOUT if is_over and any(run.status == "pending" for run in done) else OK
-
-
-def _check_code(done: Sequence[Execution]) -> int:
-    return OK if all(_result(run) in ("same", "unstored") for run in done) else FAILED
-
-
-def _result(run: Execution) -> str:
-    return "unchecked" if run.check is None else str(run.check["result"])
-
-
-def _error(done: Sequence[Execution], code: int) -> dict[str, Any] | None:
-    """What went wrong first, if anything did."""
-    if code == OK:
-        return None
-    found = next((run for run in done if run.is_failure), None)
-    if found is not None:
-        return describe_failure(found.to_json())
-    differs = next((run for run in done if _result(run) == "differs"), None)
-    if differs is not None:
-        where = f"cell {differs.cell} (index {differs.index})"
-        message, kind = f"{where}: its outputs are not those in the file", "error"
-    else:
-        message, kind = "The time limit was over before the last cell", "timed_out"
-    hint = "See `executions`" if differs is None else "The diff is in its `check`"
-    return {"code": ERRORS[kind], "message": message, "hint": hint, "retryable": False}
-
-
-def _show_check(output: Output, done: Sequence[Execution]) -> None:
-    """A row for every cell, and the diff below those that differ."""
-    rows = []
-    for run in done:
-        rows.append(f"{run.index:>4}  {one_line(run.cell):12} {_result(run)}\n")
-        diff = run.check["diff"] if run.check else ""
-        rows += [f"      {one_line(line)}\n" for line in diff.splitlines()]
-    output.data(None, rows)
+def describe_detached(run: str) -> str:
+    """Say how to follow a run that continues in the engine."""
+    return f"Still running as {run}; `cellwright attach {run}` follows it"
 
 
 def describe_failure(run: dict[str, Any]) -> dict[str, Any]:
-    """A cell that did not end well, as an error."""
+    """Describe a cell that failed as an error."""
     error = run["error"]
     why = run["status"].replace("_", " ")
     if error and run["status"] == "error":
         why = f"{error['ename']}: {error['evalue']}"
     line = f", line {error['line']}" if error and error.get("line") else ""
     return {
-        "code": ERRORS[run["status"]],
+        "code": STATUS_ERRORS[run["status"]],
         "message": f"cell {run['cell']} (index {run['index']}){line}: {why}",
         "hint": ". ".join(run["notes"]) or "Its traceback is in the outputs",
         "retryable": False,
     }
+
+
+def _make_printer(output: CommandOutput, *, shows_text: bool) -> Callable[[dict[str, Any]], None]:
+    """Make a function that prints text when a cell prints it, and the status on a terminal."""
+    write_text = make_text_writer()
+    shows_status = is_terminal(sys.stderr)
+
+    def print_progress(report: dict[str, Any]) -> None:
+        if "text" in report and shows_text and not output.as_json:
+            write_text(report["text"])
+        elif shows_status and report.get("status", "pending") != "pending":
+            output.say(f"[{report['cell']}] {report['status']}", color="cyan")
+
+    return print_progress
+
+
+def _exit_code(done: Sequence[Execution], *, is_over: bool) -> int:
+    """The exit code of the first cell that failed, or of a run that hit its time limit."""
+    failed = [run for run in done if run.is_failure]
+    if failed:
+        return STATUS_CODES[failed[0].status]
+    return TIMEOUT if is_over and any(run.status == "pending" for run in done) else OK
+
+
+def _exit_code_of_check(done: Sequence[Execution]) -> int:
+    return OK if all(_check_result(run) in ("same", "unstored") for run in done) else FAILED
+
+
+def _check_result(run: Execution) -> str:
+    return "unchecked" if run.check is None else str(run.check["result"])
+
+
+def _find_error(done: Sequence[Execution], code: int) -> dict[str, Any] | None:
+    """Describe the first error of a run; None if the exit code says there is none."""
+    if code == OK:
+        return None
+    found = next((run for run in done if run.is_failure), None)
+    if found is not None:
+        return describe_failure(found.to_json())
+    differs = next((run for run in done if _check_result(run) == "differs"), None)
+    if differs is not None:
+        where = f"cell {differs.cell} (index {differs.index})"
+        message, kind = f"{where}: its outputs differ from the file", "error"
+    else:
+        message, kind = "The time limit ended the run before its last cell", "timed_out"
+    hint = "See `executions`" if differs is None else "The diff is in its `check`"
+    return {"code": STATUS_ERRORS[kind], "message": message, "hint": hint, "retryable": False}
+
+
+def _print_check(output: CommandOutput, done: Sequence[Execution]) -> None:
+    """Print a row for each cell, with the diff below cells that differ."""
+    rows = []
+    for run in done:
+        rows.append(f"{run.index:>4}  {one_line(run.cell):12} {_check_result(run)}\n")
+        diff = run.check["diff"] if run.check else ""
+        rows += [f"      {one_line(line)}\n" for line in diff.splitlines()]
+    output.data(None, rows)
+
+
+@click.command()
+@common
+def runs_command(call: CommandCall) -> None:
+    """List current and recent runs, newest first.
+
+    \b
+    cellwright runs
+    cellwright attach r1a2b3c4d
+    cellwright cancel r1a2b3c4d
+    """
+    with call.workspace() as workspace:
+        found = workspace.runs()
+    call.output.data({"runs": found}, map(run_row, found), styled=True)
+    if not found:
+        call.output.say("Nothing is running")
+
+
+def run_row(run: dict[str, Any]) -> str:
+    """Render a run on one line."""
+    cells = run["cells"].values()
+    done = sum(status not in ("pending", "running") for status in cells)
+    count = f"{done}/{len(cells)}" if cells else ""
+    subject = one_line(run["subject"])
+    return f"{run['run']}  {run['state']:8} {run['seconds']:8.1f} s  {count:7} {subject}\n"
+
+
+@click.command()
+@click.argument("run")
+@click.option("--wait", type=float, metavar="S", help="Return after this many seconds.")
+@common
+def attach_command(call: CommandCall, run: str, wait: float | None) -> int:
+    """Follow a run from its beginning to its end; Ctrl-C leaves it and does not stop it.
+
+    \b
+    cellwright attach r1a2b3c4d
+    cellwright attach r1a2b3c4d --wait 5 --json
+    """
+    write_text = make_text_writer()
+
+    def print_progress(report: dict[str, Any]) -> None:
+        if "missed" in report:
+            call.output.warn([f"The first {report['missed']:,} events were not kept"])
+        elif "text" in report and not call.output.as_json:
+            write_text(report["text"])
+
+    with call.workspace() as workspace:
+        found = workspace.attach(run, progress=print_progress, wait=wait)
+    return _report_run(call, found)
+
+
+def _report_run(call: CommandCall, found: dict[str, Any]) -> int:
+    """Print how a run ended, or that it continues; returns the exit code."""
+    answer = found["answer"] or {}
+    statuses = [row["status"] for row in answer.get("executions") or answer.get("cells") or ()]
+    failed = [status for status in statuses if status not in ("ok", "pending")]
+    error = found["error"] and {**found["error"], "hint": None, "retryable": False}
+    if call.output.as_json:
+        print_json({"ok": not failed and error is None, "data": found, "error": error})
+    elif not found["done"]:
+        call.output.say(f"{found['run']} is still running after {found['seconds']:.1f} s")
+    else:
+        if error is not None:
+            call.output.warn([error["message"]])
+        call.output.say(f"{found['run']} ended after {found['seconds']:.1f} s")
+    if error is not None:
+        is_cancelled = error["code"] == STATUS_ERRORS["cancelled"]
+        return STATUS_CODES["cancelled" if is_cancelled else "died"]
+    return STATUS_CODES[failed[0]] if failed else OK
+
+
+@click.command()
+@click.argument("run")
+@common
+def cancel_command(call: CommandCall, run: str) -> None:
+    """Stop a run: interrupt its cell, and keep what it has printed.
+
+    \b
+    cellwright cancel r1a2b3c4d
+    """
+    with call.workspace() as workspace:
+        found = workspace.cancel(run)
+    text = f"Stopped {run}\n" if found["cancelled"] else f"{run} had already ended\n"
+    call.output.data(found, text)

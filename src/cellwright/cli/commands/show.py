@@ -1,4 +1,4 @@
-"""`cellwright show NB…`."""
+"""The outputs of a notebook: `cellwright show` for people, `cellwright outputs` within a budget."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from cellwright.cli.options import Call, common
+from cellwright.cli.options import CommandCall, common
 from cellwright.cli.output import exit_code
 from cellwright.errors import CellwrightError
 
@@ -18,25 +18,28 @@ if TYPE_CHECKING:
     from cellwright.document.notebook import Notebook
     from cellwright.workspace.workspace import Workspace
 
+
 IMAGES = ("auto", "kitty", "iterm", "sixel", "blocks", "none")
 
 
 @click.command()
 @click.argument("notebooks", metavar="NB...", nargs=-1, required=True)
-@click.option("--cells", metavar="CELL", multiple=True, help="Only these, by id, cell-N or index.")
+@click.option(
+    "--cells", metavar="CELL", multiple=True, help="Only these cells, by id, cell-N or index."
+)
 @click.option("--width", type=click.IntRange(min=20), metavar="N", help="Columns to use.")
-@click.option("--expanded", is_flag=True, help="Show long sources and outputs whole.")
-@click.option("--no-outputs", is_flag=True, help="Show sources alone.")
+@click.option("--expanded", is_flag=True, help="Show long sources and outputs in full.")
+@click.option("--no-outputs", is_flag=True, help="Show only sources.")
 @click.option(
     "--images",
     type=click.Choice(IMAGES),
     default="auto",
-    help="How to draw pictures; auto, the default, goes by the terminal.",
+    help="How to draw pictures; auto, the default, asks the environment.",
 )
-@click.option("--pager/--no-pager", default=False, help="Page through it; off by default.")
+@click.option("--pager/--no-pager", default=False, help="Show it in a pager; off by default.")
 @common
-def command(
-    call: Call,
+def show_command(
+    call: CommandCall,
     *,
     notebooks: tuple[str, ...],
     cells: tuple[str, ...],
@@ -48,8 +51,8 @@ def command(
 ) -> int:
     """Show notebooks with their outputs: text, tables, trees, tracebacks and pictures.
 
-    Long sources and outputs are cut, and say by how much. Nothing in a notebook can drive the
-    terminal.
+    Long sources and outputs are cut, with a note that says how much is missing. Control sequences
+    in a notebook never reach the terminal.
 
     \b
     cellwright show analysis.ipynb
@@ -58,7 +61,7 @@ def command(
     git show HEAD~1:analysis.ipynb | cellwright show -
     """
     if call.output.as_json:
-        return _answer(call, notebooks, cells, expanded=expanded, outputs=not no_outputs)
+        return _print_json(call, notebooks, cells, expanded=expanded, outputs=not no_outputs)
     from cellwright.cli.render.notebook import render_notebook
     from cellwright.cli.render.screen import open_screen
     from cellwright.outputs.sanitize import one_line
@@ -72,13 +75,13 @@ def command(
     ):
         for number, path in enumerate(notebooks):
             try:
-                notebook, warnings = _load(workspace, path)
-                indexes = chosen(notebook, cells) if cells else None
+                notebook, warnings = _load_notebook(workspace, path)
+                indexes = choose_cells(notebook, cells) if cells else None
             except CellwrightError as error:
                 if len(notebooks) == 1:
                     raise
                 call.output.say(f"{one_line(path)}:")
-                call.output.fail(error)  # and go on: the others are asked for as well
+                call.output.fail(error)  # and show the other notebooks
                 code = code or exit_code(error)
                 continue
             if number:
@@ -89,8 +92,8 @@ def command(
     return code
 
 
-def _load(workspace: Workspace, path: str) -> tuple[Notebook, list[str]]:
-    """A notebook, and what went wrong beside it; `-` is read from stdin."""
+def _load_notebook(workspace: Workspace, path: str) -> tuple[Notebook, list[str]]:
+    """Load a notebook and its warnings; `-` is read from stdin."""
     if path == "-":
         from cellwright.document.notebook import Notebook
 
@@ -99,31 +102,64 @@ def _load(workspace: Workspace, path: str) -> tuple[Notebook, list[str]]:
     return book.load(), book.warnings()
 
 
-def chosen(notebook: Notebook, refs: Sequence[str]) -> list[int]:
-    """The indexes of the cells named, in the order they were asked for, each once."""
-    return list(dict.fromkeys(notebook.cell(ref).index for ref in _single(notebook, refs)))
+def choose_cells(notebook: Notebook, refs: Sequence[str]) -> list[int]:
+    """The indexes of the named cells, in the order of their names, each once."""
+    return list(
+        dict.fromkeys(notebook.cell(ref).index for ref in _split_references(notebook, refs))
+    )
 
 
-def _single(notebook: Notebook, refs: Sequence[str]) -> Iterator[str]:
-    """References one by one: a comma separates them, unless it is part of an id."""
+def _split_references(notebook: Notebook, refs: Sequence[str]) -> Iterator[str]:
+    """Split references at commas, except a reference that is the id of a cell."""
     ids = set(notebook.snapshot().resolver.ids)
     for ref in refs:
         yield from [ref] if ref in ids else ref.split(",")
 
 
-def _answer(
-    call: Call, paths: Sequence[str], cells: Sequence[str], *, expanded: bool, outputs: bool
+def _print_json(
+    call: CommandCall, paths: Sequence[str], cells: Sequence[str], *, expanded: bool, outputs: bool
 ) -> int:
-    """Answer with JSON: the notebook, or a list of several."""
-    from cellwright.cli.render.describe import describe_shown
+    """Print the notebook as JSON, or a list of several."""
+    from cellwright.cli.render.notebook import describe_notebook
 
     found: list[dict[str, Any]] = []
     with call.here() as workspace:
         for path in paths:
-            notebook, _ = _load(workspace, path)
-            indexes = chosen(notebook, cells) if cells else range(len(notebook.cells))
+            notebook, _ = _load_notebook(workspace, path)
+            indexes = choose_cells(notebook, cells) if cells else range(len(notebook.cells))
             found.append(
-                describe_shown(notebook, path, indexes, expanded=expanded, outputs=outputs)
+                describe_notebook(notebook, path, indexes, expanded=expanded, outputs=outputs)
             )
     call.output.data(found[0] if len(found) == 1 else {"notebooks": found}, "")
     return 0
+
+
+@click.command()
+@click.argument("notebook", metavar="NB", type=click.Path())
+@click.argument("cells", nargs=-1, metavar="[CELL]...")
+@click.option(
+    "--max-tokens",
+    type=click.IntRange(min=50),
+    default=8000,
+    help="The budget for all cells together.",
+)
+@common
+def outputs_command(
+    call: CommandCall, notebook: str, cells: tuple[str, ...], max_tokens: int
+) -> None:
+    """Describe what cells printed, showed and raised, within a budget of tokens.
+
+    \b
+    cellwright outputs nb.ipynb              all cells with outputs
+    cellwright outputs nb.ipynb 3 ab12       some cells
+    """
+    with call.workspace() as workspace:
+        book = workspace.open(notebook)
+        data = book.outputs(list(cells) or None, max_tokens=max_tokens)
+        call.output.data(data, map(_describe_cell, data["cells"]))
+        call.output.warn(book.warnings())
+
+
+def _describe_cell(cell: dict[str, Any]) -> str:
+    count = " " if cell["execution_count"] is None else cell["execution_count"]
+    return f"── cell {cell['index']} {cell['handle']} [{count}]\n{cell['text']}\n"

@@ -1,6 +1,6 @@
-"""The few shapes of which every view is made: margins, folded lines, stacks, notices.
+"""The shapes that all views are made of: margins, folded lines, stacks, notices.
 
-Texts are `rich.text.Text` throughout, never `str`: rich reads markup in a string.
+Texts are always `rich.text.Text`, never `str`: rich reads markup in a string.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 
-from cellwright.outputs.sanitize import visible
+from cellwright.outputs.sanitize import make_visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
-    from cellwright.cli.render.limits import Limits
+    from cellwright.cli.render.view import ViewLimits
 
 DIM = Style(dim=True)
 BOLD = Style(bold=True)
@@ -29,7 +29,7 @@ _CONTINUED = "↪ "
 
 
 class Margin:
-    """Something with a margin on its left: one text for its first line, one for the others."""
+    """A part with a margin on its left: one text for the first line, one for the others."""
 
     def __init__(
         self, inside: RenderableType, first: str, rest: str | None = None, style: Style = DIM
@@ -40,14 +40,14 @@ class Margin:
         self.style = style
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Render the inside narrower, and put the margin before each line."""
+        """Render the part narrower, and put the margin before each line."""
         width = max(1, options.max_width - Text(self.rest).cell_len)
         lines = console.render_lines(
             self.inside, options.update(width=width, height=None), pad=False
         )
         for number, line in enumerate(lines):
             margin = self.rest if number else self.first
-            filled = without_trailing_space(line)
+            filled = strip_line(line)
             if not filled:
                 margin = margin.rstrip()
             if margin:
@@ -57,7 +57,7 @@ class Margin:
 
 
 class Stack:
-    """Several things, one below the other, with empty lines between them."""
+    """Parts below each other, with empty lines between them."""
 
     def __init__(self, parts: Sequence[RenderableType], gap: int = 1) -> None:
         self.parts = parts
@@ -71,26 +71,26 @@ class Stack:
             yield from console.render(part, options.update(height=None))
 
 
-class Lines:
-    """Lines that keep their breaks; what is too long goes on below, marked."""
+class FoldedLines:
+    """Lines that keep their breaks; a long line is folded, and its rest is marked."""
 
     def __init__(self, lines: Iterable[Text]) -> None:
         self.lines = lines
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Render every line, folded where it has to be."""
+        """Render each line, folded if it is too long."""
         width = options.max_width
         for line in self.lines:
             if "\t" in line.plain:
                 line.expand_tabs(TAB)
             if line.cell_len <= width:
-                line.stylize_before(line.style)  # rendering alone would forget about it
+                line.stylize_before(line.style)  # rendering alone would drop it
                 yield from line.render(console, "\n")
                 continue
-            # What goes on stands where the line began, so that code keeps its shape.
+            # The rest is indented like the line, so that code keeps its shape.
             indent = min(len(line.plain) - len(line.plain.lstrip(" ")), width // 2)
             mark = " " * indent + _CONTINUED
-            first, *rest = line.divide(_breaks(line.plain, width, max(1, width - len(mark))))
+            first, *rest = line.divide(_find_breaks(line.plain, width, max(1, width - len(mark))))
             first.rstrip()
             yield first
             for part in rest:
@@ -98,12 +98,12 @@ class Lines:
                 yield Text.assemble((mark, DIM), part)
 
 
-def _breaks(text: str, first: int, rest: int) -> list[int]:
-    """Where to break a line whose parts have so much room: after a word, if one ends nearby."""
+def _find_breaks(text: str, first: int, rest: int) -> list[int]:
+    """Where to break a line into parts of these widths: after a word, if one ends nearby."""
     found: list[int] = []
     start, room = 0, first
     while True:
-        # Some characters take no room; a line of nothing else is broken all the same.
+        # Some characters have no width; a line of only such characters is broken, too.
         piece = text[start : start + 4 * room]
         fitting = len(chop_cells(piece, room)[0]) if cell_len(piece) > room else len(piece)
         end = start + max(1, fitting)
@@ -115,50 +115,50 @@ def _breaks(text: str, first: int, rest: int) -> list[int]:
 
 
 class Gate:
-    """The last thing before the terminal: lets only text and styles of ours through.
+    """The last step before the terminal: only text and our own styles pass.
 
-    Texts were made harmless where they came from, since their width counts. This holds even if
-    one of those places is forgotten.
+    Texts are made harmless where they come from, because their width counts. The gate is a second
+    line of defence, should one of those places be forgotten.
     """
 
     def __init__(self, inside: RenderableType) -> None:
         self.inside = inside
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Render the inside without controls and links."""
+        """Render the part without controls and links."""
         for text, style, control in console.render(self.inside, options):
             if control:
                 continue
             if style is not None and style.link:
                 style = style.update_link(None)  # noqa: PLW2901
-            yield Segment(text if text == "\n" else visible(text), style)
+            yield Segment(text if text == "\n" else make_visible(text), style)
 
 
 @dataclass(frozen=True, slots=True)
-class Clipped:
-    """Some lines of a text, and how many are left out after `head`."""
+class ClippedLines:
+    """Some lines of a text, and how many are hidden after `head`."""
 
     head: list[str]
     hidden: int
     tail: list[str]
 
 
-def clip(lines: Sequence[str], limit: int, tail: int = 0) -> Clipped:
-    """Keep so many lines, the last `tail` of them from the end."""
+def clip(lines: Sequence[str], limit: int, tail: int = 0) -> ClippedLines:
+    """Keep at most `limit` lines, the last `tail` of them from the end."""
     hidden = len(lines) - limit
     if hidden <= 1:  # the notice would take as much room as the line
-        return Clipped(list(lines), 0, [])
-    return Clipped(list(lines[: limit - tail]), hidden, list(lines[len(lines) - tail :]))
+        return ClippedLines(list(lines), 0, [])
+    return ClippedLines(list(lines[: limit - tail]), hidden, list(lines[len(lines) - tail :]))
 
 
-def shorten(line: str, limits: Limits) -> str:
-    """Cut a very long line, and say so."""
+def shorten(line: str, limits: ViewLimits) -> str:
+    """Cut a very long line, with a note."""
     hidden = len(line) - limits.line_characters
     return line if hidden <= 0 else f"{line[: limits.line_characters]} … {hidden:,} more characters"
 
 
 class Notice(Text):
-    """Says what is not shown. Its `…` stands in the margin, where nothing of a notebook can."""
+    """Says how much is hidden. Its `…` is in the margin, where no text of a notebook can be."""
 
     def __init__(self, hidden: int, things: str, remedy: str = "--expanded shows them") -> None:
         name = things if hidden != 1 else things.removesuffix("s")
@@ -167,8 +167,8 @@ class Notice(Text):
         self.things = things
 
 
-def without_trailing_space(line: Sequence[Segment]) -> list[Segment]:
-    """A line without the padding at its end, unless that has a colour."""
+def strip_line(line: Sequence[Segment]) -> list[Segment]:
+    """A line without the padding at its end, unless the padding has a colour."""
     kept = list(line)
     while kept:
         text, style, control = kept[-1]

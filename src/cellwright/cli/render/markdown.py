@@ -1,33 +1,33 @@
-"""Markdown as a terminal can show it; rich's parser, our own look.
+"""Markdown in a terminal, with rich's parser and our own look.
 
-rich's renderer drops HTML, draws boxes around headings, and puts pictures before the paragraph
-that they stand in.
+rich's renderer drops HTML, draws boxes around headings, and puts pictures before their paragraph.
 """
 
 from __future__ import annotations
+
+import re
 
 from rich.markdown import Markdown
 from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 
-from cellwright.cli.render.formulas import protect_math
-from cellwright.cli.render.html import read_html
-from cellwright.cli.render.layout import BOLD, DIM, Lines, Margin, Stack
-from cellwright.cli.render.limits import PROSE_WIDTH
-from cellwright.cli.render.source import highlight
-from cellwright.cli.render.tables import data_table, new_table
-from cellwright.outputs.grid import Grid
-from cellwright.outputs.sanitize import one_line, visible
+from cellwright.cli.render.colors import highlight
+from cellwright.cli.render.layout import BOLD, DIM, FoldedLines, Margin, Stack
+from cellwright.cli.render.tables import make_table, read_html, render_table
+from cellwright.cli.render.view import PROSE_WIDTH
+from cellwright.outputs.sanitize import make_visible, one_line
+from cellwright.outputs.tables import Grid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from markdown_it.token import Token
     from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType, RenderResult
 
-    from cellwright.cli.render.limits import View
+    from cellwright.cli.render.view import ScreenView
+
 
 _INLINE = {
     "strong_open": BOLD,
@@ -38,13 +38,22 @@ _INLINE = {
 _CODE = Style(color="cyan")
 _HEADING = Style(bold=True, color="blue")
 _LONGEST_LINK = 200
+_code_fence = re.compile(r" {0,3}(`{3,}|~{3,})")
+_display = re.compile(r" {0,3}(?:(\$\$)|\\begin\{([a-z]+\*?)\})")
+_code_span = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)")
+# A price is not a formula: an opening $ has no space after it, a closing $ none before it.
+_inline = re.compile(r"(?<![\\$])\$(?![\s$])((?:\\.|[^$\\])+?)(?<!\s)\$(?![\d$])")
+_punctuation = re.compile(r"([!-/:-@\[-`{-~])")
+# A formula that is never closed must not swallow the rest of the cell.
+_MOST_LINES = 200
+_LONGEST_LINE = 10_000
 
 
 class MarkdownView:
-    """A text in Markdown, no wider than is good to read."""
+    """A text in Markdown, no wider than is easy to read."""
 
-    def __init__(self, source: str, view: View) -> None:
-        tokens = Markdown(protect_math(visible(source))).parsed
+    def __init__(self, source: str, view: ScreenView) -> None:
+        tokens = Markdown(protect_formulas(make_visible(source))).parsed
         self.parts = _Builder(tokens, view).blocks(None)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -54,7 +63,7 @@ class MarkdownView:
 
 
 class _Heading:
-    """A heading: the first two levels underlined, the others with their signs."""
+    """A heading: the first two levels are underlined, the others have their signs."""
 
     def __init__(self, text: Text, level: int) -> None:
         signs = Text().append("#" * level + " ", DIM)
@@ -78,12 +87,12 @@ class _Rule:
 class _Builder:
     """Turns the parser's tokens into blocks."""
 
-    def __init__(self, tokens: Sequence[Token], view: View) -> None:
+    def __init__(self, tokens: Sequence[Token], view: ScreenView) -> None:
         self.tokens = iter(tokens)
         self.view = view
 
     def blocks(self, end: str | None) -> list[RenderableType]:
-        """The blocks until the token that ends this list of them."""
+        """The blocks before the token `end`."""
         found: list[RenderableType] = []
         for token in self.tokens:
             if token.type == end:
@@ -108,9 +117,9 @@ class _Builder:
             return [Margin(Stack(self.blocks("blockquote_close")), "▎ ")]
         if kind in {"fence", "code_block"}:
             language = token.info.split()[0] if token.info.split() else "text"
-            code = visible(token.content)
-            lines = highlight(code, language) if self.view.colors else _plain(code)
-            return [Margin(Lines(lines), "  ")]
+            code = make_visible(token.content)
+            lines = highlight(code, language) if self.view.colors else _split_lines(code)
+            return [Margin(FoldedLines(lines), "  ")]
         if kind == "table_open":
             return [self.table()]
         if kind == "html_block":
@@ -134,7 +143,7 @@ class _Builder:
         return Stack(items, gap)
 
     def item(self) -> tuple[list[RenderableType], bool]:
-        """The blocks of an item, and whether it stands close to its neighbours."""
+        """The blocks of an item, and whether no empty line separates it from its neighbours."""
         parts: list[RenderableType] = []
         is_tight = False
         for token in self.tokens:
@@ -145,7 +154,7 @@ class _Builder:
         return parts or [Text()], is_tight
 
     def table(self) -> RenderableType:
-        table = new_table()
+        table = make_table()
         row: list[Text] = []
         in_head = True
         justify: JustifyMethod = "left"
@@ -153,7 +162,7 @@ class _Builder:
             if token.type == "table_close":
                 break
             if token.type in {"th_open", "td_open"}:
-                justify = _justify(str(token.attrs.get("style", "")))
+                justify = _parse_justify(str(token.attrs.get("style", "")))
             elif token.type == "inline":
                 cell = self.inline(token.children or ())
                 if in_head:
@@ -172,7 +181,7 @@ class _Builder:
         found: list[RenderableType] = []
         for block in read_html(content, self.view.limits.html_characters):
             if isinstance(block, Grid):
-                found.extend(data_table(block, width, self.view.limits.table_rows))
+                found.extend(render_table(block, width, self.view.limits.table_rows))
             else:
                 found.append(block)
         return found
@@ -191,7 +200,7 @@ class _Builder:
                 styles.pop()
                 if kind == "link_close" and links:
                     url, start = links.pop()
-                    text.append(_address(url, text.plain[start:]), DIM)
+                    text.append(_describe_address(url, text.plain[start:]), DIM)
             elif kind == "code_inline":
                 mark = "" if self.view.colors else "`"
                 text.append(f"{mark}{one_line(token.content)}{mark}", _CODE)
@@ -203,23 +212,92 @@ class _Builder:
                 text.append(" ")
             elif kind == "text":
                 style = Style.combine(styles) if styles else None
-                text.append(visible(token.content), style)
+                text.append(make_visible(token.content), style)
         return text
 
 
-def _address(url: str, shown: str) -> str:
-    """Where a link leads, unless that is what it says, or nowhere to go from a terminal."""
-    is_told = url in {shown, f"mailto:{shown}"} or url.startswith(("#", "data:"))
-    if is_told or not url:
+def _describe_address(url: str, shown: str) -> str:
+    """The address of a link, unless its text says it, or a terminal cannot follow it."""
+    is_shown = url in {shown, f"mailto:{shown}"} or url.startswith(("#", "data:"))
+    if is_shown or not url:
         return ""
     return one_line(f" ({url[:_LONGEST_LINK]}{'…' if len(url) > _LONGEST_LINK else ''})")
 
 
-def _justify(style: str) -> JustifyMethod:
+def _parse_justify(style: str) -> JustifyMethod:
     if "right" in style:
         return "right"
     return "center" if "center" in style else "left"
 
 
-def _plain(code: str) -> list[Text]:
+def _split_lines(code: str) -> list[Text]:
     return [Text(line) for line in code.rstrip("\n").split("\n")]
+
+
+def protect_formulas(source: str) -> str:
+    """Keep formulas unchanged by Markdown, where underscores have a meaning.
+
+    Formulas on lines of their own become blocks of LaTeX code; those within a line are escaped.
+    """
+    if "$" not in source and "\\begin{" not in source:
+        return source
+    return "\n".join(_protect_lines(source.split("\n")))
+
+
+def _protect_lines(lines: list[str]) -> Iterator[str]:
+    fence = ""
+    number = 0
+    while number < len(lines):
+        line = lines[number]
+        number += 1
+        found = _code_fence.match(line)
+        if fence:
+            if found and found[1].startswith(fence) and not line[found.end() :].strip():
+                fence = ""
+            yield line
+        elif found:
+            fence = found[1]
+            yield line
+        elif line.startswith(("    ", "\t")):
+            yield line
+        else:
+            end = _find_end(lines, number - 1)
+            if end is None:
+                yield _escape_formulas(line)
+            else:
+                block = "\n".join(lines[number - 1 : end]).strip()
+                formula = block.removeprefix("$$").removesuffix("$$").strip()
+                yield from ("", "````latex", formula, "````", "")
+                number = end
+
+
+def _find_end(lines: list[str], start: int) -> int | None:
+    """The end of a formula that starts at this line, if one does."""
+    found = _display.match(lines[start])
+    if not found:
+        return None
+    closing = "$$" if found[1] else f"\\end{{{found[2]}}}"
+    if lines[start].rstrip().endswith(closing) and lines[start].strip() != closing:
+        return start + 1
+    if closing in lines[start][found.end() :]:
+        return None  # more text follows it
+    for number in range(start + 1, min(len(lines), start + _MOST_LINES)):
+        if lines[number].rstrip().endswith(closing):
+            return number + 1
+    return None
+
+
+def _escape_formulas(line: str) -> str:
+    """Escape the punctuation of formulas in a line, but not in code."""
+    if "$" not in line or len(line) > _LONGEST_LINE:
+        return line
+    result = []
+    position = 0
+    for span in _code_span.finditer(line):
+        result += [_inline.sub(_escape_punctuation, line[position : span.start()]), span[0]]
+        position = span.end()
+    return "".join([*result, _inline.sub(_escape_punctuation, line[position:])])
+
+
+def _escape_punctuation(found: re.Match[str]) -> str:
+    return _punctuation.sub(r"\\\1", found[0])

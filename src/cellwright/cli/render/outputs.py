@@ -1,4 +1,4 @@
-"""The outputs of a cell: which of its types to show, and how."""
+"""The outputs of a cell: which of their types to show, and how."""
 
 from __future__ import annotations
 
@@ -10,65 +10,75 @@ from itertools import groupby
 from rich.style import Style
 from rich.text import Text
 
-from cellwright.cli.render.ansi import styled_lines
-from cellwright.cli.render.html import is_about_tables, read_html
-from cellwright.cli.render.images import FORMATS, Blocks, picture_size, read_picture
-from cellwright.cli.render.json_tree import json_tree
-from cellwright.cli.render.layout import DIM, Lines, Notice, clip, shorten
+from cellwright.cli.render.colors import style_lines
+from cellwright.cli.render.images import (
+    FORMATS,
+    HalfBlocks,
+    describe_missing,
+    find_possible_mode,
+    picture_size,
+    read_picture,
+)
+from cellwright.cli.render.layout import DIM, FoldedLines, Notice, clip, shorten
 from cellwright.cli.render.markdown import MarkdownView
-from cellwright.cli.render.modes import possible, want_of
-from cellwright.cli.render.tables import data_table
+from cellwright.cli.render.tables import is_mostly_table, read_html, render_table
 from cellwright.document.outputs import Display, Error, Stream
-from cellwright.outputs.grid import Grid
-from cellwright.outputs.sanitize import fold, one_line
+from cellwright.outputs.sanitize import fold_lines, one_line
+from cellwright.outputs.tables import Grid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
     from rich.console import RenderableType
 
-    from cellwright.cli.render.images import Picture
-    from cellwright.cli.render.limits import View
+    from cellwright.cli.render.images import DecodedPicture
+    from cellwright.cli.render.view import ScreenView, ViewLimits
     from cellwright.document.outputs import Output
 
+
 _STDERR = Style(color="yellow")
-_ERROR = Style(color="red")
+_ERROR_STYLE = Style(color="red")
+_KEY = Style(color="blue")
+_STRING = Style(color="green")
+_NUMBER = Style(color="cyan")
+_WORD = Style(color="magenta")
+_LONGEST_TEXT = 200
 _WIDGET = "application/vnd.jupyter.widget-view+json"
 _STATUS = ("application/x-cellwright-status", "application/x-omp-status")
 _MOST_NAMED = 4
-# What `repr` says of an object that shows itself otherwise.
+# The `repr` of an object that has a better output.
 _placeholder = re.compile(r"<[^<>\n]*>")
 _dashes = re.compile(r"\A(?:\x1b\[[0-9;]*m)*-{20,}(?:\x1b\[[0-9;]*m)*\n")
 _gap_in_head = re.compile(r" {3,}(?=Traceback \(most recent call last\))")
 
 
 @dataclass(slots=True)
-class Shown:
-    """An output as parts, one below the other, beside a rule in some style."""
+class ShownOutput:
+    """The parts of an output, and the style of the rule beside them."""
 
     parts: list[RenderableType] = field(default_factory=list)
     style: Style = DIM
     label: str | None = None
-    picture: Picture | None = None  # to be drawn by the terminal itself
+    picture: DecodedPicture | None = None  # the terminal draws it
 
 
-def show_output(output: Output, view: View) -> Shown:
-    """What a cell printed, showed or raised."""
+def show_output(output: Output, view: ScreenView) -> ShownOutput:
+    """Render what a cell printed, showed or raised."""
     if isinstance(output, Stream):
-        return _stream(output, view)
+        return _show_stream(output, view)
     if isinstance(output, Display):
-        return _display(output.data, view)
+        return _show_display(output.data, view)
     if isinstance(output, Error):
-        return _error(output, view)
+        return _show_error(output, view)
     value = output.value
     kind = value.get("output_type") if isinstance(value, dict) else type(value).__name__
-    return Shown([Text(f"unknown output: {one_line(str(kind)[:80])}", DIM)])
+    return ShownOutput([Text(f"unknown output: {one_line(str(kind)[:80])}", DIM)])
 
 
-def joined_streams(outputs: Iterable[Output]) -> list[Output]:
-    """The outputs with what was printed in pieces put together."""
+def join_streams(outputs: Iterable[Output]) -> list[Output]:
+    """The outputs, with neighbouring pieces of a stream joined."""
     joined: list[Output] = []
     for name, group in groupby(outputs, lambda output: getattr(output, "name", None)):
         if name is None:
@@ -81,63 +91,67 @@ def joined_streams(outputs: Iterable[Output]) -> list[Output]:
 # -- text that a program printed ----------------------------------------------------------------
 
 
-def text_parts(text: str, view: View, tail: int) -> list[RenderableType]:
-    """Printed text, in its colours; of a long one the first lines and the last `tail`."""
+def text_parts(text: str, view: ScreenView, tail: int) -> list[RenderableType]:
+    """Render printed text in its colours; of a long one the first lines and the last `tail`."""
     limits = view.limits
     clipped = clip(text.rstrip("\n").split("\n"), limits.output_lines, tail)
-    head = [shorten(line, limits) for line in fold("\n".join(clipped.head))]
-    last = [shorten(line, limits) for line in fold("\n".join(clipped.tail))] if clipped.tail else []
-    lines = styled_lines([*head, *last])
+    head = [shorten(line, limits) for line in fold_lines("\n".join(clipped.head))]
+    last = (
+        [shorten(line, limits) for line in fold_lines("\n".join(clipped.tail))]
+        if clipped.tail
+        else []
+    )
+    lines = style_lines([*head, *last])
     if not clipped.hidden:
-        return [Lines(lines)]
-    parts: list[RenderableType] = [Lines(lines[: len(head)])] if clipped.head else []
+        return [FoldedLines(lines)]
+    parts: list[RenderableType] = [FoldedLines(lines[: len(head)])] if clipped.head else []
     parts.append(Notice(clipped.hidden, "lines"))
-    return [*parts, Lines(lines[len(head) :])] if last else parts
+    return [*parts, FoldedLines(lines[len(head) :])] if last else parts
 
 
-def _stream(stream: Stream, view: View) -> Shown:
+def _show_stream(stream: Stream, view: ScreenView) -> ShownOutput:
     parts = text_parts(stream.text, view, view.limits.output_lines // 3)
     if stream.name == "stdout":
-        return Shown(parts)
-    return Shown(parts, _STDERR, one_line(stream.name[:80]))
+        return ShownOutput(parts)
+    return ShownOutput(parts, _STDERR, one_line(stream.name[:80]))
 
 
-def _error(error: Error, view: View) -> Shown:
+def _show_error(error: Error, view: ScreenView) -> ShownOutput:
     text = "\n".join(error.traceback) or f"{error.ename}: {error.evalue}"
     text = _gap_in_head.sub("  ", _dashes.sub("", text, count=1), count=1)
-    # What was raised stands at the end, where it was raised shortly before.
-    return Shown(text_parts(text, view, view.limits.output_lines - 3), _ERROR)
+    # The error is at the end, and the place where it was raised shortly before.
+    return ShownOutput(text_parts(text, view, view.limits.output_lines - 3), _ERROR_STYLE)
 
 
 # -- what a cell showed -------------------------------------------------------------------------
 
 
-def _display(data: Mapping[str, Any], view: View) -> Shown:
-    """The best of several types.
+def _show_display(data: Mapping[str, Any], view: ScreenView) -> ShownOutput:
+    """Render the best of several types.
 
-    For text that is Markdown, then plain, then HTML, as for every other reader of outputs; but
-    people see a table of HTML before its plain text, which has no idea of the terminal's width.
+    For text that is Markdown, then plain, then HTML, as for every other reader of outputs. But an
+    HTML table comes before its plain text, which is not made for the width of the terminal.
     """
     for mime in FORMATS:
-        # A formula comes as a picture too, which half-blocks only make illegible.
+        # A formula comes as a picture, too, which is illegible as half-blocks.
         if mime in data and "text/latex" not in data:
-            return _picture(mime, data[mime], view)
+            return _show_picture(mime, data[mime], view)
     if "application/json" in data:
-        return Shown([Lines(json_tree(data["application/json"], view.limits))])
-    parts = _text(data, view)
+        return ShownOutput([FoldedLines(render_tree(data["application/json"], view.limits))])
+    parts = _text_parts_of(data, view)
     others = [mime for mime in data if not mime.startswith("text/")]
     if not (parts or others):
         others = list(data)
-    named = [_named(mime, data[mime]) for mime in others[:_MOST_NAMED]]
-    return Shown([*parts, *named])
+    named = [_name_type(mime, data[mime]) for mime in others[:_MOST_NAMED]]
+    return ShownOutput([*parts, *named])
 
 
-def _text(data: Mapping[str, Any], view: View) -> list[RenderableType]:
+def _text_parts_of(data: Mapping[str, Any], view: ScreenView) -> list[RenderableType]:
     given = {mime: value for mime, value in data.items() if isinstance(value, str)}
     blocks = []
     if "text/html" in given:
         blocks = read_html(given["text/html"], view.limits.html_characters)
-        if is_about_tables(blocks):
+        if is_mostly_table(blocks):
             return html_parts(blocks, view)
     if "text/markdown" in given:
         return markdown_parts(given["text/markdown"], view)
@@ -154,14 +168,14 @@ def _text(data: Mapping[str, Any], view: View) -> list[RenderableType]:
     return text_parts(given[others[0]], view, 0) if others else []
 
 
-def html_parts(blocks: list[Text | Grid], view: View) -> list[RenderableType]:
-    """The paragraphs and tables of HTML, with empty lines between them."""
+def html_parts(blocks: list[Text | Grid], view: ScreenView) -> list[RenderableType]:
+    """Render the paragraphs and tables of HTML, with empty lines between them."""
     parts: list[RenderableType] = []
     lines = 0
     for number, block in enumerate(blocks):
         if isinstance(block, Grid):
             found: list[RenderableType] = []
-            found.extend(data_table(block, view.width, view.limits.table_rows))
+            found.extend(render_table(block, view.width, view.limits.table_rows))
         else:
             lines += block.plain.count("\n") + 2
             found = [block]
@@ -171,31 +185,31 @@ def html_parts(blocks: list[Text | Grid], view: View) -> list[RenderableType]:
     return parts
 
 
-def markdown_parts(source: str, view: View) -> list[RenderableType]:
-    """A text in Markdown, or as many lines of it as a source may have."""
+def markdown_parts(source: str, view: ScreenView) -> list[RenderableType]:
+    """Render Markdown, at most as many lines as a source may have."""
     clipped = clip(source.split("\n"), view.limits.source_lines)
     head = "\n".join(shorten(line, view.limits) for line in clipped.head)
     parts: list[RenderableType] = [MarkdownView(head, view)]
     return [*parts, Notice(clipped.hidden, "lines")] if clipped.hidden else parts
 
 
-def _picture(mime: str, value: Any, view: View) -> Shown:
-    mode = possible(view.images)
-    hints = [] if mode == view.images else view.once.say(want_of(view.images))
+def _show_picture(mime: str, value: Any, view: ScreenView) -> ShownOutput:
+    mode = find_possible_mode(view.images)
+    hints = [] if mode == view.images else view.once.take(describe_missing(view.images))
     wants: list[RenderableType] = [Text(hint, DIM) for hint in hints]
     if mode == "none":
-        return Shown([_named(mime, value, picture_size(mime, value)), *wants])
+        return ShownOutput([_name_type(mime, value, picture_size(mime, value)), *wants])
     picture = read_picture(mime, value)
     if picture is None:
-        return Shown([_named(mime, value), *wants])
+        return ShownOutput([_name_type(mime, value), *wants])
     if mode == "blocks":
-        named = _named(mime, value, picture.image.size)
-        return Shown([Blocks(picture, view.image_rows), named, *wants])
-    return Shown(picture=picture)
+        named = _name_type(mime, value, picture.image.size)
+        return ShownOutput([HalfBlocks(picture, view.image_rows), named, *wants])
+    return ShownOutput(picture=picture)
 
 
-def _named(mime: str, value: Any, size: tuple[int, int] | None = None) -> Text:
-    """What there is, for types that a terminal does not show."""
+def _name_type(mime: str, value: Any, size: tuple[int, int] | None = None) -> Text:
+    """Name a type that a terminal cannot show, with its size."""
     if mime in _STATUS:
         return Text(f"status: {one_line(json.dumps(value)[:200])}", DIM)
     if mime == _WIDGET:
@@ -203,14 +217,14 @@ def _named(mime: str, value: Any, size: tuple[int, int] | None = None) -> Text:
     facts = [
         one_line(mime[:80]),
         *([f"{size[0]}×{size[1]}"] if size else []),
-        human_size(_bytes(mime, value)),
+        format_size(_count_bytes(mime, value)),
     ]
     if mime in FORMATS and size is None:
         facts.append("not readable")
     return Text(", ".join(facts), DIM)
 
 
-def _bytes(mime: str, value: Any) -> int:
+def _count_bytes(mime: str, value: Any) -> int:
     if isinstance(value, str):
         is_encoded = mime.startswith(("image/", "audio/", "video/")) and "xml" not in mime
         is_encoded = is_encoded or mime == "application/pdf"
@@ -222,8 +236,8 @@ def _bytes(mime: str, value: Any) -> int:
     return len(json.dumps(value))
 
 
-def human_size(size: int) -> str:
-    """A number of bytes as people say it."""
+def format_size(size: int) -> str:
+    """A number of bytes with a unit."""
     if size < 1000:
         return f"{size} B"
     for unit in ("kB", "MB", "GB"):
@@ -234,3 +248,43 @@ def human_size(size: int) -> str:
             )
         size = size // 1000
     return f"{size:,} GB"
+
+
+def render_tree(value: Any, limits: ViewLimits) -> list[Text]:
+    """Render a value of JSON as the lines of a tree, to a limited depth."""
+    return [_render_leaf(value), *_render_children(value, limits, 1, "")]
+
+
+def _render_children(value: Any, limits: ViewLimits, level: int, guide: str) -> Iterator[Text]:
+    if level > limits.json_depth or not isinstance(value, (dict, list)):
+        return
+    items = list(value.items()) if isinstance(value, dict) else [(None, item) for item in value]
+    shown = items[: limits.json_items]
+    if len(items) - len(shown) == 1:  # the notice would take as much room
+        shown = items
+    hidden = len(items) - len(shown)
+    for number, (key, item) in enumerate(shown):
+        is_last = number == len(shown) - 1 and not hidden
+        line = Text().append(guide + ("└─ " if is_last else "├─ "), DIM)
+        if key is not None:
+            line.append(one_line(_cut_text(str(key))), _KEY).append(": ", DIM)
+        yield line.append_text(_render_leaf(item))
+        yield from _render_children(item, limits, level + 1, guide + ("   " if is_last else "│  "))
+    if hidden:
+        yield Text(f"{guide}└─ … {hidden:,} more", DIM)
+
+
+def _render_leaf(value: Any) -> Text:
+    """A value, or the size of an object or array."""
+    if isinstance(value, dict):
+        return Text(f"{{}} {len(value):,} {'key' if len(value) == 1 else 'keys'}", DIM)
+    if isinstance(value, list):
+        return Text(f"[] {len(value):,} {'item' if len(value) == 1 else 'items'}", DIM)
+    if isinstance(value, str):
+        return Text(one_line(json.dumps(_cut_text(value), ensure_ascii=False)), _STRING)
+    style = _WORD if value is None or isinstance(value, bool) else _NUMBER
+    return Text(_cut_text(json.dumps(value)), style)
+
+
+def _cut_text(text: str) -> str:
+    return text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}…"

@@ -1,4 +1,4 @@
-"""Where a view is printed: the terminal or pipe that stdout is, or a pager."""
+"""The screen that a view is printed on: the terminal or pipe of stdout, or a pager."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from shutil import which
 
 from rich.console import Console
 
-from cellwright.cli.output import colors
-from cellwright.cli.render.images import Graphic
+from cellwright.cli.output import uses_colors
+from cellwright.cli.render.images import Graphic, choose_mode
 from cellwright.cli.render.layout import Gate
-from cellwright.cli.render.limits import CELL_SIZE, EVERYTHING, View
-from cellwright.cli.render.modes import choose_mode
+from cellwright.cli.render.view import CELL_SIZE, EVERYTHING, ScreenView
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,28 +26,28 @@ if TYPE_CHECKING:
 
 PIPE_WIDTH = 80
 NARROWEST = 20
-_DEPTHS = {"1": "standard", "2": "256", "3": "truecolor"}  # as others read FORCE_COLOR
+_DEPTHS = {"1": "standard", "2": "256", "3": "truecolor"}  # the usual meaning of FORCE_COLOR
 
 
 class Screen(Console):
-    """A console that prints what comes from notebooks, and only that."""
+    """A console for text from notebooks: only text and our own styles pass."""
 
     def show(self, part: RenderableType) -> None:
-        """Print one part; everything passes the gate but pictures, made of pixels alone."""
+        """Print a part through the gate; pictures need none, they are made of pixels."""
         self.print(part if isinstance(part, Graphic) else Gate(part), crop=False)
 
     def on_broken_pipe(self) -> NoReturn:
-        """Leave it to the command, which ends quietly; rich would end the process."""
+        """Let the command end quietly; rich would end the process."""
         raise BrokenPipeError
 
 
 def make_screen(file: IO[str], width: int, *, colored: bool) -> Screen:
-    """A screen of a given width; without colours it prints text and nothing else."""
+    """Make a screen of a given width; without colours it prints only text."""
     depth = _DEPTHS.get(os.environ.get("FORCE_COLOR", ""), "auto") if colored else None
     return Screen(
         file=file,
         width=width,
-        height=10_000,  # nothing is ever cut to the height of the terminal
+        height=10_000,  # never cut to the height of the terminal
         force_terminal=colored,
         force_jupyter=False,
         color_system=depth,  # type: ignore[arg-type]  # one of rich's words
@@ -63,26 +62,26 @@ def make_screen(file: IO[str], width: int, *, colored: bool) -> Screen:
 @contextmanager
 def open_screen(
     *, width: int | None, expanded: bool, outputs: bool, images: str, pager: bool
-) -> Iterator[tuple[Screen, View]]:
-    """The screen that stdout is, and how to show something on it."""
+) -> Iterator[tuple[Screen, ScreenView]]:
+    """Open the screen of stdout, with the view for it."""
     is_terminal = sys.stdout.isatty()
     command = shlex.split(os.environ.get("PAGER") or "less") if pager and is_terminal else []
     paging = bool(command) and which(command[0]) is not None
-    with _pager(command) if paging else _stdout() as file:
+    with _open_pager(command) if paging else _open_stdout() as file:
         columns, rows, cell_size = (
-            _measure() if is_terminal else (PIPE_WIDTH, EVERYTHING, CELL_SIZE)
+            _measure_terminal() if is_terminal else (PIPE_WIDTH, EVERYTHING, CELL_SIZE)
         )
-        columns = width or max(NARROWEST, _columns_of_environment() or columns)
-        screen = make_screen(file, columns, colored=colors(sys.stdout))
+        columns = width or max(NARROWEST, _read_columns() or columns)
+        screen = make_screen(file, columns, colored=uses_colors(sys.stdout))
         has_colors = screen.color_system is not None
-        # A pager passes colours on but no pictures.
+        # A pager passes on colours but not pictures.
         asked = "blocks" if paging and images != "none" else images
         mode = choose_mode(asked, os.environ, is_terminal=is_terminal, colors=has_colors)
         if asked == "auto" and screen.color_system == "standard" and mode == "blocks":
-            mode = "none"  # sixteen colours make no picture
+            mode = "none"  # sixteen colours are too few for a picture
         yield (
             screen,
-            View(
+            ScreenView(
                 width=screen.width,
                 expanded=expanded,
                 outputs=outputs,
@@ -94,22 +93,22 @@ def open_screen(
         )
 
 
-def _columns_of_environment() -> int | None:
+def _read_columns() -> int | None:
     columns = os.environ.get("COLUMNS", "")
     return int(columns) if columns.isascii() and columns.isdigit() and int(columns) else None
 
 
-def _measure() -> tuple[int, int, tuple[int, int]]:
-    """Columns and rows of the terminal, and the size of a character; it is not asked anything."""
+def _measure_terminal() -> tuple[int, int, tuple[int, int]]:
+    """Columns and rows of the terminal, and the size of a character, from the system."""
     import fcntl
     import struct
     import termios
 
     try:
-        told = fcntl.ioctl(sys.stdout.fileno(), termios.TIOCGWINSZ, b"\0" * 8)
+        size = fcntl.ioctl(sys.stdout.fileno(), termios.TIOCGWINSZ, b"\0" * 8)
     except OSError:
         return PIPE_WIDTH, EVERYTHING, CELL_SIZE
-    rows, columns, across, down = struct.unpack("HHHH", told)
+    rows, columns, across, down = struct.unpack("HHHH", size)
     if not (rows and columns):
         return PIPE_WIDTH, EVERYTHING, CELL_SIZE
     has_pixels = across >= columns and down >= rows
@@ -117,22 +116,22 @@ def _measure() -> tuple[int, int, tuple[int, int]]:
 
 
 @contextmanager
-def _stdout() -> Iterator[IO[str]]:
-    """Standard output, in UTF-8 whatever the locale says, as for every other command."""
+def _open_stdout() -> Iterator[IO[str]]:
+    """Open stdout in UTF-8 in any locale, as for every other command."""
     sys.stdout.flush()
     file = TextIOWrapper(sys.stdout.buffer, "utf-8", "replace", newline="\n")
     try:
         yield file
         file.flush()
     finally:
-        _let_go(file)
+        _detach(file)
 
 
 @contextmanager
-def _pager(command: list[str]) -> Iterator[IO[str]]:
-    """The reader's pager; less is told to pass colours on and to end if all fits the screen."""
+def _open_pager(command: list[str]) -> Iterator[IO[str]]:
+    """Open a pager; less gets options to pass on colours and to exit if all fits the screen."""
     environ = {"LESS": "FRX", "LESSCHARSET": "utf-8", **os.environ}
-    # That the reader leaves early is noticed by any write, also the last one.
+    # A reader who leaves early breaks the pipe at any write, also at the last one.
     with (
         suppress(BrokenPipeError),
         subprocess.Popen(command, stdin=subprocess.PIPE, env=environ) as process,  # noqa: S603
@@ -143,10 +142,10 @@ def _pager(command: list[str]) -> Iterator[IO[str]]:
             yield file
             file.flush()
         finally:
-            _let_go(file)
+            _detach(file)
 
 
-def _let_go(file: TextIOWrapper) -> None:
-    """Leave the stream below open, and do not complain that nobody reads it any more."""
+def _detach(file: TextIOWrapper) -> None:
+    """Leave the stream below open, and ignore that its reader may be gone."""
     with suppress(BrokenPipeError, ValueError):
         file.detach()

@@ -1,6 +1,8 @@
-"""Tables that fit: the columns that there is room for, and a word about the others."""
+"""Tables that fit the terminal, and HTML as styled texts and tables."""
 
 from __future__ import annotations
+
+from typing import TypeAlias
 
 from rich import box
 from rich.cells import cell_len
@@ -9,22 +11,33 @@ from rich.table import Table
 from rich.text import Text
 
 from cellwright.cli.render.layout import BOLD, DIM, Notice
+from cellwright.outputs import html
 from cellwright.outputs.sanitize import one_line
-from cellwright.outputs.tables import are_numbers
+from cellwright.outputs.tables import Grid, are_numbers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cellwright.outputs.grid import Grid, Row
+    from cellwright.outputs.tables import TableRow
 
+
+HtmlBlock: TypeAlias = Text | Grid
+
+_STYLES = {
+    "bold": BOLD,
+    "italic": Style(italic=True),
+    "code": Style(color="cyan"),
+    "strike": Style(strike=True),
+    "dim": DIM,
+}
 _GAP = 2
-# How wide a column may be, from the best to what must do.
+# How wide a column may be, from the best to the least.
 _WIDTHS = (60, 40, 24, 16)
 
 
-def new_table(*, show_header: bool = True) -> Table:
-    """An empty table in the house's style: no box, a line below the head."""
+def make_table(*, show_header: bool = True) -> Table:
+    """Make an empty table: no box, a line below the head."""
     return Table(
         box=box.SIMPLE_HEAD,
         show_edge=False,
@@ -36,8 +49,8 @@ def new_table(*, show_header: bool = True) -> Table:
     )
 
 
-def data_table(grid: Grid, width: int, most_rows: int) -> list[Table | Notice]:
-    """A table of data, such as a data frame: cells are cut, never wrapped."""
+def render_table(grid: Grid, width: int, most_rows: int) -> list[Table | Notice]:
+    """Render a table of data, such as a data frame: cells are cut, never wrapped."""
     head = [row for row in grid.rows if row.is_header]
     body = [row for row in grid.rows if not row.is_header]
     hidden_rows = grid.more_rows
@@ -45,13 +58,13 @@ def data_table(grid: Grid, width: int, most_rows: int) -> list[Table | Notice]:
         hidden_rows += len(body) - most_rows
         body = body[:most_rows]
     labels = max((row.labels for row in body), default=0)
-    chosen, widest = _choose([*head, *body], labels, width)
+    chosen, widest = _choose_columns([*head, *body], labels, width)
 
-    table = new_table(show_header=bool(head))
+    table = make_table(show_header=bool(head))
     for column in chosen:
         texts = [] if column is None else [row.cells[column] for row in body]
         table.add_column(
-            Text("\n").join(_cell(row, column) for row in head),
+            Text("\n").join(_render_cell(row, column) for row in head),
             justify="right" if are_numbers(texts) else "left",
             style=Style(bold=column is not None and column < labels),
             no_wrap=True,
@@ -59,7 +72,7 @@ def data_table(grid: Grid, width: int, most_rows: int) -> list[Table | Notice]:
             max_width=widest,
         )
     for row in body:
-        table.add_row(*(_cell(row, column) for column in chosen))
+        table.add_row(*(_render_cell(row, column) for column in chosen))
     parts: list[Table | Notice] = [table]
     if hidden_rows:
         parts.append(Notice(hidden_rows, "rows"))
@@ -69,12 +82,14 @@ def data_table(grid: Grid, width: int, most_rows: int) -> list[Table | Notice]:
     return parts
 
 
-def _cell(row: Row, column: int | None) -> Text:
+def _render_cell(row: TableRow, column: int | None) -> Text:
     return Text("…", DIM) if column is None else Text(one_line(row.cells[column]))
 
 
-def _choose(rows: Sequence[Row], labels: int, room: int) -> tuple[list[int | None], int]:
-    """The columns to show, None for those left out, and how wide each may be."""
+def _choose_columns(
+    rows: Sequence[TableRow], labels: int, room: int
+) -> tuple[list[int | None], int]:
+    """The columns to show, None for those left out, and the width of each."""
     count = len(rows[0].cells)
     natural = [max(cell_len(row.cells[column]) for row in rows) for column in range(count)]
     for widest in _WIDTHS:
@@ -96,3 +111,28 @@ def _choose(rows: Sequence[Row], labels: int, room: int) -> tuple[list[int | Non
             right.insert(0, last)
             last -= 1
     return [*left, *([None] if first <= last else []), *right], max(1, min(widest, room))
+
+
+def read_html(source: str, most_characters: int) -> list[HtmlBlock]:
+    """The paragraphs and tables of HTML, without its own styles and scripts.
+
+    At most `most_characters` are read; rows of a table beyond that are counted.
+    """
+    return [
+        block if isinstance(block, Grid) else _style_paragraph(block)
+        for block in html.read_html(source, most_characters)
+    ]
+
+
+def is_mostly_table(blocks: list[HtmlBlock]) -> bool:
+    """Whether there is a table, and not more text beside it than in it."""
+    beside = sum(len(block) for block in blocks if isinstance(block, Text))
+    inside = sum(block.characters for block in blocks if isinstance(block, Grid))
+    return inside > 0 and beside <= max(40, inside)
+
+
+def _style_paragraph(paragraph: html.Paragraph) -> Text:
+    text = Text()
+    for run, names in paragraph.runs:
+        text.append(run, Style.combine(_STYLES[name] for name in names) if names else None)
+    return text

@@ -1,4 +1,4 @@
-"""JSON as bytes: where values stand, what they look like, how to change one and no other.
+"""JSON as bytes: find values, and change one without touching the others.
 
 Knows JSON and the style a file is written in. Knows nothing of cells, edits or files.
 """

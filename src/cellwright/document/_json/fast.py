@@ -1,4 +1,4 @@
-"""The msgspec decoders; imported only when a file is large enough to repay the import."""
+"""The msgspec decoders; imported only when a file is large enough to be worth the import."""
 
 # No `from __future__ import annotations`: msgspec reads these annotations at run time.
 import gc
@@ -9,7 +9,7 @@ import msgspec
 
 
 class FastFacts(msgspec.Struct, gc=False):
-    """What names a cell, and what it says as it is spelled in the file."""
+    """Type and id of a cell, and its source as the file spells it."""
 
     cell_type: Literal["code", "markdown", "raw"]
     source: msgspec.Raw
@@ -27,31 +27,30 @@ class _Facts(msgspec.Struct):
 _spans = msgspec.json.Decoder(_Spans).decode
 _facts = msgspec.json.Decoder(_Facts).decode
 _texts = msgspec.json.Decoder(list[str | list[str]]).decode
-spell = msgspec.json.Encoder().encode
+encode = msgspec.json.Encoder().encode
 
 
 def cell_lengths(data: memoryview) -> list[int]:
-    """The length in bytes of every cell of a notebook; raises if it is not strict JSON."""
+    """The length in bytes of every cell of a notebook; raises if the file is not strict JSON."""
     return list(map(len, _spans(data).cells))
 
 
 def cell_facts(data: memoryview) -> list[FastFacts]:
     """The facts of every cell; raises if one lacks them."""
     facts = _facts(data).cells
-    # Nobody else has had a turn all the while, such as the thread that saves the file.
-    time.sleep(0)
+    time.sleep(0)  # decoding kept other threads waiting, such as the one that saves the file
     return facts
 
 
-def texts(sources: list[msgspec.Raw]) -> list[str]:
-    """What those cells say, each as one string; raises if one is no text."""
+def decode_sources(sources: list[msgspec.Raw]) -> list[str]:
+    """The sources, each as one string; raises if one is not text."""
     join = "".join
     found = _texts(b"[" + b",".join(sources) + b"]")
     return [text if type(text) is str else join(text) for text in found]
 
 
-class no_collection:  # noqa: N801  # used as a word
-    """Thousands of objects come to stay: looking again and again for garbage among them is vain."""
+class GarbagePause:
+    """Stops the garbage collector inside a `with` block that makes thousands of lasting objects."""
 
     def __enter__(self) -> None:
         self._collects = gc.isenabled()

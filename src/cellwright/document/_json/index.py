@@ -1,8 +1,8 @@
-"""Where the cells of a notebook stand in its bytes.
+"""Find the cells of a notebook in its bytes.
 
-Two parsers give the same answer: msgspec's, fast, measures the cells of large files; the standard
-library's does small ones, what msgspec refuses (NaN, lone surrogates, deep nesting), and is the
-test oracle.
+Two parsers give the same answer. The fast one, msgspec, measures the cells of large files. The
+standard library parses small files and what msgspec refuses (NaN, lone surrogates, deep nesting),
+and tests compare the first with it.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 BOM = b"\xef\xbb\xbf"
-# Below this size the standard library is done before msgspec is imported.
+# Below this size the standard library is faster than importing msgspec.
 MSGSPEC_FROM_BYTES = 200_000
 _BLOCK = 1 << 14
 
 _separator = re.compile(rb"[ \t\r\n]*+,[ \t\r\n]*+").match
 
 
-class Index:
+class NotebookIndex:
     """The top-level members of a notebook, and where every cell starts and ends.
 
-    `strict` is whether msgspec took the file. A file whose top level has no `cells` array
-    (nbformat 2 and 3) has `cells_open` -1.
+    `strict` is whether msgspec accepted the file. Without a `cells` array at the top level
+    (nbformat 2 and 3), `cells_open` is -1.
     """
 
     __slots__ = ("cells_close", "cells_open", "ends", "members", "starts", "strict")
@@ -58,8 +58,8 @@ class Index:
         self.strict = False
 
 
-def index(data: bytes) -> Index:
-    """Index a whole file; raises `InvalidNotebook` or one of its kinds."""
+def index_notebook(data: bytes) -> NotebookIndex:
+    """Index a whole file; raises `InvalidNotebook` or a subclass."""
     check_utf8(data)
     start = skip_space(data, len(BOM) if data.startswith(BOM) else 0)
     if len(data) >= MSGSPEC_FROM_BYTES or "msgspec" in sys.modules:
@@ -69,13 +69,13 @@ def index(data: bytes) -> Index:
     return index_with_standard_library(data, start)
 
 
-def index_with_standard_library(data: bytes, start: int) -> Index:
-    """Index by the slower parser that accepts all of JSON."""
+def index_with_standard_library(data: bytes, start: int) -> NotebookIndex:
+    """Index with the slower parser, which accepts all of JSON."""
     check(data, start)
     if data[start] != OPEN_OBJECT:
         raise InvalidNotebook("The file holds JSON, but not an object")
 
-    def find(found: Index, at: int) -> None:
+    def find(found: NotebookIndex, at: int) -> None:
         for cell, end in elements(data, at):
             found.starts.append(cell)
             found.ends.append(end)
@@ -83,18 +83,18 @@ def index_with_standard_library(data: bytes, start: int) -> Index:
     return _walk(data, start, find)
 
 
-def index_by_measuring(data: bytes, start: int) -> Index | None:
-    """Index by the lengths that msgspec gives; None if it cannot say."""
+def index_by_measuring(data: bytes, start: int) -> NotebookIndex | None:
+    """Index by the lengths of the cells in msgspec; None if msgspec refuses the file."""
     try:
-        from cellwright.document._json.fast import cell_lengths, no_collection
+        from cellwright.document._json.fast import GarbagePause, cell_lengths
 
-        with no_collection():
+        with GarbagePause():
             lengths = cell_lengths(memoryview(data)[start:])
     except (ImportError, ValueError, RecursionError):
         return None  # the standard library knows whether the file really is wrong
 
-    def find(found: Index, at: int) -> None:
-        found.starts, found.ends = _measured(data, skip_space(data, at + 1), lengths)
+    def find(found: NotebookIndex, at: int) -> None:
+        found.starts, found.ends = _place_cells(data, skip_space(data, at + 1), lengths)
 
     try:
         found = _walk(data, start, find)
@@ -127,9 +127,9 @@ def check_utf8(data: bytes) -> None:
         at += len(block)
 
 
-def _walk(data: bytes, start: int, find: Callable[[Index, int], None]) -> Index:
-    """Walk the top level of a valid file; `find` looks for the cells in their array."""
-    found = Index()
+def _walk(data: bytes, start: int, find: Callable[[NotebookIndex, int], None]) -> NotebookIndex:
+    """Walk the top level of a valid file; `find` finds the cells in their array."""
+    found = NotebookIndex()
     at = skip_space(data, start + 1)
     while data[at] != CLOSE_OBJECT:
         key_start, key_end = at, skip_string(data, at)
@@ -153,7 +153,7 @@ def _walk(data: bytes, start: int, find: Callable[[Index, int], None]) -> Index:
     return found
 
 
-def _measured(data: bytes, at: int, lengths: list[int]) -> tuple[list[int], list[int]]:
+def _place_cells(data: bytes, at: int, lengths: list[int]) -> tuple[list[int], list[int]]:
     """Starts and ends of cells of known lengths, the first of which starts at `at`."""
     if not lengths:
         return [], []
@@ -176,9 +176,9 @@ def _measured(data: bytes, at: int, lengths: list[int]) -> tuple[list[int], list
 
 
 def _evenly_separated(data: bytes, starts: list[int], ends: list[int], separator: bytes) -> bool:
-    """Whether that separator, and no white space more, stands between all cells."""
+    """Whether exactly this separator, without more white space, is between all cells."""
     if ends[-1] > len(data):
         return False
-    # What a cell begins with belongs to it: white space more would pass for the separator alone.
+    # With the first byte of a cell, because more white space would also match the separator.
     begin = separator + data[starts[0] : starts[0] + 1]
     return all(map(data.startswith, repeat(begin), ends[:-1]))

@@ -1,8 +1,7 @@
 """Find values in JSON text by their byte offsets, with the standard library alone.
 
-`check` refuses everything that is not JSON. The walkers after it (`skip_value`, `members`,
-`elements`) trust that it was called, or that another strict parser accepted the bytes; they never
-recurse, so that no nesting is too deep for them.
+`check` raises for everything that is not JSON. `skip_value`, `members` and `elements` rely on a
+previous `check`, or on another strict parser. They never recurse, so no nesting is too deep.
 """
 
 from __future__ import annotations
@@ -10,11 +9,12 @@ from __future__ import annotations
 import json
 import re
 
-from cellwright.errors import InvalidJson
+from cellwright.errors import InvalidJson, TooDeep
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
 QUOTE, BACKSLASH, COLON, COMMA = b'"\\:,'
 OPEN_OBJECT, CLOSE_OBJECT, OPEN_ARRAY, CLOSE_ARRAY = b"{}[]"
@@ -34,12 +34,12 @@ _token = re.compile(
 
 
 def skip_space(data: bytes, at: int) -> int:
-    """The first place from `at` on that holds no white space."""
+    """The first place from `at` on that is not white space."""
     return _space(data, at).end()  # type: ignore[union-attr]  # matches always, maybe nothing
 
 
 def skip_string(data: bytes, at: int) -> int:
-    """The place after the string whose opening quote stands at `at`."""
+    """The place after the string whose opening quote is at `at`."""
     at += 1
     while True:
         end = data.find(b'"', at)
@@ -80,15 +80,31 @@ def skip_value(data: bytes, at: int) -> int:
 
 
 def decode_string(data: bytes, start: int, end: int) -> str:
-    """The text of the string literal at that place."""
+    """The text of the string literal from `start` to `end`."""
     if data.find(b"\\", start, end) < 0:
         return data[start + 1 : end - 1].decode()
     text: str = json.loads(data[start:end])
     return text
 
 
+def decode(raw: bytes, where: str) -> Any:
+    """Turn JSON into Python objects; integers beyond Python's limit become floats.
+
+    Raises:
+        TooDeep: it is nested too deeply; `where` names it in the message.
+    """
+    try:
+        return json.loads(raw, parse_int=_integer)
+    except RecursionError:
+        raise TooDeep(where) from None
+
+
+def _integer(text: str) -> int | float:
+    return int(text) if len(text) < 4300 else float(text)
+
+
 class Member:
-    """One `"key": value` of an object: the decoded key and where both stand."""
+    """One `"key": value` of an object: the decoded key, and the places of both."""
 
     __slots__ = ("end", "key", "key_end", "key_start", "start")
 
@@ -114,7 +130,7 @@ def members(data: bytes, at: int) -> Iterator[Member]:
 
 
 def elements(data: bytes, at: int) -> Iterator[tuple[int, int]]:
-    """Where the elements of the array that opens at `at` start and end."""
+    """The start and end of each element of the array that opens at `at`."""
     at = skip_space(data, at + 1)
     while data[at] != CLOSE_ARRAY:
         end = skip_value(data, at)
@@ -125,7 +141,7 @@ def elements(data: bytes, at: int) -> Iterator[tuple[int, int]]:
 
 
 def check(data: bytes, at: int = 0) -> None:
-    """Raise `InvalidJson` unless exactly one JSON value stands from `at` to the end."""
+    """Raise `InvalidJson` unless the bytes from `at` to the end are exactly one JSON value."""
     match = _token
     open_brackets = bytearray()
     # What may come next: a value, a key, or what follows a value. `closes` is the bracket that

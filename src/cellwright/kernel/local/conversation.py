@@ -15,7 +15,7 @@ from cellwright.kernel import jupyter
 from cellwright.kernel.events import Finished, IdleEvent, InputRequested, Missed
 from cellwright.kernel.local.channels import Backpressure, Channels
 from cellwright.kernel.local.wire import MessageSigner
-from cellwright.outputs.events import StreamText
+from cellwright.outputs.events import StreamEvent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -380,7 +380,7 @@ class LocalConversation:
     def _add_idle_event(self, message: LocalMessage) -> None:
         cell_id = self._cell_ids.get(message.parent_id or "")
         for event in translate_message(message):
-            size = len(event.text) if isinstance(event, StreamText) else message.size
+            size = len(event.text) if isinstance(event, StreamEvent) else message.size
             self._idle_events.put(IdleEvent(event, cell_id), size)
 
     def _take_reply(self, message: LocalMessage) -> None:
@@ -408,7 +408,7 @@ def translate_message(message: LocalMessage) -> Iterator[KernelEvent]:
 def _translate(message: LocalMessage) -> Iterator[KernelEvent]:
     if message.type == "stream":
         for name, text in message.stream_pieces():
-            yield StreamText(name, text)
+            yield StreamEvent(name, text)
     elif message.type == "input_request":
         content = message.content
         yield InputRequested(str(content.get("prompt", "")), bool(content.get("password")))

@@ -33,7 +33,7 @@ TURN_SECONDS = 0.0005
 """How long a thread that prints may make the one that sends wait."""
 
 # What an ipykernel runs once, before its first cell, so that floods of output do no harm. By itself
-# it drops output when 1,000 messages wait for a slow reader: it is told not to, since we stop it
+# it drops output when 1,000 messages wait for a slow reader: this turns it off, since we stop it
 # when it runs ahead. And it gathers all that a cell prints in a fifth of a second into one message,
 # which has to be held whole at our end: it is made to send that in pieces, of which only a few wait
 # here. While it does, the thread that sends gets its turns from the one that prints sooner than

@@ -17,7 +17,7 @@ from cellwright.errors import KernelError
 from cellwright.kernel import jupyter
 from cellwright.kernel.events import Finished, InputRequested, KernelExit, Missed, Started
 from cellwright.kernel.remote.websocket import ConnectionLost
-from cellwright.outputs.events import Raised, StreamText
+from cellwright.outputs.events import ErrorEvent, StreamEvent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class RemoteCell:
 
     Args:
         identity: the id of its request.
-        session: our own session, which tells the server's messages from the kernel's.
+        session: our own session, which distinguishes the server's messages from the kernel's.
         process: the kernel process that the cell was sent to, if known; a restart changes it.
     """
 
@@ -154,7 +154,7 @@ class RemoteCell:
         self.fences: set[str] = set()
         self.input_request: Mapping[str, Any] | None = None
         self.count: int | None = None
-        self.error: Raised | None = None
+        self.error: ErrorEvent | None = None
         self._session = session
         self._reply: Mapping[str, Any] | None = None
         self._is_idle = False
@@ -231,7 +231,7 @@ class RemoteCell:
             event = jupyter.make_event(
                 message.kind, message.content, message.metadata, message.buffers
             )
-            if isinstance(event, StreamText) and self._is_held_back(message, event):
+            if isinstance(event, StreamEvent) and self._is_held_back(message, event):
                 yield Missed(
                     "The server held output back, because more came than its limit allows "
                     f"({event.text.splitlines()[0].rstrip('.')})"
@@ -239,7 +239,7 @@ class RemoteCell:
                 return
             if isinstance(event, Started):
                 self.count = event.execution_count or self.count
-            elif isinstance(event, Raised):
+            elif isinstance(event, ErrorEvent):
                 self.error = event
             if event is not None:
                 yield event
@@ -265,7 +265,7 @@ class RemoteCell:
             self.has_died = True
         self.process = process
 
-    def _is_held_back(self, message: RemoteMessage, event: StreamText) -> bool:
+    def _is_held_back(self, message: RemoteMessage, event: StreamEvent) -> bool:
         # The server writes it in the cell's name, but with our own session instead of a kernel's.
         return message.header.get("session") == self._session and event.text.startswith(_HELD_BACK)
 
@@ -365,7 +365,7 @@ class CellWatcher:
             return [Finished("ok", last.count)]
         is_ours = cell.is_interrupted and "interrupt" in last.ename.lower()
         return [
-            Raised(last.ename, last.evalue),
+            ErrorEvent(last.ename, last.evalue),
             Finished("cancelled" if is_ours else "error", last.count),
         ]
 

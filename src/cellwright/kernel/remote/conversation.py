@@ -12,7 +12,7 @@ from cellwright.kernel.events import Finished, IdleEvent, KernelExit
 from cellwright.kernel.remote.cell import DEATHS, CellWatcher, End, Gap, RemoteCell, RemoteInbox
 from cellwright.kernel.remote.link import KernelLink
 from cellwright.kernel.remote.websocket import ConnectionLost
-from cellwright.outputs.events import Raised
+from cellwright.outputs.events import ErrorEvent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ class RemoteConversation:
 
     async def _change_context(
         self, cwd: str | None, env: Mapping[str, str | None]
-    ) -> Raised | None:
+    ) -> ErrorEvent | None:
         """Change the folder and the variables of a Python kernel; returns the error, if any."""
         if cwd is None and not env:
             return None
@@ -205,7 +205,9 @@ class RemoteConversation:
         try:
             reply, _ = await self._link.run_silently(change, _REQUEST_PATIENCE)
         except (ConnectionLost, TimeoutError):
-            return Raised("ConnectionError", "The kernel's folder and variables could not be set")
+            return ErrorEvent(
+                "ConnectionError", "The kernel's folder and variables could not be set"
+            )
         if reply.content.get("status") != "ok":
             return jupyter.make_raised(reply.content)
         self._context.remember(cwd, env)

@@ -10,7 +10,7 @@ from cellwright.errors import KernelCannot
 from cellwright.kernel.events import Finished, IdleEvent, IdleEventQueue, InputRequested, Started
 from cellwright.kernel.runner.process import NAME, RunnerProcess, spawn_runner
 from cellwright.kernel.transport import KernelInfo
-from cellwright.outputs.events import Cleared, Raised, Shown, StreamText
+from cellwright.outputs.events import ClearEvent, DisplayEvent, ErrorEvent, StreamEvent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -269,10 +269,10 @@ def translate_frame(frame: Mapping[str, Any]) -> KernelEvent | None:
     """Make the event of a frame; None for `done` and for frames that are not about a cell."""
     kind = frame.get("type")
     if kind in {"stdout", "stderr"}:
-        return StreamText(kind, frame["data"])
+        return StreamEvent(kind, frame["data"])
     if kind in {"display", "result"}:
         is_result = kind == "result"
-        return Shown(
+        return DisplayEvent(
             frame["bundle"],
             frame.get("metadata") or {},
             display_id=frame.get("displayId"),
@@ -281,9 +281,9 @@ def translate_frame(frame: Mapping[str, Any]) -> KernelEvent | None:
             execution_count=frame.get("executionCount") if is_result else None,
         )
     if kind == "error":
-        return Raised(frame["ename"], frame["evalue"], tuple(frame["traceback"]))
+        return ErrorEvent(frame["ename"], frame["evalue"], tuple(frame["traceback"]))
     if kind == "clear":
-        return Cleared(wait=bool(frame.get("wait")))
+        return ClearEvent(wait=bool(frame.get("wait")))
     if kind == "started":
         return Started(frame.get("executionCount"))
     if kind == "input":

@@ -123,7 +123,7 @@ async def _(peer: FrontendUnderTest) -> None:
     await client.expect_error("set_notebook_metadata")
 
 
-@row("F-11", "A message that is no request disturbs nothing", "ours")
+@row("F-11", "A message that is not a request has no effect", "ours")
 async def _(peer: FrontendUnderTest) -> None:
     client = await _open_three_cells(peer)
     await peer.send(client.comm_id, {"hello": 1})
@@ -154,7 +154,7 @@ async def _(peer: FrontendUnderTest) -> None:
 # --- Reading -------------------------------------------------------------------------------------
 
 
-@row("F-20", "get_cell_count tells the number of all cells")
+@row("F-20", "get_cell_count gives the number of all cells")
 async def _(peer: FrontendUnderTest) -> None:
     require_equal(
         await (await _open_three_cells(peer)).expect_result("get_cell_count"),
@@ -163,7 +163,7 @@ async def _(peer: FrontendUnderTest) -> None:
     )
 
 
-@row("F-21", "get_notebook_metadata tells the metadata, custom fields included")
+@row("F-21", "get_notebook_metadata gives the metadata, custom fields included")
 async def _(peer: FrontendUnderTest) -> None:
     client = await _open_three_cells(peer, kernelspec=_SPEC, custom={"a": [1, None]})
     seen = await client.metadata()
@@ -214,7 +214,7 @@ async def _(peer: FrontendUnderTest) -> None:
     )
 
 
-@row("F-26", "An empty range is no cells, also at the end of the notebook", "ours")
+@row("F-26", "An empty range gives no cells, also at the end of the notebook", "ours")
 async def _(peer: FrontendUnderTest) -> None:
     client = await _open_three_cells(peer)
     for place in (0, 3):
@@ -222,7 +222,7 @@ async def _(peer: FrontendUnderTest) -> None:
         require_equal(found, {"cells": []}, "the result")
 
 
-@row("F-27", "Negative numbers, and what is no number, are INVALID_RANGE", "ours")
+@row("F-27", "Negative numbers, and values that are not numbers, are INVALID_RANGE", "ours")
 async def _(peer: FrontendUnderTest) -> None:
     client = await _open_three_cells(peer)
     for start in (-1, "x", None, 0.5, True):
@@ -487,10 +487,10 @@ async def _(peer: FrontendUnderTest) -> None:
     require_equal(await client.sources(), ["a", "b"], "the notebook")
 
 
-@row("F-71", "There get_nbformat_version tells the version of the format", "ours")
+@row("F-71", "There get_nbformat_version gives the version of the format", "ours")
 async def _(peer: FrontendUnderTest) -> None:
     found = await (await open_with_cells(peer, target=NOTEKIT)).expect_result(
         "get_nbformat_version"
     )
     require_equal(found.get("nbformat"), 4, "nbformat")
-    require(isinstance(found.get("nbformat_minor"), int), "nbformat_minor is no number")
+    require(isinstance(found.get("nbformat_minor"), int), "nbformat_minor is not a number")

@@ -264,7 +264,7 @@ async def _(peer: ClientUnderTest) -> None:
 async def _(peer: ClientUnderTest) -> None:
     called = await peer.call(ScriptedFrontend(lambda _: []), "get_cell_count", {}, patience=SHORT)
     require(called.error is not None, "nothing was raised")
-    require(called.timed_out, f"it raised {called.error}, which is no timeout")
+    require(called.timed_out, f"it raised {called.error}, which is not a timeout")
 
 
 @row("K-18", "After that the next call works, and an answer that is late is ignored")

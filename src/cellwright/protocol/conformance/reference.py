@@ -116,4 +116,6 @@ class ReferenceFrontend:
         self._runs += 1
         self._notebook.apply([SetOutputs(cell.handle, (), self._runs)])
         failed = word == "raise"
-        return CellResult(cell.handle, "error" if failed else "ok", rest if failed else "", self._runs)
+        return CellResult(
+            cell.handle, "error" if failed else "ok", rest if failed else "", self._runs
+        )

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from cellwright.tools.native.editing import EDIT
-from cellwright.tools.native.evaluating import EVAL
-from cellwright.tools.native.history import HISTORY
+from cellwright.tools.native.editing import EDIT, HISTORY
 from cellwright.tools.native.kernels import KERNEL
-from cellwright.tools.native.listing import LIST
-from cellwright.tools.native.outputs import OUTPUTS
-from cellwright.tools.native.reading import READ
-from cellwright.tools.native.running import RUN
+from cellwright.tools.native.reading import LIST, OUTPUTS, READ
+from cellwright.tools.native.running import EVAL, RUN
 
 NATIVE = (LIST, READ, EDIT, RUN, OUTPUTS, HISTORY, KERNEL, EVAL)
 """In the order in which a model meets them."""

@@ -1,4 +1,4 @@
-"""`notebook_edit`."""
+"""`notebook_edit` and `notebook_history`: change a notebook, and look at its changes."""
 
 from __future__ import annotations
 
@@ -7,22 +7,35 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from cellwright.tools.page import Page
-from cellwright.tools.params import CellName, Flag, MaxTokens, Name, Params, Path, Timeout
-from cellwright.tools.tool import Answer, Tool
-from cellwright.tools.words import (
+from cellwright.tools.params import (
+    DEADLINE,
+    CellName,
+    Flag,
+    InvalidParameters,
+    MaxTokens,
+    Name,
+    Params,
+    Path,
+    Timeout,
+)
+from cellwright.tools.tool import Tool, ToolResult
+from cellwright.tools.wording import (
     MOST_ROWS,
-    few,
-    is_failure,
-    named,
-    one_line,
+    describe_unfinished_run,
+    first_rows,
+    format_count,
+    has_failed,
     others_lines,
+    quote_name,
     run_facts,
-    summary,
-    tell_run,
+    shorten,
+    show_run,
+    summarize_run,
 )
 
 if TYPE_CHECKING:
     from cellwright.tools.tool import Caller
+
 
 Op = Literal[
     "replace",
@@ -39,7 +52,7 @@ Op = Literal[
 ]
 
 
-class EditShape(BaseModel):
+class EditItem(BaseModel):
     """One edit; which fields it has depends on `op`."""
 
     model_config = ConfigDict(extra="forbid")
@@ -76,7 +89,7 @@ class EditParams(Params):
 
     path: Path
     edits: Annotated[
-        list[EditShape],
+        list[EditItem],
         Field(
             min_length=1,
             max_length=1000,
@@ -96,38 +109,35 @@ class EditParams(Params):
     max_tokens: MaxTokens = 8000
 
 
-async def call(caller: Caller, params: EditParams) -> Answer:
+async def edit_notebook(caller: Caller, params: EditParams) -> ToolResult:
     """Apply the edits, and perhaps run cells; one answer for both."""
     book = caller.workspace.open(params.path)
     options: dict[str, Any] = {}
     if params.run != "none":
-        options = {"run": params.run, "progress": caller.progress, "detach": DEADLINE}
+        options = {"run": params.run, "detach": DEADLINE, **caller.run_options()}
         options |= {"timeout": params.timeout} if params.timeout is not None else {}
-        options |= {"ask": caller.ask} if caller.ask is not None else {}
     done = await book.edit(
         [edit.to_json() for edit in params.edits],
         base=params.base,
         dry_run=params.dry_run,
         create=params.create,
-        label=_label(params),
+        label=_edit_label(params),
         **options,
     )
-    return _tell(params, done)
+    return _describe_edit(params, done)
 
 
-DEADLINE = 45.0
-"""Seconds until an answer comes although cells still run: clients give up after a minute."""
-
-
-def _label(params: EditParams) -> str:
+def _edit_label(params: EditParams) -> str:
     return ", ".join(dict.fromkeys(edit.op for edit in params.edits))
 
 
-def _tell(params: EditParams, done: dict[str, Any]) -> Answer:
+def _describe_edit(params: EditParams, done: dict[str, Any]) -> ToolResult:
     page = Page(params.max_tokens)
-    path = one_line(params.path, 100)
+    path = shorten(params.path, 100)
     if not done["changed"]:
-        page.head(f"Nothing changed in {path}; it says that already. Revision {done['revision']}.")
+        page.head(
+            f"Nothing changed in {path}: it has that content already. Revision {done['revision']}."
+        )
     elif not done["saved"]:
         page.head(f"DRY RUN: nothing was changed in {path}.")
     else:
@@ -136,32 +146,32 @@ def _tell(params: EditParams, done: dict[str, Any]) -> Answer:
         )
     rows = done.get("executions")
     if rows is not None:
-        page.head(summary(rows))
+        page.head(summarize_run(rows))
         if not done["done"]:
-            page.head(goes_on(done["run"]))
+            page.head(describe_unfinished_run(done["run"]))
     names = ("path", "before", "revision", "change", "changed", "saved", "host")
     data = {name: done[name] for name in names}
-    data["cells"] = few(done["cells"])
-    _tell_change(page, params, done)
+    data["cells"] = first_rows(done["cells"])
+    _show_change(page, params, done)
     if rows is None:
-        return Answer(page.text(), data)
-    tell_run(page, rows, params.path)
-    page.say_all([_stale_line(cell) for cell in done["stale"]], "stale cells")
-    data |= {"executions": run_facts(rows), "stale": few(done["stale"])}
+        return page.to_result(data)
+    show_run(page, rows, params.path)
+    page.say_all([_stale_cell_line(cell) for cell in done["stale"]], "stale cells")
+    data |= {"executions": run_facts(rows), "stale": first_rows(done["stale"])}
     data |= {"run": done["run"], "done": done["done"]}
-    failed = any(map(is_failure, rows))
-    return Answer(page.text(), data, tuple(page.pictures), is_error=failed)
+    failed = any(map(has_failed, rows))
+    return page.to_result(data, is_error=failed)
 
 
-def _tell_change(page: Page, params: EditParams, done: dict[str, Any]) -> None:
-    """What was changed; the half of the page at most, if cells were run, too."""
-    page.say_all([_cell_line(cell) for cell in done["cells"][:MOST_ROWS]], "changed cells")
+def _show_change(page: Page, params: EditParams, done: dict[str, Any]) -> None:
+    """Show what was changed; the diff takes half of the page at most."""
+    page.say_all([_changed_cell_line(cell) for cell in done["cells"][:MOST_ROWS]], "changed cells")
     if len(done["cells"]) > MOST_ROWS:
         page.leave_out(
             f"{len(done['cells']) - MOST_ROWS:,} changed cells; notebook_history has all"
         )
     for warning in done["warnings"]:
-        page.say(f"warning: {one_line(warning, 400)}")
+        page.say(f"warning: {shorten(warning, 400)}")
     for line in others_lines(done["others"]):
         page.say(line)
     if done["diff"]:
@@ -176,19 +186,94 @@ def _tell_change(page: Page, params: EditParams, done: dict[str, Any]) -> None:
             page.leave_out(f"{cut:,} characters of the diff; {more}")
 
 
-def goes_on(run: str) -> str:
-    """What to do about a run that has not ended."""
-    return f"It still runs, as {run}: notebook_run with run={run} waits on, cancel=true stops it."
-
-
-def _cell_line(cell: dict[str, Any]) -> str:
+def _changed_cell_line(cell: dict[str, Any]) -> str:
     place = cell["after"] if cell["after"] is not None else f"was {cell['before']}"
-    return f"{cell['kind']}: cell {place} · id {named(cell['handle'])} · {cell['type']}"
+    return f"{cell['kind']}: cell {place} · id {quote_name(cell['handle'])} · {cell['type']}"
 
 
-def _stale_line(cell: dict[str, Any]) -> str:
-    why = one_line(cell["reason"] or "")
-    return f"still stale: cell {cell['index']} ({named(cell['cell'])}): {why}"
+def _stale_cell_line(cell: dict[str, Any]) -> str:
+    why = shorten(cell["reason"] or "")
+    return f"still stale: cell {cell['index']} ({quote_name(cell['cell'])}): {why}"
+
+
+class HistoryParams(Params):
+    """What to look at, or take back."""
+
+    path: Path
+    action: Literal["log", "diff", "undo", "redo", "restore"] = "log"
+    change: Annotated[
+        Name | None, Field(description="Change id; undo: yours, newest; restore: also `first`")
+    ] = None
+    to: Annotated[Name | None, Field(description="diff: the other state; default now")] = None
+    limit: Annotated[int, Field(ge=1, le=1000)] = 20
+    max_tokens: MaxTokens = 4000
+
+
+async def use_history(caller: Caller, params: HistoryParams) -> ToolResult:
+    """Look at the history, or go back in it."""
+    book = caller.workspace.open(params.path)
+    if params.action == "log":
+        return _describe_log(params, await book.log(params.limit))
+    if params.action == "diff":
+        found = await book.diff(params.change, params.to)
+        return _describe_diff(params, found, f"{format_count(len(found['cells']), 'cell')} differ.")
+    if params.action == "restore":
+        if params.change is None:
+            raise InvalidParameters("restore needs `change`", hint="log tells the ids; or `first`")
+        done = await book.restore(params.change)
+    elif params.action == "undo":
+        done = await book.undo(params.change)
+    else:
+        done = await book.redo(params.change)
+    words = {"undo": "Undone", "redo": "Redone", "restore": "Restored"}
+    said = (
+        f"{words[params.action]}: revision {done['revision']}, change {done['change']}. "
+        "Outputs came back too; the kernel's state was not undone."
+    )
+    if not done["changed"]:
+        said = f"Nothing changed: it has that content already. Revision {done['revision']}."
+    return _describe_diff(params, done, said)
+
+
+def _describe_log(params: HistoryParams, entries: list[dict[str, Any]]) -> ToolResult:
+    page = Page(params.max_tokens)
+    page.head(
+        f"{format_count(len(entries), 'change')} of {shorten(params.path)}, the newest first."
+    )
+    shown = page.show_rows("changes: id, when, who, what", [_entry_row(each) for each in entries])
+    if shown < len(entries):
+        page.leave_out(f"{format_count(len(entries) - shown, 'change')}; raise max_tokens")
+    elif len(entries) == params.limit:
+        page.leave_out("perhaps older changes; raise limit")
+    names = ("id", "when", "actor", "kind", "label")
+    changes = [
+        {name: shorten(str(entry[name])) for name in names if entry.get(name) is not None}
+        for entry in first_rows(entries[:shown])
+    ]
+    return page.to_result({"path": params.path, "changes": changes})
+
+
+def _entry_row(entry: dict[str, Any]) -> str:
+    label, who = shorten(entry.get("label") or ""), shorten(entry["actor"])
+    return f"{entry['id']} · {entry['when']} · {who} · {entry['kind']} {label}"
+
+
+def _describe_diff(params: HistoryParams, done: dict[str, Any], said: str) -> ToolResult:
+    page = Page(params.max_tokens)
+    page.head(said)
+    page.say_all(
+        [
+            f"{cell['kind']}: id {quote_name(cell['handle'])} · {cell['type']}"
+            for cell in done["cells"]
+        ],
+        "cells",
+    )
+    cut = page.show("diff", done["diff"]) if done["diff"] else 0
+    if cut:
+        page.leave_out(f"{cut:,} characters of the diff; raise max_tokens")
+    names = ("path", "before", "revision", "change", "changed", "saved")
+    data = {name: done[name] for name in names if name in done}
+    return page.to_result({**data, "cells": first_rows(done["cells"])})
 
 
 EDIT = Tool(
@@ -200,9 +285,27 @@ EDIT = Tool(
         "notebook_history."
     ),
     model=EditParams,
-    call=call,
+    call=edit_notebook,
     effects="edit",
     options={"run": {"none": "edit", "changed": "run", "stale": "run"}},
     reference="notebookEdit",
     tags=frozenset({"destructive"}),
+)
+
+
+HISTORY = Tool(
+    name="notebook_history",
+    title="History of a notebook",
+    description="The changes of a notebook.",
+    model=HistoryParams,
+    call=use_history,
+    effects={"log": "read", "diff": "read", "undo": "edit", "redo": "edit", "restore": "edit"},
+    words={
+        "log": "who changed what, and when",
+        "diff": "what differs since `change`",
+        "undo": "take back, outputs included",
+        "redo": "make it again",
+        "restore": "bring back a state",
+    },
+    reference="notebookHistory",
 )

@@ -8,8 +8,8 @@ from pydantic import Field
 
 from cellwright.tools.page import Page
 from cellwright.tools.params import MaxTokens, Name, Params
-from cellwright.tools.tool import Answer, Tool
-from cellwright.tools.words import counted, few, named, one_line
+from cellwright.tools.tool import Tool, ToolResult
+from cellwright.tools.wording import first_rows, format_count, quote_name, shorten
 
 if TYPE_CHECKING:
     from cellwright.tools.tool import Caller
@@ -24,69 +24,69 @@ class KernelParams(Params):
     max_tokens: MaxTokens = 4000
 
 
-async def call(caller: Caller, params: KernelParams) -> Answer:
+async def manage_kernel(caller: Caller, params: KernelParams) -> ToolResult:
     """Look at kernels, or look after one."""
     page = Page(params.max_tokens)
     if params.action == "specs":
-        return _specs(page, await caller.workspace.kernel_specs())
+        return _describe_specs(page, await caller.workspace.kernel_specs())
     name = params.path or params.session
     if params.path and not params.path.endswith(".ipynb"):
         name = caller.workspace.open(params.path).real
     if name is None and params.action == "status":
-        return _sessions(page, await caller.workspace.sessions())
+        return _describe_sessions(page, await caller.workspace.sessions())
     found = await caller.workspace.kernel(params.action, name or "default")
-    page.head(_line(found))
+    page.head(_session_line(found))
     if params.action == "interrupt":
         page.head("Interrupted." if found["interrupted"] else "Nothing was running.")
     elif params.action == "restart":
-        page.head("Restarted: all it had defined is gone.")
+        page.head("Restarted: its variables are gone.")
     elif params.action == "shutdown":
-        page.head("Ended, with all it had defined.")
+        page.head("Shut down: its variables are gone.")
     elif params.action == "variables":
-        rows = [_variable(variable) for variable in found["variables"]]
+        rows = [_variable_line(variable) for variable in found["variables"]]
         if rows:
-            cut = page.show(counted(len(rows), "variable"), "\n".join(rows))
+            cut = page.show(format_count(len(rows), "variable"), "\n".join(rows))
             if cut:
                 page.leave_out(f"{cut:,} characters about variables; raise max_tokens")
         else:
             page.head("It has no variables.")
-    return Answer(page.text(), {key: found[key] for key in found if key != "variables"})
+    return page.to_result({key: found[key] for key in found if key != "variables"})
 
 
-def _sessions(page: Page, rows: list[dict[str, Any]]) -> Answer:
+def _describe_sessions(page: Page, rows: list[dict[str, Any]]) -> ToolResult:
     page.head(
-        f"{counted(len(rows), 'kernel')} running."
+        f"{format_count(len(rows), 'kernel')} running."
         if rows
         else "No kernel runs; one starts when needed."
     )
-    page.say_all([_line(row) for row in rows], "kernels")
-    return Answer(page.text(), {"sessions": few(rows)})
+    page.say_all([_session_line(row) for row in rows], "kernels")
+    return page.to_result({"sessions": first_rows(rows)})
 
 
-def _line(row: dict[str, Any]) -> str:
-    kernel = named(row["kernel"]) if row["kernel"] else "no kernel yet"
+def _session_line(row: dict[str, Any]) -> str:
+    kernel = quote_name(row["kernel"]) if row["kernel"] else "no kernel yet"
     return (
-        f"{named(row['session'], 150)} · {row['state']} · {kernel} · "
-        f"{counted(row['executions'], 'execution')} · {row['waiting']} waiting"
+        f"{quote_name(row['session'], 150)} · {row['state']} · {kernel} · "
+        f"{format_count(row['executions'], 'execution')} · {row['waiting']} waiting"
     )
 
 
-def _specs(page: Page, rows: list[dict[str, Any]]) -> Answer:
+def _describe_specs(page: Page, rows: list[dict[str, Any]]) -> ToolResult:
     page.head("Kernels that can be started:")
     lines = []
     for row in rows:
         if "problem" in row:
-            lines.append(f"{one_line(row['problem'])} hint: {one_line(row['hint'])}")
+            lines.append(f"{shorten(row['problem'])} hint: {shorten(row['hint'])}")
             continue
         mark = " (default here)" if row["default"] else ""
-        lines.append(f"{named(row['name'])} · {named(row['language'])}{mark}")
+        lines.append(f"{quote_name(row['name'])} · {quote_name(row['language'])}{mark}")
     page.say_all(lines, "kernels")
-    return Answer(page.text(), {"specs": few(rows)})
+    return page.to_result({"specs": first_rows(rows)})
 
 
-def _variable(row: dict[str, Any]) -> str:
+def _variable_line(row: dict[str, Any]) -> str:
     shape = f" {row['size']}" if row["size"] else ""
-    return f"{row['name']}: {row['type']}{shape} = {one_line(row['value'], 120)}"
+    return f"{row['name']}: {row['type']}{shape} = {shorten(row['value'], 120)}"
 
 
 KERNEL = Tool(
@@ -94,7 +94,7 @@ KERNEL = Tool(
     title="Look after kernels",
     description="Kernels of notebooks and sessions.",
     model=KernelParams,
-    call=call,
+    call=manage_kernel,
     effects={
         "status": "read",
         "specs": "read",

@@ -1,32 +1,80 @@
-"""`notebook_read`."""
+"""`notebook_list`, `notebook_read` and `notebook_outputs`: look at notebooks and change nothing."""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from cellwright.errors import Conflict, InvalidCell
+from cellwright.errors import Conflict, InvalidCell, OutputError
+from cellwright.outputs.describe import describe
+from cellwright.outputs.sanitize import one_line
 from cellwright.text.selection import select
-from cellwright.text.view import render
-from cellwright.tools.fence import readable
+from cellwright.text.view import render_text
+from cellwright.tools.fence import make_readable
 from cellwright.tools.page import Page
-from cellwright.tools.params import Cells, MaxTokens, Params, Path
-from cellwright.tools.tool import Answer, Tool
-from cellwright.tools.words import cell_line, counted, few, one_line, others_lines
+from cellwright.tools.params import Cells, InvalidParameters, MaxTokens, Name, Params, Path
+from cellwright.tools.tool import Tool, ToolResult
+from cellwright.tools.wording import (
+    cell_line,
+    find_similar_paths,
+    first_rows,
+    format_count,
+    others_lines,
+    quote_name,
+    shorten,
+)
 from cellwright.workspace.runs.choice import choose_cells
 from cellwright.workspace.status import describe_notebook
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Self
+
+    from cellwright.document.cells import Cell
     from cellwright.document.notebook import Notebook
+    from cellwright.outputs.images import ModelImage
     from cellwright.text.view import TextView
     from cellwright.tools.tool import Caller
     from cellwright.workspace.workspace import AsyncBook
 
+
 _LEAST_OUTPUT = 240
+
 _ATTEMPTS = 5
+
 _FAILED = ("error", "died", "timed_out", "cancelled")
+
+_EVERYTHING = 10**8
+
+_LARGEST_PICTURE = 20_000_000
+
+
+class ListParams(Params):
+    """Which notebooks."""
+
+    match: Annotated[str, Field(description="Part of the path")] = ""
+    max_tokens: MaxTokens = 2000
+
+
+async def list_notebooks(caller: Caller, params: ListParams) -> ToolResult:
+    """The notebooks below the root."""
+    every = await caller.workspace.list()
+    found = [row for row in every if params.match.lower() in row["path"].lower()]
+    page = Page(params.max_tokens)
+    page.head(f"{format_count(len(found), 'notebook')}{' match' if params.match else ''}.")
+    if every and not found:
+        near = find_similar_paths(params.match, [row["path"] for row in every])
+        found = [row for row in every if row["path"] in near] or every[:10]
+        page.head(f"Of {format_count(len(every), 'notebook')} in all, some others:")
+    rows = [f"{one_line(row['path'])}  {row['size']:,} bytes" for row in found]
+    shown = page.show_rows("paths", rows)
+    left = len(found) - shown
+    if left:
+        page.leave_out(f"{format_count(left, 'notebook')}; narrow with match, or raise max_tokens")
+    data = {"notebooks": first_rows(found[:shown]), "total": len(found)}
+    return page.to_result(data)
 
 
 class ReadParams(Params):
@@ -46,39 +94,62 @@ class ReadParams(Params):
     max_tokens: MaxTokens = 8000
 
 
-async def call(caller: Caller, params: ReadParams) -> Answer:
+async def read_notebook(caller: Caller, params: ReadParams) -> ToolResult:
     """The notebook, or a part of it, within the budget."""
     book = caller.workspace.open(params.path)
     if params.view == "outline":
-        return await _outline(params, book)
-    found, notebook = await read_now(book)
+        return await _read_outline(params, book)
+    found, notebook = await read_consistently(book)
     every = found["cells"]
-    view = render(notebook) if params.view == "text" or params.section is not None else None
-    chosen = _choose(params, notebook, view, every)
+    view = render_text(notebook) if params.view == "text" or params.section is not None else None
+    chosen = _choose_cells(params, notebook, view, every)
     page = Page(params.max_tokens)
     characters = sum(len(cell["source"]) for cell in every)
     showing = f" · showing {len(chosen)}" if len(chosen) < len(every) else ""
     page.head(
-        f"{one_line(params.path, 100)} · revision {found['revision']} · "
-        f"{counted(len(every), 'cell')}, {characters:,} characters of source{showing}"
+        f"{shorten(params.path, 100)} · revision {found['revision']} · "
+        f"{format_count(len(every), 'cell')}, {characters:,} characters of source{showing}"
     )
     if every and not chosen:
-        page.head("No cell is so.")
+        page.head("No cell matches.")
     for line in others_lines(found["others"]):
         page.say(line)
-    shown = _tell(page, params, chosen, notebook, view if params.view == "text" else None)
+    shown = _show_cells(page, params, chosen, notebook, view if params.view == "text" else None)
     data = {
         "path": params.path,
         "revision": found["revision"],
         "total_cells": len(every),
-        "cells": [_facts(cell) for cell in few(chosen[:shown])],
+        "cells": [_cell_facts(cell) for cell in first_rows(chosen[:shown])],
         "left_out": len(chosen) - shown,
     }
-    return Answer(page.text(), data, tuple(page.pictures))
+    return page.to_result(data)
 
 
-async def read_now(book: AsyncBook) -> tuple[dict[str, Any], Notebook]:
-    """How the cells stand, and the notebook itself, of one and the same moment."""
+async def _read_outline(params: ReadParams, book: AsyncBook) -> ToolResult:
+    found = await book.select("outline")
+    page = Page(params.max_tokens)
+    page.head(
+        f"{shorten(params.path, 100)} · revision {found['revision']} · "
+        f"{format_count(found['total_cells'], 'cell')}, {found['total_lines']:,} lines"
+    )
+    rows = [_outline_row(entry) for entry in found["outline"]]
+    left = len(rows) - page.show_rows("outline: index, id, lines of the text view, title", rows)
+    if left:
+        page.leave_out(f"{left:,} entries; raise max_tokens, or use search")
+    names = ("revision", "total_cells", "total_lines")
+    return page.to_result({"path": params.path, **{name: found[name] for name in names}})
+
+
+def _outline_row(entry: dict[str, Any]) -> str:
+    mark = "#" * entry["level"] if entry["kind"] == "heading" else f"  {entry['type']}"
+    lines = f"lines {entry['first']}-{entry['last']}"
+    outputs = " +outputs" if entry["has_outputs"] and entry["kind"] == "cell" else ""
+    name, title = shorten(entry["handle"], 64), shorten(entry["title"], 100)
+    return f"{entry['cell']} {name}  {lines}{outputs}  {mark} {title}"
+
+
+async def read_consistently(book: AsyncBook) -> tuple[dict[str, Any], Notebook]:
+    """The status of the cells, and the notebook itself, of the same moment."""
     for _ in range(_ATTEMPTS):
         try:
             found = await book.read(stale=True)
@@ -91,7 +162,7 @@ async def read_now(book: AsyncBook) -> tuple[dict[str, Any], Notebook]:
     raise Conflict("The notebook changes faster than it can be read")
 
 
-def _choose(
+def _choose_cells(
     params: ReadParams, notebook: Notebook, view: TextView | None, cells: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     wanted: set[int] | None = None
@@ -113,7 +184,7 @@ def _choose(
     return chosen
 
 
-def _tell(
+def _show_cells(
     page: Page,
     params: ReadParams,
     cells: list[dict[str, Any]],
@@ -135,24 +206,24 @@ def _tell(
             _leave_out(page, cells[place:])
             shown = place
             break
-        source = readable(source)[params.offset :]  # offsets count what is shown
+        source = make_readable(source)[params.offset :]  # offsets count what is shown
         page.say(cell_line(cell))
-        cut = page.show(name, source)
+        cut = page.show(name, source, cell=cell["handle"])
         if cut:
             offset = params.offset + len(source) - cut
             one = f"cells=[{json.dumps(cell['index'])}]"
             page.leave_out(f"{cut:,} characters of cell {cell['index']}; {one}, offset={offset}")
-        outputs = _outputs(notebook, cell) if params.outputs else ()
+        outputs = _outputs_of(notebook, cell) if params.outputs else ()
         if outputs:
             share = max(_LEAST_OUTPUT, (page.room - rest) // (len(cells) - place))
-            if not page.outputs(f"outputs of {cell['handle']}", outputs, share):
+            if not page.show_outputs(cell["handle"], outputs, share):
                 shortened.append(cell["index"])
     if shortened:
         page.leave_out(f"parts of outputs; notebook_outputs with cells={shortened[:20]}")
     return shown
 
 
-def _outputs(notebook: Notebook, cell: dict[str, Any]) -> Any:
+def _outputs_of(notebook: Notebook, cell: dict[str, Any]) -> Any:
     there = notebook.cells[cell["index"]]
     return there.outputs if there.type == "code" and not there.problem else ()
 
@@ -163,43 +234,143 @@ def _leave_out(page: Page, cells: list[dict[str, Any]]) -> None:
         which = json.dumps([f"{first}-{last}" if len(cells) > 1 else first])
     else:
         which = json.dumps([cell["index"] for cell in cells[:20]])
-    page.leave_out(f"{counted(len(cells), 'cell')}; cells={which}, or a larger max_tokens")
+    page.leave_out(f"{format_count(len(cells), 'cell')}; cells={which}, or a larger max_tokens")
 
 
-async def _outline(params: ReadParams, book: AsyncBook) -> Answer:
-    found = await book.select("outline")
-    page = Page(params.max_tokens)
-    page.head(
-        f"{one_line(params.path, 100)} · revision {found['revision']} · "
-        f"{counted(found['total_cells'], 'cell')}, {found['total_lines']:,} lines"
-    )
-    rows: list[str] = []
-    room = page.room - 200
-    for entry in found["outline"]:
-        mark = "#" * entry["level"] if entry["kind"] == "heading" else f"  {entry['type']}"
-        lines = f"lines {entry['first']}-{entry['last']}"
-        title = one_line(entry["title"], 100)
-        outputs = " +outputs" if entry["has_outputs"] and entry["kind"] == "cell" else ""
-        row = f"{entry['cell']} {one_line(entry['handle'], 64)}  {lines}{outputs}  {mark} {title}"
-        room -= len(row) + 1
-        if room < 0:
-            break
-        rows.append(row)
-    page.show("outline: index, id, lines of the text view, title", "\n".join(rows))
-    left = len(found["outline"]) - len(rows)
-    if left:
-        page.leave_out(f"{left:,} entries; a larger max_tokens has more, so has search")
-    names = ("revision", "total_cells", "total_lines")
-    return Answer(page.text(), {"path": params.path, **{name: found[name] for name in names}})
-
-
-def _facts(cell: dict[str, Any]) -> dict[str, Any]:
+def _cell_facts(cell: dict[str, Any]) -> dict[str, Any]:
     names = ("index", "id", "handle", "type", "hash", "execution_count", "status", "stale")
     facts = {name: cell[name] for name in names if name in cell}
     return {
-        name: one_line(value, 100) if isinstance(value, str) else value
+        name: shorten(value, 100) if isinstance(value, str) else value
         for name, value in facts.items()
     }
+
+
+class OutputsParams(Params):
+    """Whose outputs, or which artifact."""
+
+    path: Path = ""
+    cells: Cells = None
+    artifact: Annotated[Name | None, Field(description="artifact://ID, read in parts")] = None
+    offset: Annotated[
+        int, Field(ge=0, le=2**53, description="Bytes into the artifact, or into one cell's text")
+    ] = 0
+    limit: Annotated[int, Field(ge=1, le=1_000_000, description="Bytes of it")] = 16_000
+    max_tokens: MaxTokens = 8000
+
+    @model_validator(mode="after")
+    def _names_something(self) -> Self:
+        if not self.path and self.artifact is None:
+            raise ValueError("give a path, or an artifact")
+        return self
+
+
+async def read_outputs(caller: Caller, params: OutputsParams) -> ToolResult:
+    """What cells printed, showed and raised; or a part of an artifact."""
+    if params.artifact is not None:
+        return await _read_artifact(caller, params, params.artifact)
+    notebook = await caller.workspace.open(params.path).load()
+    if params.cells is not None:
+        chosen = [cell for cell in choose_cells(notebook, params.cells) if cell.type == "code"]
+    else:
+        chosen = [cell for cell in notebook.cells if cell.type == "code" and cell.outputs]
+    if params.offset and len(chosen) != 1:
+        raise InvalidParameters(
+            "`offset` is for the outputs of one cell", hint="Name it in `cells`"
+        )
+    page = Page(params.max_tokens)
+    page.head(f"{shorten(params.path, 100)} · outputs of {format_count(len(chosen), 'cell')}")
+    shown = _show_part(page, params, chosen[0]) if params.offset else _show_outputs(page, chosen)
+    data = {
+        "path": params.path,
+        "cells": [shorten(cell.handle, 100) for cell in first_rows(chosen[:shown])],
+        "left_out": len(chosen) - shown,
+    }
+    return page.to_result(data)
+
+
+def _show_outputs(page: Page, cells: Sequence[Cell]) -> int:
+    """Show the outputs of cells; returns of how many."""
+    shortened: list[int] = []
+    shown = len(cells)
+    for place, cell in enumerate(cells):
+        if place and page.room < _LEAST_OUTPUT * 3:
+            rest = [each.index for each in cells[place : place + 20]]
+            page.leave_out(f"{format_count(len(cells) - place, 'cell')}; cells={json.dumps(rest)}")
+            shown = place
+            break
+        page.say(
+            f"cell {cell.index} · id {quote_name(cell.handle)} · {format_count(len(cell.outputs), 'output')}"
+        )
+        share = max(_LEAST_OUTPUT, page.room // (len(cells) - place))
+        if cell.outputs and not page.show_outputs(cell.handle, cell.outputs, share):
+            shortened.append(cell.index)
+    if shortened:
+        one = f"cells=[{shortened[0]}] with offset=1 begins with all of it"
+        page.leave_out(f"parts of outputs of cells {shortened[:20]}; {one}, or raise max_tokens")
+    return shown
+
+
+def _show_part(page: Page, params: OutputsParams, cell: Cell) -> int:
+    """A part of all that one cell said."""
+    whole = make_readable(describe(cell.outputs, _EVERYTHING, images=0).text)
+    limit = min(params.limit, page.room - 200)
+    part = whole[params.offset : params.offset + limit]
+    cut = page.show(f"outputs of {cell.handle} from {params.offset}", part)
+    end = params.offset + len(part) - cut
+    if end < len(whole):
+        page.leave_out(f"{len(whole) - end:,} characters; continue with offset={end}")
+    return 1
+
+
+async def _read_artifact(caller: Caller, params: OutputsParams, artifact: str) -> ToolResult:
+    page = Page(params.max_tokens)
+    limit = max(1, min(params.limit, page.room - 200))
+    part = await caller.workspace.artifact(artifact, params.offset, limit)
+    names = ("id", "mime", "size", "sha256", "offset", "next_offset")
+    data = {name: part[name] for name in names if name in part}
+    page.artifacts.append(part["id"])
+    page.head(
+        f"artifact://{quote_name(part['id'])} · {quote_name(part['mime'])} · {part['size']:,} bytes"
+    )
+    if "text" not in part:
+        picture = await load_picture(caller, artifact, part["mime"], part["size"])
+        page.head("shown as an image" if picture else "not text, and no image that can be shown")
+        page.pictures += picture
+        return page.to_result(data)
+    cut = page.show("part of an artifact", part["text"])
+    if cut:  # what is hidden in it takes more room once it is visible
+        page.leave_out(f"{cut:,} characters; ask with a smaller limit")
+    elif part["next_offset"] is not None:
+        page.leave_out(f"the rest; continue with offset={part['next_offset']}")
+    return page.to_result(data)
+
+
+async def load_picture(
+    caller: Caller, artifact: str, mime: str, total: int
+) -> tuple[ModelImage, ...]:
+    """The picture that an artifact holds, scaled; nothing if there is none to show."""
+    if not mime.startswith("image/") or total > _LARGEST_PICTURE:
+        return ()
+    try:
+        whole = await caller.workspace.artifact(artifact, 0, total)
+    except OutputError:
+        return ()  # it made room for others meanwhile
+    data = whole.get("base64") or whole.get("text")
+    shown = {"output_type": "display_data", "metadata": {}, "data": {mime: data}}
+    return describe([shown], 100, images=1).images
+
+
+LIST = Tool(
+    name="notebook_list",
+    title="List notebooks",
+    description="List the notebooks below the root.",
+    model=ListParams,
+    call=list_notebooks,
+    effects="read",
+    reference="notebookList",
+    tags=frozenset({"read-only"}),
+)
 
 
 READ = Tool(
@@ -211,8 +382,23 @@ READ = Tool(
         "what was left out. Large notebook: begin with view=outline."
     ),
     model=ReadParams,
-    call=call,
+    call=read_notebook,
     effects="read",
     reference="notebookRead",
+    tags=frozenset({"read-only"}),
+)
+
+
+OUTPUTS = Tool(
+    name="notebook_outputs",
+    title="Read outputs",
+    description=(
+        "Read what cells printed, showed and raised, pictures as images; or a part of an "
+        "artifact, which holds long output in full."
+    ),
+    model=OutputsParams,
+    call=read_outputs,
+    effects="read",
+    reference="notebookOutputs",
     tags=frozenset({"read-only"}),
 )

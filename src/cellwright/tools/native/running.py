@@ -1,24 +1,49 @@
-"""`notebook_run`."""
+"""`notebook_run` and `eval`: run cells of a notebook, or code of its own."""
 
 from __future__ import annotations
 
+import json
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from cellwright.tools.native.editing import DEADLINE, goes_on
-from cellwright.tools.native.evaluating import tell_eval
-from cellwright.tools.page import Page
-from cellwright.tools.params import CellName, Cells, MaxTokens, Name, Params, Path, Timeout
-from cellwright.tools.tool import Answer, Tool
-from cellwright.tools.words import is_failure, named, one_line, run_facts, summary, tell_run
+from cellwright.tools.native.reading import load_picture
+from cellwright.tools.page import IMAGES, Page
+from cellwright.tools.params import (
+    DEADLINE,
+    CellName,
+    Cells,
+    MaxTokens,
+    Name,
+    Params,
+    Path,
+    Timeout,
+)
+from cellwright.tools.tool import Tool, ToolResult
+from cellwright.tools.wording import (
+    describe_unfinished_run,
+    error_name,
+    first_rows,
+    format_count,
+    has_failed,
+    quote_name,
+    run_facts,
+    shorten,
+    show_run,
+    summarize_run,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Self
 
     from cellwright.tools.tool import Caller
 
+
 _OF_A_CELL = ("above", "below", "replay")
+
+_NO_WORDS: Mapping[str, str] = MappingProxyType({})
 
 
 class RunParams(Params):
@@ -61,10 +86,10 @@ class RunParams(Params):
         return self
 
 
-async def call(caller: Caller, params: RunParams) -> Answer:
+async def run_notebook(caller: Caller, params: RunParams) -> ToolResult:
     """Run cells, and answer by the deadline at the latest."""
     if params.run is not None:
-        return await _follow(caller, params, params.run)
+        return await _follow_run(caller, params, params.run)
     book = caller.workspace.open(params.path)
     options: dict[str, Any] = {"restart": params.restart, "keep_going": params.keep_going}
     if params.which in _OF_A_CELL:
@@ -75,51 +100,166 @@ async def call(caller: Caller, params: RunParams) -> Answer:
     options |= {"parameters": params.parameters} if params.parameters else {}
     options |= {"answers": params.answers} if params.answers else {}
     options |= {"timeout": params.timeout} if params.timeout is not None else {}
-    options |= {"ask": caller.ask} if caller.ask is not None else {}
-    done = await book.run(params.cells, detach=params.wait, progress=caller.progress, **options)
+    options |= caller.run_options()
+    done = await book.run(params.cells, detach=params.wait, **options)
     rows = [execution.to_json() for execution in done]
-    return _tell(params, rows, done.run, is_done=done.done)
+    return _describe_run(params, rows, done.run, is_done=done.done)
 
 
-async def _follow(caller: Caller, params: RunParams, run: str) -> Answer:
+async def _follow_run(caller: Caller, params: RunParams, run: str) -> ToolResult:
     """Wait on for a run that was answered for before its end."""
     if params.cancel:
         await caller.workspace.cancel(run)
     found = await caller.workspace.attach(run, wait=params.wait, progress=caller.progress)
     if found["error"]:
-        code, message = found["error"]["code"], one_line(found["error"]["message"], 400)
-        return Answer(f"error: {code}: {message}", {"code": code, "run": run}, is_error=True)
+        return describe_run_error(found["error"], run)
     answer = found["answer"]
     if found["kind"] == "eval":
         cells = answer["cells"] if answer else []
         row = {"session": found["subject"], "cells": cells, "run": run, "done": found["done"]}
-        return await tell_eval(caller, row, params.max_tokens)
-    if answer is None and found["done"]:  # long ago: only how it went is known still
-        rows = [f"{named(cell)}: {status}" for cell, status in found["cells"].items()]
+        return await describe_eval(caller, row, params.max_tokens)
+    if answer is None and found["done"]:  # long ago: only the statuses are still known
+        rows = [f"{quote_name(cell)}: {status}" for cell, status in found["cells"].items()]
         page = Page(params.max_tokens)
         page.head("It has ended; its outputs are in the notebook.")
         page.say_all(rows, "cells")
-        return Answer(page.text(), {"run": run, "done": True})
+        return page.to_result({"run": run, "done": True})
     if answer is None:
         page = Page(params.max_tokens)
         statuses = ", ".join(found["cells"].values())
-        page.head(f"After {found['seconds']:.0f} s: {one_line(statuses, 150)}.")
-        page.head(goes_on(run))
-        return Answer(page.text(), {"run": run, "done": False, "state": found["state"]})
-    return _tell(params, answer["executions"], run, is_done=found["done"])
+        page.head(f"After {found['seconds']:.0f} s: {shorten(statuses, 150)}.")
+        page.head(describe_unfinished_run(run))
+        return page.to_result({"run": run, "done": False, "state": found["state"]})
+    return _describe_run(params, answer["executions"], run, is_done=found["done"])
 
 
-def _tell(params: RunParams, rows: list[dict[str, Any]], run: str, *, is_done: bool) -> Answer:
+def describe_run_error(error: dict[str, Any], run: str) -> ToolResult:
+    """The result of a run that could not be carried out."""
+    text = f"error: {error['code']}: {shorten(error['message'], 400)}"
+    return ToolResult(text, {"code": error["code"], "run": run}, is_error=True)
+
+
+def _describe_run(
+    params: RunParams, rows: list[dict[str, Any]], run: str, *, is_done: bool
+) -> ToolResult:
     page = Page(params.max_tokens)
-    page.head(summary(rows) if rows or is_done else "Nothing is done yet.")
+    page.head(summarize_run(rows) if rows or is_done else "Nothing is done yet.")
     if not is_done:
-        page.head(goes_on(run))
-    tell_run(page, rows, params.path)
-    failed = any(map(is_failure, rows)) or any(
+        page.head(describe_unfinished_run(run))
+    show_run(page, rows, params.path)
+    failed = any(map(has_failed, rows)) or any(
         (row.get("check") or {}).get("result") in ("differs", "failed") for row in rows
     )
     data = {"run": run, "done": is_done, "executions": run_facts(rows)}
-    return Answer(page.text(), data, tuple(page.pictures), is_error=failed)
+    return page.to_result(data, is_error=failed)
+
+
+class EvalItem(BaseModel):
+    """One cell of code."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    code: str
+    language: Annotated[str, Field(description="Default Python")] = ""
+    title: str = ""
+    reset: Annotated[bool, Field(description="Fresh kernel first")] = False
+    timeout: Annotated[float | None, Field(ge=0, le=1e6, description="Seconds; default 30")] = None
+
+
+class EvalParams(Params):
+    """Code that belongs to no notebook."""
+
+    cells: Annotated[list[EvalItem], Field(min_length=1, max_length=200)]
+    session: Annotated[Name, Field(description="Calls of one session share state")] = "default"
+    kernel: Annotated[Name | None, Field(description="Kernelspec; default a plain Python")] = None
+    answers: Annotated[list[str] | None, Field(description="Lines for input()")] = None
+    wait: Annotated[float, Field(ge=0, le=3600, description="Answer by then")] = DEADLINE
+    max_tokens: MaxTokens = 8000
+
+
+async def run_code(caller: Caller, params: EvalParams) -> ToolResult:
+    """Run code in a session."""
+    options = caller.run_options()
+    options |= {"answers": params.answers} if params.answers else {}
+    done = await caller.workspace.eval(
+        [cell.model_dump() for cell in params.cells],
+        session=params.session,
+        kernel=params.kernel,
+        detach=params.wait,
+        **options,
+    )
+    return await describe_eval(caller, done, params.max_tokens)
+
+
+async def describe_eval(
+    caller: Caller, done: dict[str, Any], max_tokens: int, words: Mapping[str, str] = _NO_WORDS
+) -> ToolResult:
+    """How each cell went and what it said, within a budget.
+
+    Args:
+        caller: whose artifacts are looked at.
+        done: what `eval` of a workspace answers.
+        max_tokens: the budget.
+        words: other words for statuses.
+    """
+    rows = done["cells"]
+    page = Page(max_tokens)
+    failed = next((row for row in rows if row["status"] not in ("ok", "pending")), None)
+    if failed is None:
+        page.head("Done." if done["done"] else "Not done yet.")
+    else:
+        error = failed.get("error")
+        why = f" {error_name(error)}." if error else ""
+        page.head(f"FAILED at cell {rows.index(failed)}: {failed['status']}.{why}")
+    if not done["done"]:
+        page.head(describe_unfinished_run(done["run"]))
+    for place, row in enumerate(rows):
+        title = f" ({shorten(row['title'], 80)})" if row["title"] else ""
+        seconds = f" · {row['seconds']:.2f} s" if "seconds" in row else ""
+        status = words.get(row["status"], row["status"])
+        if not page.say(f"cell {place}{title} · {status}{seconds}"):
+            page.leave_out(f"{format_count(len(rows) - place, 'cell')}; give more max_tokens")
+            break
+        for note in row.get("notes", ()):
+            page.say(f"  note: {shorten(note, 400)}")
+        await _show_said(caller, page, row, place, page.room // (len(rows) - place))
+    names = ("title", "status", "seconds", "retried", "artifact", "state_kept")
+    data = {
+        "session": done["session"],
+        "run": done["run"],
+        "done": done["done"],
+        "cells": [{name: row[name] for name in names if name in row} for row in first_rows(rows)],
+    }
+    return page.to_result(data, is_error=failed is not None)
+
+
+async def _show_said(
+    caller: Caller, page: Page, row: dict[str, Any], place: int, most: int
+) -> None:
+    text = row.get("text", "")
+    if text:
+        cut = page.show(f"output of cell {place}", text, most, tail=2 / 3)
+        if cut or row.get("truncated"):
+            artifact = row.get("artifact")
+            where = "give more max_tokens, or print less"
+            if artifact:
+                page.artifacts.append(artifact)
+                where = f"notebook_outputs with artifact=artifact://{artifact}"
+            page.leave_out(f"parts of {format_count(row.get('total_lines', 0), 'line')}; {where}")
+    for value in row.get("json", ()):
+        shown = json.dumps(value, ensure_ascii=False)
+        cut = page.show(f"JSON of cell {place}", shown, most)
+        if cut:
+            page.leave_out(f"{cut:,} characters of JSON")
+    for image in row.get("images", ()):
+        artifact = image["artifact"]
+        page.say(
+            f"picture: {quote_name(image['mime'])}, {image['bytes']:,} bytes, artifact://{artifact}"
+        )
+        if artifact is not None:
+            page.artifacts.append(artifact)
+            if len(page.pictures) < IMAGES:
+                page.pictures += await load_picture(caller, artifact, image["mime"], image["bytes"])
 
 
 RUN = Tool(
@@ -131,7 +271,21 @@ RUN = Tool(
         "id to follow or cancel."
     ),
     model=RunParams,
-    call=call,
+    call=run_notebook,
     effects="run",
     reference="notebookRun",
+)
+
+
+EVAL = Tool(
+    name="eval",
+    title="Run code",
+    description=(
+        "Run code that belongs to no notebook, in a session that keeps its state. Several cells "
+        "run in order, and the first that fails is the last."
+    ),
+    model=EvalParams,
+    call=run_code,
+    effects="run",
+    reference="eval",
 )

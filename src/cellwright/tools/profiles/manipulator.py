@@ -12,27 +12,29 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field, create_model
 
 from cellwright.errors import CellwrightError, Conflict, UnknownRevision
+from cellwright.outputs.describe import CHARACTERS_PER_TOKEN, describe
 from cellwright.protocol.access import CellResult, Presence
 from cellwright.protocol.messages import ErrorCode, ManipulatorRequest, Refusal, refusal_of
 from cellwright.protocol.methods import plan_run, read_or_edit, run_plan
-from cellwright.tools.native.editing import DEADLINE
-from cellwright.tools.page import Page
-from cellwright.tools.params import InvalidParameters, Params
-from cellwright.tools.profiles.active import OptionalPath, active_book
-from cellwright.tools.profiles.lean import lean
-from cellwright.tools.tool import Answer, Tool
+from cellwright.tools.fence import make_readable
+from cellwright.tools.page import IMAGES, Page
+from cellwright.tools.params import DEADLINE, InvalidParameters, OptionalPath, Params
+from cellwright.tools.tool import Tool, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from cellwright.document.edits import Edit
     from cellwright.document.notebook import Notebook
-    from cellwright.document.revision import Snapshot
+    from cellwright.document.snapshot import Snapshot
+    from cellwright.outputs.images import ModelImage
     from cellwright.tools.tool import Caller
     from cellwright.workspace.requests import Effect
     from cellwright.workspace.workspace import AsyncBook
 
 TOKENS = 8000
+_LONGEST = 8000
+_NEEDED = ("cell_type", "id", "source", "execution_count")
 
 
 class BookHost:
@@ -60,14 +62,10 @@ class BookHost:
     ) -> Sequence[CellResult]:
         """Run code cells until one does not end well."""
         del base, nested  # handles are ids; a tool is never called from inside its own cell
-        caller = self._caller
-        options: dict[str, Any] = {"ask": caller.ask} if caller.ask is not None else {}
-        done = await self._book.run(
-            list(cells), progress=caller.progress, detach=DEADLINE, **options
-        )
+        done = await self._book.run(list(cells), detach=DEADLINE, **self._caller.run_options())
         if not done.done:
-            told = f"Cell execution is not over after {DEADLINE:g} s and goes on, as run {done.run}"
-            raise Refusal(ErrorCode.EXECUTION_FAILED, told)
+            message = f"Cell execution is still running after {DEADLINE:g} s, as run {done.run}"
+            raise Refusal(ErrorCode.EXECUTION_FAILED, message)
         return [
             CellResult(
                 each.cell,
@@ -89,12 +87,14 @@ class BookHost:
         return Presence(active, tuple(selected))
 
 
-def _method(name: str) -> Callable[[Caller, Any], Awaitable[Answer]]:
-    async def call(caller: Caller, params: Params) -> Answer:
+def _make_call(name: str) -> Callable[[Caller, Any], Awaitable[ToolResult]]:
+    async def call(caller: Caller, params: Params) -> ToolResult:
         given = params.model_dump(exclude_none=True)
-        book = active_book(caller, given.pop("path", None))
+        book = caller.find_book(given.pop("path", None))
         if book is None:
-            return refused(Refusal(ErrorCode.NO_ACTIVE_NOTEBOOK, "No active notebook is available"))
+            return describe_refusal(
+                Refusal(ErrorCode.NO_ACTIVE_NOTEBOOK, "No active notebook is available")
+            )
         host = BookHost(book, caller)
         request = ManipulatorRequest("", None, name, given)
         try:
@@ -103,14 +103,14 @@ def _method(name: str) -> Callable[[Caller, Any], Awaitable[Answer]]:
             else:
                 result = await read_or_edit(host, request)
         except Refusal as refusal:
-            return refused(refusal)
-        return _done(result)
+            return describe_refusal(refusal)
+        return _describe_result(result)
 
     return call
 
 
-def _done(result: dict[str, Any]) -> Answer:
-    shown, pictures, left = lean(result, TOKENS)
+def _describe_result(result: dict[str, Any]) -> ToolResult:
+    shown, pictures, left = shorten_result(result, TOKENS)
     page = Page(TOKENS)
     page.head("ok")
     if shown:
@@ -119,40 +119,98 @@ def _done(result: dict[str, Any]) -> Answer:
             page.leave_out(f"{cut:,} characters; ask for fewer cells")
     if left:
         page.leave_out(left)
-    return Answer(page.text(), {"status": "ok", "result": shown}, pictures)
+    page.pictures += pictures
+    return page.to_result({"status": "ok", "result": shown})
 
 
-def refused(error: CellwrightError | Refusal) -> Answer:
+def shorten_result(
+    result: dict[str, Any], tokens: int
+) -> tuple[dict[str, Any], tuple[ModelImage, ...], str]:
+    """A result without base64 and within so many tokens, its pictures, and what was left out."""
+    cells = result.get("cells")
+    if not isinstance(cells, list):
+        shown = _shorten_value(result)
+        if len(json.dumps(shown, ensure_ascii=False)) > tokens * CHARACTERS_PER_TOKEN:
+            names = [name for value in shown.values() if isinstance(value, dict) for name in value]
+            return {"names": names[:100]}, (), "the values, which are too long"
+        return shown, (), ""
+    pictures: list[ModelImage] = []
+    kept: list[Any] = []
+    room = tokens * CHARACTERS_PER_TOKEN
+    for place, cell in enumerate(cells):
+        outputs = cell.get("outputs") or []
+        if len(pictures) < IMAGES and any("data" in output for output in outputs):
+            pictures += describe(outputs, 100, images=IMAGES - len(pictures)).images
+        shape = _shorten_value(cell)
+        size = len(json.dumps(shape, ensure_ascii=False))
+        if size > room and kept:
+            left = f"{len(cells) - place} cells; ask for the range from {place} of it on"
+            return {"cells": kept}, tuple(pictures), left
+        if size > room:
+            kept.append({name: shape[name] for name in _NEEDED if name in shape})
+            return {"cells": kept}, tuple(pictures), "metadata and outputs, which are too long"
+        room -= size
+        kept.append(shape)
+    return {"cells": kept}, tuple(pictures), ""
+
+
+def _shorten_value(value: Any) -> Any:
+    """The value with long texts cut, and without binary data."""
+    if isinstance(value, str):
+        shown = make_readable(value)
+        return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}⟦… {len(shown):,} in all⟧"
+    if isinstance(value, list):
+        return [_shorten_value(item) for item in value]
+    if isinstance(value, dict):
+        return {
+            make_readable(str(name))[:200]: _describe_binary(name, item)
+            if _is_binary(name)
+            else _shorten_value(item)
+            for name, item in value.items()
+        }
+    return value
+
+
+def _is_binary(name: Any) -> bool:
+    return isinstance(name, str) and (
+        name.startswith(("image/", "audio/", "video/")) or name == "application/pdf"
+    )
+
+
+def _describe_binary(mime: Any, value: Any) -> Any:
+    if mime == "image/svg+xml":
+        return _shorten_value(value)
+    size = len("".join(value) if isinstance(value, list) else str(value))
+    return f"⟦{size:,} characters left out⟧"
+
+
+def describe_refusal(error: CellwrightError | Refusal) -> ToolResult:
     """An error in the words of the protocol."""
     refusal = refusal_of(error)
     if isinstance(error, InvalidParameters):  # parameters of another type than the schema says
         refusal = Refusal(ErrorCode.INTERNAL_ERROR, error.message)
-    told = {"message": refusal.message, "code": str(refusal.code)}
+    facts = {"message": refusal.message, "code": str(refusal.code)}
     text = f"error: {refusal.code}: {refusal.message}"
-    return Answer(text, {"status": "error", "error": told}, is_error=True)
+    return ToolResult(text, {"status": "error", "error": facts}, is_error=True)
 
 
-def _params(name: str, **fields: Any) -> type[Params]:
+def _make_params(name: str, **fields: Any) -> type[Params]:
     made: type[Params] = create_model(name, __base__=Params, **fields, path=(OptionalPath, None))
     made.__doc__ = "Parameters of the protocol, and which notebook."
     return made
 
 
-def _field(kind: str, description: str) -> Any:
+def _make_field(kind: str, description: str) -> Any:
     # The protocol itself says what is wrong with a value, with a code of its own.
     return Annotated[Any, Field(description=description, json_schema_extra={"type": kind})]
 
 
-_START = (_field("integer", "First cell, from 0"), None)
-_SPAN = {"start": _START, "end": (_field("integer", "The cell after the last"), None)}
-
-
-def _tool(
+def _make_tool(
     name: str, description: str, effect: Effect, required: Sequence[str] = (), **fields: Any
 ) -> Tool:
     words = name.split("_")
     reference = words[0] + "".join(map(str.capitalize, words[1:]))
-    model = _params("".join(map(str.capitalize, words)) + "Params", **fields)
+    model = _make_params("".join(map(str.capitalize, words)) + "Params", **fields)
     if required:
         model.model_config = {
             **model.model_config,
@@ -164,42 +222,48 @@ def _tool(
         title=" ".join(words).capitalize(),
         description=description,
         model=model,
-        call=_method(name),
+        call=_make_call(name),
         effects=effect,
         reference=reference,
         tags=frozenset({"read-only"} if effect == "read" else ()),
-        refused=refused,
+        refused=describe_refusal,
     )
 
 
+_START = (_make_field("integer", "First cell, from 0"), None)
+
+
+_SPAN = {"start": _START, "end": (_make_field("integer", "The cell after the last"), None)}
+
+
 MANIPULATOR = (
-    _tool("get_cell_count", "The number of cells of the notebook.", "read"),
-    _tool("get_notebook_metadata", "The metadata of the notebook.", "read"),
-    _tool(
+    _make_tool("get_cell_count", "The number of cells of the notebook.", "read"),
+    _make_tool("get_notebook_metadata", "The metadata of the notebook.", "read"),
+    _make_tool(
         "get_cell_range",
         "The cells from `start` to before `end`.",
         "read",
         ("start", "end"),
         **_SPAN,
     ),
-    _tool(
+    _make_tool(
         "splice_cell_range",
         "Delete `delete_count` cells from `start` on, and insert `cells` there.",
         "edit",
         ("start",),
         start=_START,
-        delete_count=(_field("integer", "Default 0"), None),
-        cells=(_field("array", "Cells as nbformat has them"), None),
+        delete_count=(_make_field("integer", "Default 0"), None),
+        cells=(_make_field("array", "Cells as nbformat has them"), None),
     ),
-    _tool(
+    _make_tool(
         "set_notebook_metadata",
         "Set `metadata` of the notebook; with `merge` false they replace all there are.",
         "edit",
         ("metadata",),
-        metadata=(_field("object", "Fields to set; null removes one"), None),
-        merge=(_field("boolean", "Default true"), None),
+        metadata=(_make_field("object", "Fields to set; null removes one"), None),
+        merge=(_make_field("boolean", "Default true"), None),
     ),
-    _tool(
+    _make_tool(
         "execute_cell_range",
         "Run the code cells from `start` to before `end`; the first that fails is the last.",
         "run",

@@ -18,12 +18,11 @@ from cellwright.errors import (
     InvalidNotebook,
     NotebookNotFound,
 )
-from cellwright.tools.fence import readable
-from cellwright.tools.native.editing import DEADLINE
-from cellwright.tools.native.evaluating import tell_eval
-from cellwright.tools.params import Name, Params
-from cellwright.tools.tool import Answer, Tool
-from cellwright.tools.words import one_line, safe_hint
+from cellwright.tools.fence import make_readable
+from cellwright.tools.native.running import describe_eval
+from cellwright.tools.params import DEADLINE, Name, Params
+from cellwright.tools.tool import Tool, ToolResult
+from cellwright.tools.wording import format_hint, shorten
 
 if TYPE_CHECKING:
     from cellwright.document.notebook import Notebook
@@ -35,7 +34,7 @@ STATUS_WORDS = {
     "cancelled": "error, cancelled",
     "died": "error, the kernel died",
 }
-"""The profile's own words for how a cell stands; the others are the same."""
+"""The profile's own words for some statuses."""
 
 _MOST_SOURCE = 20_000
 _DONE = {"edit": "Replaced", "insert": "Inserted", "delete": "Deleted"}
@@ -63,7 +62,7 @@ class CellIndexOutOfRange(CellNotFound):
         self.message = f"Cell index {index} out of range{suffix} (0-{max(last, 0)}) in {path}"
 
 
-async def call(caller: Caller, params: NotebookParams) -> Answer:
+async def change_cell(caller: Caller, params: NotebookParams) -> ToolResult:
     """Edit, insert or delete the cell at an index."""
     path = params.notebook_path
     book = caller.workspace.open(path)
@@ -74,7 +73,7 @@ async def call(caller: Caller, params: NotebookParams) -> Answer:
     except InvalidNotebook:
         reason = f"Invalid notebook structure (missing cells array): {path}"
         raise InvalidNotebook(reason) from None
-    edit, details = plan(notebook, params)
+    edit, details = plan_change(notebook, params)
     done = await book.edit([edit], label=f"notebook {params.action}")
     if params.action == "insert":
         details["cellIndex"] = done["cells"][0]["after"]
@@ -82,10 +81,12 @@ async def call(caller: Caller, params: NotebookParams) -> Answer:
         f"{_DONE[params.action]} cell {details['cellIndex']} ({details['cellType']}). "
         f"Notebook now has {details['totalCells']} cells."
     )
-    return Answer(summary, details)
+    return ToolResult(summary, details)
 
 
-def plan(notebook: Notebook, params: NotebookParams) -> tuple[dict[str, Any], dict[str, Any]]:
+def plan_change(
+    notebook: Notebook, params: NotebookParams
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """The edit that is meant, and the details of the answer."""
     action, index, content = params.action, params.cell_index, params.content
     count = len(notebook.cells)
@@ -119,17 +120,17 @@ def plan(notebook: Notebook, params: NotebookParams) -> tuple[dict[str, Any], di
 
 def _preview(source: str) -> str:
     """The source for a renderer; it shows a few lines of it."""
-    shown = readable(source)
+    shown = make_readable(source)
     return shown if len(shown) <= _MOST_SOURCE else f"{shown[:_MOST_SOURCE]}…"
 
 
-def refused(error: CellwrightError) -> Answer:
+def describe_refusal(error: CellwrightError) -> ToolResult:
     """An error in the words of the profile."""
-    told = one_line(error.message, 400)
+    message = shorten(error.message, 400)
     if isinstance(error, NotebookNotFound):
-        told = f"Notebook not found: {one_line(error.path, 300)}"
-    hint = f"\nhint: {safe_hint(error)}" if error.hint else ""
-    return Answer(f"Error: {told}{hint}", {"code": error.code}, is_error=True)
+        message = f"Notebook not found: {shorten(error.path, 300)}"
+    hint = f"\nhint: {format_hint(error)}" if error.hint else ""
+    return ToolResult(f"Error: {message}{hint}", {"code": error.code}, is_error=True)
 
 
 class PythonCell(BaseModel):
@@ -150,19 +151,17 @@ class PythonParams(Params):
     reset: Annotated[bool, Field(description="Fresh kernel before the first cell")] = False
 
 
-async def python(caller: Caller, params: PythonParams) -> Answer:
+async def run_python(caller: Caller, params: PythonParams) -> ToolResult:
     """Run cells in order; a reset comes before the first and no other."""
     cells = [
         {"code": cell.code, "title": cell.title, "reset": params.reset and place == 0}
         for place, cell in enumerate(params.cells)
     ]
-    options: dict[str, Any] = {"ask": caller.ask} if caller.ask is not None else {}
+    options = caller.run_options()
     if params.cwd is not None:
         options["cwd"] = caller.workspace.open(params.cwd).real
-    done = await caller.workspace.eval(
-        cells, timeout=params.timeout, detach=DEADLINE, progress=caller.progress, **options
-    )
-    return await tell_eval(caller, done, 8000, STATUS_WORDS)
+    done = await caller.workspace.eval(cells, timeout=params.timeout, detach=DEADLINE, **options)
+    return await describe_eval(caller, done, 8000, STATUS_WORDS)
 
 
 NOTEBOOK = Tool(
@@ -170,11 +169,11 @@ NOTEBOOK = Tool(
     title="Edit a notebook",
     description="Edit, insert or delete the cell at `cell_index` of a notebook; runs nothing.",
     model=NotebookParams,
-    call=call,
+    call=change_cell,
     effects={"edit": "edit", "insert": "edit", "delete": "edit"},
     reference="notebook",
     tags=frozenset({"destructive"}),
-    refused=refused,
+    refused=describe_refusal,
 )
 
 PYTHON = Tool(
@@ -185,8 +184,8 @@ PYTHON = Tool(
         "that fails is the last."
     ),
     model=PythonParams,
-    call=python,
+    call=run_python,
     effects="run",
     reference="python",
-    refused=refused,
+    refused=describe_refusal,
 )

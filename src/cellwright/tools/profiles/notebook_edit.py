@@ -17,10 +17,10 @@ from cellwright.errors import (
     InvalidNotebook,
     NotebookNotFound,
 )
-from cellwright.outputs.sanitize import visible
+from cellwright.outputs.sanitize import make_visible
 from cellwright.tools.params import Name, Params
-from cellwright.tools.tool import Answer, Tool
-from cellwright.tools.words import named, one_line, safe_hint
+from cellwright.tools.tool import Tool, ToolResult
+from cellwright.tools.wording import format_hint, quote_name, shorten
 
 if TYPE_CHECKING:
     from cellwright.document.notebook import Notebook
@@ -48,29 +48,31 @@ class NotebookEditParams(Params):
     edit_mode: Annotated[str, Field(json_schema_extra={"enum": list(MODES)})] = "replace"
 
 
-async def call(caller: Caller, params: NotebookEditParams) -> Answer:
+async def edit_cell(caller: Caller, params: NotebookEditParams) -> ToolResult:
     """Replace, insert or delete a cell."""
     book = caller.workspace.open(params.notebook_path)
     notebook = await book.load()
-    edit, index, id_ = plan(notebook, params)
-    # By handle and hash rather than by place: somebody may have moved cells since it was read.
+    edit, index, id_ = plan_edit(notebook, params)
+    # By handle and hash rather than by place: cells may have moved since it was read.
     done = await book.edit([edit], label=f"NotebookEdit {params.edit_mode}")
     if params.edit_mode == "insert":
         made = done["cells"][0]
         index, id_ = made["after"], made["handle"]
     kind = params.cell_type or notebook.cells[index].type
-    text = _words(params, id_, index, kind)
-    return Answer(text, {"success": True, "cell_id": id_, "cell_index": index})
+    text = _describe_edit(params, id_, index, kind)
+    return ToolResult(text, {"success": True, "cell_id": id_, "cell_index": index})
 
 
-def plan(notebook: Notebook, params: NotebookEditParams) -> tuple[dict[str, Any], int, str | None]:
+def plan_edit(
+    notebook: Notebook, params: NotebookEditParams
+) -> tuple[dict[str, Any], int, str | None]:
     """The edit that is meant, the index of its cell, and the cell's name."""
     mode, ref, source = params.edit_mode, params.cell_id, params.new_source
     if mode not in MODES:
         raise InvalidEdit("Invalid edit mode", hint=f"One of {', '.join(MODES)}")
     if params.cell_type is not None and params.cell_type not in TYPES:
         raise InvalidEdit(
-            f"Invalid cell type: {one_line(params.cell_type, 60)}",
+            f"Invalid cell type: {shorten(params.cell_type, 60)}",
             hint=f"One of {', '.join(TYPES)}",
         )
     if mode == "insert" and not params.cell_type:
@@ -83,9 +85,9 @@ def plan(notebook: Notebook, params: NotebookEditParams) -> tuple[dict[str, Any]
         edit: dict[str, Any] = {"op": "insert", "source": source, "type": params.cell_type}
         if not ref:
             return {**edit, "at": 0}, 0, None
-        index = _index(notebook, ref, "Reference cell not found")
+        index = _find_index(notebook, ref, "Reference cell not found")
         return {**edit, "after": notebook.cells[index].handle}, index + 1, None
-    index = _index(notebook, ref or "", "Cell not found")
+    index = _find_index(notebook, ref or "", "Cell not found")
     cell = notebook.cells[index]
     if mode == "delete":
         return {"op": "delete", "cell": cell.handle, "expect": cell.hash}, index, cell.id or ref
@@ -94,7 +96,7 @@ def plan(notebook: Notebook, params: NotebookEditParams) -> tuple[dict[str, Any]
     return {**edit, "outputs": "clear"}, index, cell.id or ref
 
 
-def _index(notebook: Notebook, ref: str, complaint: str) -> int:
+def _find_index(notebook: Notebook, ref: str, complaint: str) -> int:
     try:
         index: int = notebook.cell(ref).index
     except CellNotFound as error:
@@ -104,29 +106,29 @@ def _index(notebook: Notebook, ref: str, complaint: str) -> int:
     return index
 
 
-def _words(params: NotebookEditParams, id_: str | None, index: int, kind: str) -> str:
+def _describe_edit(params: NotebookEditParams, id_: str | None, index: int, kind: str) -> str:
     """What a person would like to read about it."""
-    path, cell = one_line(params.notebook_path), named(id_ or "")
+    path, cell = shorten(params.notebook_path), quote_name(id_ or "")
     if params.edit_mode == "delete":
         return f"✓ Cell deleted\n  Notebook: {path}\n  Removed: {cell} (was at index {index})"
     if params.edit_mode == "replace":
         return f"✓ Cell updated\n  Notebook: {path}\n  Cell: {cell} (index {index})\n  Type: {kind}"
-    after = f"\n  Inserted after: {named(params.cell_id)}" if params.cell_id else ""
+    after = f"\n  Inserted after: {quote_name(params.cell_id)}" if params.cell_id else ""
     return (
         f"✓ Cell inserted\n  Notebook: {path}\n  New cell: {cell} (index {index})\n"
         f"  Type: {kind}{after}"
     )
 
 
-def refused(error: CellwrightError) -> Answer:
+def describe_refusal(error: CellwrightError) -> ToolResult:
     """An error in the words of the profile."""
-    told = visible(error.message)[:400]
+    message = make_visible(error.message)[:400]
     if isinstance(error, NotebookNotFound):
-        told = "Notebook not found"
+        message = "Notebook not found"
     elif isinstance(error, InvalidNotebook):
-        told = "Invalid notebook format"
-    text = f"{told}\nhint: {safe_hint(error)}" if error.hint else told
-    return Answer(text, {"success": False, "error": told}, is_error=True)
+        message = "Invalid notebook format"
+    text = f"{message}\nhint: {format_hint(error)}" if error.hint else message
+    return ToolResult(text, {"success": False, "error": message}, is_error=True)
 
 
 NOTEBOOK_EDIT = Tool(
@@ -138,9 +140,9 @@ NOTEBOOK_EDIT = Tool(
         "remove it. Ids are kept; outputs of replaced code are cleared."
     ),
     model=NotebookEditParams,
-    call=call,
+    call=edit_cell,
     effects="edit",
     reference="notebookEditCell",
     tags=frozenset({"destructive"}),
-    refused=refused,
+    refused=describe_refusal,
 )

@@ -1,4 +1,4 @@
-"""Files that are no notebooks, for the file tools of the profile `text`."""
+"""Files that are not notebooks, for the file tools of the profile `text`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ import os
 from typing import TYPE_CHECKING
 
 from cellwright.config.defaults import LOCK_TIMEOUT
-from cellwright.document._disk.lock import FileLock
-from cellwright.document._disk.save import replace_file
-from cellwright.errors import ModeForbids, NotebookNotFound, NotSaved, UnreadableFile
+from cellwright.document.disk.lock import FileLock
+from cellwright.document.disk.save import replace_file
+from cellwright.errors import NotebookNotFound, NotSaved, UnreadableFile
 
 if TYPE_CHECKING:
-    from cellwright.tools.tool import Caller
     from cellwright.workspace.workspace import AsyncBook
 
 
@@ -26,7 +25,7 @@ async def read_text(book: AsyncBook) -> str:
     """What a text file holds.
 
     Raises:
-        UnreadableFile: it is no text in UTF-8.
+        UnreadableFile: it is not text in UTF-8.
     """
     data: bytes = await book.raw()
     try:
@@ -35,7 +34,7 @@ async def read_text(book: AsyncBook) -> str:
         raise UnreadableFile(book.name, f"no text in UTF-8 (byte {error.start})") from None
 
 
-async def text_or_none(book: AsyncBook) -> str | None:
+async def read_text_if_any(book: AsyncBook) -> str | None:
     """What a text file holds; None if there is no file."""
     try:
         return await read_text(book)
@@ -43,15 +42,13 @@ async def text_or_none(book: AsyncBook) -> str | None:
         return None
 
 
-async def write_text(caller: Caller, book: AsyncBook, text: str, old: str | None) -> None:
+async def write_text(book: AsyncBook, text: str, old: str | None) -> None:
     """Make a text file hold this text; it must still hold `old`, or not be there if that is None.
 
     Raises:
-        Conflict: somebody else changed it meanwhile.
+        Conflict: it was changed meanwhile.
         NotSaved: the system refused.
     """
-    if caller.mode == "ask":
-        raise ModeForbids("write a file", caller.mode, "agent")
     try:
         data = text.encode()
     except UnicodeEncodeError:
@@ -71,7 +68,7 @@ async def write_text(caller: Caller, book: AsyncBook, text: str, old: str | None
         raise NotSaved(book.name, "write", error.strerror or str(error)) from None
 
 
-def diff_of(name: str, before: str, after: str) -> str:
+def diff_texts(name: str, before: str, after: str) -> str:
     """What changed in a text, in the way of diff."""
     lines = difflib.unified_diff(
         before.splitlines(), after.splitlines(), f"a/{name}", f"b/{name}", lineterm="", n=2

@@ -6,39 +6,159 @@ one difference: a run in which a cell failed is not called a success.
 
 from __future__ import annotations
 
+import datetime as dt
+import json
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from cellwright.errors import InvalidEdit
-from cellwright.tools.native.editing import DEADLINE, goes_on
+from cellwright.errors import CellNotFound, CellwrightError, InvalidEdit
+from cellwright.tools.native.reading import read_consistently
 from cellwright.tools.page import Page
-from cellwright.tools.params import CellName, Params
-from cellwright.tools.profiles.active import OptionalPath, active_book
-from cellwright.tools.profiles.positron_reading import (
-    GET_CELL_OUTPUTS,
-    GET_NOTEBOOK_CELLS,
-    TOKENS,
-    failed_to,
-    none_active,
-)
-from cellwright.tools.tool import Answer, Tool
-from cellwright.tools.words import (
+from cellwright.tools.params import DEADLINE, CellName, OptionalPath, Params
+from cellwright.tools.tool import Tool, ToolResult
+from cellwright.tools.wording import (
+    describe_unfinished_run,
     error_name,
-    is_failure,
-    named,
+    first_rows,
+    format_count,
+    format_hint,
+    has_failed,
+    quote_name,
     run_facts,
+    shorten,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
-    from cellwright.tools.tool import Caller
+    from cellwright.tools.tool import Caller, Tag
+    from cellwright.workspace.requests import Effect
+    from cellwright.workspace.workspace import AsyncBook
 
 _MOST_CONTENT = 1_000_000
-
 CellIds = Annotated[list[CellName], Field(description="Ids of cells")]
 Content = Annotated[str, Field(max_length=_MOST_CONTENT, description="The source of the cell")]
+TOKENS = 8000
+
+
+class GetNotebookCellsParams(Params):
+    """Which cells to read."""
+
+    cellIds: Annotated[  # noqa: N815  # as the profile spells it
+        list[CellName] | None, Field(description="Ids of cells; default all")
+    ] = None
+    path: OptionalPath = None
+
+
+async def get_notebook_cells(
+    caller: Caller, book: AsyncBook, params: GetNotebookCellsParams
+) -> ToolResult:
+    """Cells with their source and their status."""
+    found, notebook = await read_consistently(book)
+    cells = found["cells"]
+    if not cells:
+        return ToolResult("The notebook has no cells", {"cells": []})
+    missing: list[str] = []
+    if params.cellIds is not None:
+        wanted = set()
+        for ref in params.cellIds:
+            try:
+                wanted.add(notebook.cell(ref).index)
+            except CellNotFound as error:
+                missing.append(f"{error.message}. {format_hint(error)}")
+        cells = [cell for cell in cells if cell["index"] in wanted]
+        if not cells:
+            hints = "".join(f"\n{shorten(each)}" for each in missing[:3])
+            return ToolResult(f"No cells found with the specified IDs{hints}", is_error=True)
+    page = Page(TOKENS)
+    shown: list[dict[str, Any]] = []
+    for cell in cells:
+        facts = _cell_facts(cell, caller)
+        lines = [
+            f"### Cell {cell['index']} ({cell['type']})",
+            f"ID: {quote_name(cell['handle'])}",
+            f"Status: {_status_line(facts)}",
+        ]
+        if shown and not page.fits("\n".join([*lines, cell["source"]])):
+            rest = [each["handle"] for each in cells[len(shown) : len(shown) + 10]]
+            left = format_count(len(cells) - len(shown), "cell")
+            page.leave_out(f"{left}; ask for them by cellIds={json.dumps(rest)}")
+            break
+        for line in lines:
+            page.say(line)
+        cut = page.show("source", cell["source"], cell=cell["handle"])
+        if cut:
+            page.leave_out(f"{cut:,} characters of cell {cell['index']}")
+        shown.append(facts)
+    for each in missing[:3]:
+        page.leave_out(shorten(each))
+    return page.to_result({"cells": first_rows(shown)})
+
+
+def _cell_facts(cell: dict[str, Any], caller: Caller) -> dict[str, Any]:
+    """A cell in the words of the profile, without its source."""
+    facts: dict[str, Any] = {
+        "id": shorten(cell["handle"], 100),
+        "index": cell["index"],
+        "type": cell["type"],
+        "hasOutput": bool(cell.get("has_output")),
+        "selectionStatus": caller.selected.get(cell["handle"], "unselected"),
+    }
+    if cell["type"] == "code":
+        last = cell["last_run"] or {}
+        status = cell["status"]
+        facts |= {
+            "executionStatus": status if status in ("running", "pending") else "idle",
+            "executionOrder": cell["execution_count"],
+            "lastRunSuccess": last.get("success"),
+            "lastExecutionDuration": last.get("duration_ms"),
+            "lastRunEndTime": _format_time(last.get("ended")),
+        }
+    return facts
+
+
+def _status_line(facts: dict[str, Any]) -> str:
+    parts = [f"selection {facts['selectionStatus']}"]
+    if "executionStatus" in facts:
+        parts.append(f"execution {facts['executionStatus']}")
+        if facts["executionOrder"] is not None:
+            parts.append(f"order {facts['executionOrder']}")
+        if facts["lastRunSuccess"] is not None:
+            parts.append(f"last run {'succeeded' if facts['lastRunSuccess'] else 'failed'}")
+        else:
+            parts.append("never run")
+        if facts["lastExecutionDuration"] is not None:
+            parts.append(f"{facts['lastExecutionDuration']} ms")
+    parts.append("has output" if facts["hasOutput"] else "no output")
+    return ", ".join(parts)
+
+
+def _format_time(moment: float | None) -> str | None:
+    if moment is None:
+        return None
+    return f"{dt.datetime.fromtimestamp(moment, dt.UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
+
+
+class GetCellOutputsParams(Params):
+    """Whose outputs to read."""
+
+    cellId: Annotated[CellName, Field(description="Id of a cell")]  # noqa: N815
+    path: OptionalPath = None
+
+
+async def get_cell_outputs(
+    _caller: Caller, book: AsyncBook, params: GetCellOutputsParams
+) -> ToolResult:
+    """What a cell printed, showed and raised."""
+    cell = (await book.load()).cell(params.cellId)
+    outputs = cell.outputs if cell.type == "code" else ()
+    if not outputs:
+        return ToolResult(f"Cell {quote_name(cell.handle)} has no outputs", {"outputs": 0})
+    page = Page(TOKENS)
+    if not page.show_outputs(cell.handle, outputs):
+        page.leave_out("parts of the outputs; they are all in the notebook")
+    return page.to_result({"outputs": len(outputs)})
 
 
 class RunNotebookCellsParams(Params):
@@ -46,6 +166,48 @@ class RunNotebookCellsParams(Params):
 
     cellIds: CellIds  # noqa: N815
     path: OptionalPath = None
+
+
+async def run_notebook_cells(
+    caller: Caller, book: AsyncBook, params: RunNotebookCellsParams
+) -> ToolResult:
+    """Run cells in the notebook's kernel; cells of text are passed over."""
+    if not params.cellIds:
+        raise InvalidEdit("cellIds is empty", hint="Name the cells to run")
+    notebook = await book.load()
+    found = [notebook.cell(ref) for ref in params.cellIds]
+    chosen = [cell.handle for cell in found if cell.type == "code"]
+    done = await book.run(chosen, detach=DEADLINE, **caller.run_options())
+    rows = [execution.to_json() for execution in done]
+    page = Page(TOKENS)
+    failed = next(filter(has_failed, rows), None)
+    if failed is not None:
+        why = f" ({error_name(failed['error'])})" if failed["error"] else ""
+        ran = sum(row["status"] == "ok" for row in rows)
+        page.head(
+            f"Failed to run notebook cells: cell {quote_name(failed['cell'])} ended with "
+            f"{failed['status']}{why}; {ran} of {len(rows)} cell(s) executed successfully."
+        )
+    elif not done.done:
+        page.head(describe_unfinished_run(done.run))
+    else:
+        page.head(f"Successfully executed {len(rows)} cell(s).")
+    _show_outputs(page, rows)
+    data = {"run": done.run, "done": done.done, "executions": run_facts(rows)}
+    return page.to_result(data, is_error=failed is not None)
+
+
+def _show_outputs(page: Page, rows: Sequence[dict[str, Any]]) -> None:
+    said = [row for row in rows if row["outputs"]]
+    if said:
+        page.say("\nOutputs:")
+    for place, row in enumerate(said):
+        page.say(f"\nCell {quote_name(row['cell'])}:")
+        share = page.room // (len(said) - place)
+        if not page.show_outputs(row["cell"], row["outputs"], share):
+            page.leave_out(
+                f"parts of outputs; GetCellOutputs with cellId={quote_name(row['cell'])}"
+            )
 
 
 class AddNotebookCellParams(Params):
@@ -57,61 +219,10 @@ class AddNotebookCellParams(Params):
     path: OptionalPath = None
 
 
-class UpdateNotebookCellParams(Params):
-    """Which cell to change, and its new source."""
-
-    cellId: Annotated[CellName, Field(description="Id of a cell")]  # noqa: N815
-    content: Content
-    path: OptionalPath = None
-
-
-async def run_notebook_cells(caller: Caller, params: RunNotebookCellsParams) -> Answer:
-    """Run cells in the notebook's kernel; cells of text are passed over."""
-    book = active_book(caller, params.path)
-    if book is None:
-        return none_active()
-    if not params.cellIds:
-        raise InvalidEdit("cellIds is empty", hint="Name the cells to run")
-    notebook = await book.load()
-    found = [notebook.cell(ref) for ref in params.cellIds]
-    chosen = [cell.handle for cell in found if cell.type == "code"]
-    options: dict[str, Any] = {"ask": caller.ask} if caller.ask is not None else {}
-    done = await book.run(chosen, detach=DEADLINE, progress=caller.progress, **options)
-    rows = [execution.to_json() for execution in done]
-    page = Page(TOKENS)
-    failed = next(filter(is_failure, rows), None)
-    if failed is not None:
-        why = f" ({error_name(failed['error'])})" if failed["error"] else ""
-        ran = sum(row["status"] == "ok" for row in rows)
-        page.head(
-            f"Failed to run notebook cells: cell {named(failed['cell'])} ended with "
-            f"{failed['status']}{why}; {ran} of {len(rows)} cell(s) executed successfully."
-        )
-    elif not done.done:
-        page.head(goes_on(done.run))
-    else:
-        page.head(f"Successfully executed {len(rows)} cell(s).")
-    _show_outputs(page, rows)
-    data = {"run": done.run, "done": done.done, "executions": run_facts(rows)}
-    return Answer(page.text(), data, tuple(page.pictures), is_error=failed is not None)
-
-
-def _show_outputs(page: Page, rows: Sequence[dict[str, Any]]) -> None:
-    said = [row for row in rows if row["outputs"]]
-    if said:
-        page.say("\nOutputs:")
-    for place, row in enumerate(said):
-        page.say(f"\nCell {named(row['cell'])}:")
-        share = page.room // (len(said) - place)
-        if not page.outputs(f"outputs of {row['cell']}", row["outputs"], share):
-            page.leave_out(f"parts of outputs; GetCellOutputs with cellId={named(row['cell'])}")
-
-
-async def add_notebook_cell(caller: Caller, params: AddNotebookCellParams) -> Answer:
+async def add_notebook_cell(
+    _caller: Caller, book: AsyncBook, params: AddNotebookCellParams
+) -> ToolResult:
     """Add a cell."""
-    book = active_book(caller, params.path)
-    if book is None:
-        return none_active()
     notebook = await book.load()
     count = len(notebook.cells)
     if params.index > count:
@@ -122,62 +233,118 @@ async def add_notebook_cell(caller: Caller, params: AddNotebookCellParams) -> An
     made = done["cells"][0]
     text = (
         f"Successfully added {params.type} cell at index {made['after']}. "
-        f"Cell ID: {named(made['handle'])}"
+        f"Cell ID: {quote_name(made['handle'])}"
     )
-    return Answer(text, {"cellId": made["handle"], "index": made["after"], **_change(done)})
+    return ToolResult(
+        text, {"cellId": made["handle"], "index": made["after"], **_change_facts(done)}
+    )
 
 
-async def update_notebook_cell(caller: Caller, params: UpdateNotebookCellParams) -> Answer:
+class UpdateNotebookCellParams(Params):
+    """Which cell to change, and its new source."""
+
+    cellId: Annotated[CellName, Field(description="Id of a cell")]  # noqa: N815
+    content: Content
+    path: OptionalPath = None
+
+
+async def update_notebook_cell(
+    _caller: Caller, book: AsyncBook, params: UpdateNotebookCellParams
+) -> ToolResult:
     """Give a cell a new source; its outputs stay, and count as stale."""
-    book = active_book(caller, params.path)
-    if book is None:
-        return none_active()
     cell = (await book.load()).cell(params.cellId)
     edit = {"op": "replace", "cell": cell.handle, "source": params.content}
     done = await book.edit([edit], label="UpdateNotebookCell")
-    facts = {"cellId": cell.handle, **_change(done)}
-    return Answer(f"Successfully updated cell {named(cell.handle)}", facts)
+    facts = {"cellId": cell.handle, **_change_facts(done)}
+    return ToolResult(f"Successfully updated cell {quote_name(cell.handle)}", facts)
 
 
-def _change(done: dict[str, Any]) -> dict[str, Any]:
+def _change_facts(done: dict[str, Any]) -> dict[str, Any]:
     return {name: done[name] for name in ("revision", "change")}
 
 
+def no_active_notebook() -> ToolResult:
+    """The result if no notebook is named and none is open."""
+    return ToolResult("No active notebook found", {"code": "NO_ACTIVE_NOTEBOOK"}, is_error=True)
+
+
+def describe_failure(what: str) -> Callable[[CellwrightError], ToolResult]:
+    """How a tool words that it could not do something."""
+
+    def refused(error: CellwrightError) -> ToolResult:
+        hint = f". {format_hint(error)}" if error.hint else ""
+        text = f"Failed to {what}: {shorten(error.message, 400)}{hint}"
+        return ToolResult(text, {"code": error.code}, is_error=True)
+
+    return refused
+
+
+def _make_tool(
+    call: Callable[[Caller, AsyncBook, Any], Awaitable[ToolResult]],
+    model: type[Params],
+    effect: Effect,
+    title: str,
+    description: str,
+    *tags: Tag,
+) -> Tool:
+    """A tool of the profile; its name and its reference are those of `call` in another spelling."""
+    words = call.__name__.split("_")
+
+    async def call_with_book(caller: Caller, params: Any) -> ToolResult:
+        book = caller.find_book(params.path)
+        return no_active_notebook() if book is None else await call(caller, book, params)
+
+    return Tool(
+        name="".join(map(str.capitalize, words)),
+        title=title,
+        description=description,
+        model=model,
+        call=call_with_book,
+        effects=effect,
+        reference=words[0] + "".join(map(str.capitalize, words[1:])),
+        tags=frozenset({"requires-notebook", *tags}),
+        refused=describe_failure(" ".join(words)),
+    )
+
+
 POSITRON = (
-    GET_NOTEBOOK_CELLS,
-    GET_CELL_OUTPUTS,
-    Tool(
-        name="RunNotebookCells",
-        title="Run notebook cells",
-        description="Run code cells of the notebook in its kernel, and read their outputs.",
-        model=RunNotebookCellsParams,
-        call=run_notebook_cells,
-        effects="run",
-        reference="runNotebookCells",
-        tags=frozenset({"requires-notebook"}),
-        refused=failed_to("run notebook cells"),
+    _make_tool(
+        get_notebook_cells,
+        GetNotebookCellsParams,
+        "read",
+        "Get notebook cells",
+        "Read cells of the notebook with their status.",
+        "read-only",
     ),
-    Tool(
-        name="AddNotebookCell",
-        title="Add a notebook cell",
-        description="Add a code or markdown cell to the notebook at an index; -1 is the end.",
-        model=AddNotebookCellParams,
-        call=add_notebook_cell,
-        effects="edit",
-        reference="addNotebookCell",
-        tags=frozenset({"requires-notebook"}),
-        refused=failed_to("add notebook cell"),
+    _make_tool(
+        get_cell_outputs,
+        GetCellOutputsParams,
+        "read",
+        "Get cell outputs",
+        "Read what a cell of the notebook put out when it ran.",
+        "read-only",
     ),
-    Tool(
-        name="UpdateNotebookCell",
-        title="Update a notebook cell",
-        description="Replace the source of a cell of the notebook.",
-        model=UpdateNotebookCellParams,
-        call=update_notebook_cell,
-        effects="edit",
-        reference="updateNotebookCell",
-        tags=frozenset({"requires-notebook", "destructive"}),
-        refused=failed_to("update notebook cell"),
+    _make_tool(
+        run_notebook_cells,
+        RunNotebookCellsParams,
+        "run",
+        "Run notebook cells",
+        "Run code cells of the notebook in its kernel, and read their outputs.",
+    ),
+    _make_tool(
+        add_notebook_cell,
+        AddNotebookCellParams,
+        "edit",
+        "Add a notebook cell",
+        "Add a code or markdown cell to the notebook at an index; -1 is the end.",
+    ),
+    _make_tool(
+        update_notebook_cell,
+        UpdateNotebookCellParams,
+        "edit",
+        "Update a notebook cell",
+        "Replace the source of a cell of the notebook.",
+        "destructive",
     ),
 )
 """In the order in which a model meets them."""

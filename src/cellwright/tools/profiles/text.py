@@ -6,32 +6,138 @@ is what it is. None of the file tools starts a kernel.
 
 from __future__ import annotations
 
+import os
+import re
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from cellwright.errors import InvalidEdit, NotebookNotFound
-from cellwright.text.view import unterminated
-from cellwright.tools.native.editing import DEADLINE
-from cellwright.tools.native.evaluating import EvalShape, tell_eval
+from cellwright.errors import InvalidEdit, InvalidText, NotebookNotFound
+from cellwright.text.selection import select_raw
+from cellwright.text.selectors import parse_selector, split_path
+from cellwright.text.view import drop_last_newline
+from cellwright.tools.fence import make_readable
+from cellwright.tools.native.running import EvalItem, describe_eval
 from cellwright.tools.page import Page
-from cellwright.tools.params import Name, Params
+from cellwright.tools.params import DEADLINE, MaxTokens, Name, Params
 from cellwright.tools.profiles.notebook import STATUS_WORDS
 from cellwright.tools.profiles.plain_files import (
-    diff_of,
+    diff_texts,
     is_notebook,
-    text_or_none,
+    read_text,
+    read_text_if_any,
     write_text,
 )
-from cellwright.tools.profiles.restoring import restored, whole
-from cellwright.tools.profiles.text_reading import READ, TOKENS
-from cellwright.tools.tool import Answer, Tool
-from cellwright.tools.words import counted, one_line
+from cellwright.tools.tool import Tool, ToolResult
+from cellwright.tools.wording import format_count, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cellwright.tools.tool import Caller
+    from cellwright.workspace.workspace import AsyncBook
+
+MOST_LINES = 300
+"""Lines that `read` shows if no selector says which."""
+
+TOKENS = 8000
+_folded = re.compile(r"⟦[\d,]+ characters of base64 left out⟧")
+
+
+class TextReadParams(Params):
+    """Which file, and which part of it."""
+
+    path: Annotated[
+        Name,
+        Field(description="File, then perhaps :SELECTOR: 5-16, 20+10, 7-, raw, cell=ID, outline"),
+    ]
+    max_tokens: MaxTokens = TOKENS
+
+
+async def read_file(caller: Caller, params: TextReadParams) -> ToolResult:
+    """Some lines of a file."""
+    path, selector = split_path(params.path, lambda name: _exists(caller, name))
+    book = caller.workspace.open(path)
+    page = Page(params.max_tokens)
+    if is_notebook(path):
+        found = await _read_all_lines(book) if selector is None else await book.select(selector)
+        if found["outline"]:
+            return _describe_outline(page, path, found)
+        lines = [(line["number"], line["text"]) for line in found["lines"]]
+        total, revision = found["total_lines"], found.get("revision")
+    else:
+        text = await read_text(book)
+        total, revision = text.count("\n") + (not text.endswith("\n") and bool(text)), None
+        lines = _select_lines(text, selector)
+    if selector is None and len(lines) > MOST_LINES:
+        page.leave_out(
+            f"{format_count(len(lines) - MOST_LINES, 'line')}; read {path}:{MOST_LINES + 1}-"
+        )
+        lines = lines[:MOST_LINES]
+    version = f" · revision {revision}" if revision else ""
+    page.head(f"{shorten(path, 120)}{version} · {format_count(total, 'line')}")
+    shown = _show_lines(page, path, lines)
+    data = {"path": path, "revision": revision, "total_lines": total, "lines": shown}
+    return page.to_result(data)
+
+
+def _exists(caller: Caller, name: str) -> bool:
+    return os.path.isfile(os.path.join(caller.workspace.cwd, name))  # noqa: PTH113, PTH118
+
+
+async def _read_all_lines(book: AsyncBook) -> dict[str, Any]:
+    found: dict[str, Any] = await book.read()
+    lines = found["text"].split("\n") if found["cells"] else []
+    numbered = [{"number": at, "text": line} for at, line in enumerate(lines, 1)]
+    return {**found, "lines": numbered, "total_lines": len(lines), "outline": []}
+
+
+def _select_lines(text: str, selector: str | None) -> list[tuple[int, str]]:
+    if selector is None:
+        chosen = parse_selector("raw")
+    else:
+        chosen = parse_selector(selector)
+        if not chosen.raw:  # the lines of the file are all there is
+            chosen = parse_selector(f"{selector}:raw")
+    return [(line.number, line.text) for line in select_raw(text, chosen).lines]
+
+
+def _show_lines(page: Page, path: str, lines: Sequence[tuple[int, str]]) -> int:
+    """Show lines in blocks that follow each other; returns how many."""
+    blocks: list[list[tuple[int, str]]] = []
+    room = page.room
+    shown = 0
+    for number, text in lines:
+        is_next = bool(blocks) and blocks[-1][-1][0] == number - 1
+        room -= len(text) + 1 + (0 if is_next else 150)
+        if room < 0 and shown:
+            page.leave_out(f"{format_count(len(lines) - shown, 'line')}; read {path}:{number}-")
+            break
+        if is_next:
+            blocks[-1].append((number, text))
+        else:
+            blocks.append([(number, text)])
+        shown += 1
+    for block in blocks:
+        first, last = block[0][0], block[-1][0]
+        # With its line feed, so that a last line which is empty is seen.
+        cut = page.show(f"lines {first}-{last}", "".join(f"{text}\n" for _, text in block))
+        if cut:
+            page.leave_out(f"{cut:,} characters of lines {first}-{last}; give more max_tokens")
+    return shown
+
+
+def _describe_outline(page: Page, path: str, found: dict[str, Any]) -> ToolResult:
+    page.head(f"{shorten(path, 120)} · revision {found['revision']}")
+    rows = [
+        f"{entry['first']}-{entry['last']} {'#' * entry['level'] if entry['kind'] == 'heading' else entry['type']} "
+        f"{shorten(entry['title'], 100)}"
+        for entry in found["outline"]
+    ]
+    cut = page.show("outline", "\n".join(rows))
+    if cut:
+        page.leave_out(f"{cut:,} characters of the outline; give more max_tokens")
+    return page.to_result({"path": path, "revision": found["revision"]})
 
 
 class Replacement(BaseModel):
@@ -46,7 +152,7 @@ class Replacement(BaseModel):
     all: bool = False
 
 
-class EditParams(Params):
+class TextEditParams(Params):
     """Which file, and what to replace in it."""
 
     path: Annotated[Name, Field(description="File; a missing notebook is made")]
@@ -55,7 +161,7 @@ class EditParams(Params):
     ]
 
 
-async def edit(caller: Caller, params: EditParams) -> Answer:
+async def edit_file(caller: Caller, params: TextEditParams) -> ToolResult:
     """Replace texts in a file, all or none."""
     book = caller.workspace.open(params.path)
     if is_notebook(params.path):
@@ -63,16 +169,16 @@ async def edit(caller: Caller, params: EditParams) -> Answer:
             found = await book.read()
         except NotebookNotFound:
             found = {"text": "", "revision": None}
-        text = _replaced(found["text"], params.edits)
+        text = _apply_replacements(found["text"], params.edits)
         done = await book.write(text, base=found["revision"], label="edit")
-        return _changed(params.path, done)
-    old = await text_or_none(book)
-    new = _replaced(old or "", params.edits)
-    await write_text(caller, book, new, old)
-    return _plain_changed(params.path, old, new)
+        return _describe_notebook_change(params.path, done)
+    old = await read_text_if_any(book)
+    new = _apply_replacements(old or "", params.edits)
+    await write_text(book, new, old)
+    return _describe_file_change(params.path, old, new)
 
 
-def _replaced(text: str, edits: Sequence[Replacement]) -> str:
+def _apply_replacements(text: str, edits: Sequence[Replacement]) -> str:
     for position, each in enumerate(edits):
         if not each.old_text:
             if text:
@@ -86,7 +192,7 @@ def _replaced(text: str, edits: Sequence[Replacement]) -> str:
         old, new = each.old_text, each.new_text
         found = text.count(old)
         if found == 0:  # as it was shown, with what is hidden in it made visible
-            old, new = restored(old, text), restored(new, text)
+            old, new = restore_text(old, text), restore_text(new, text)
             found = text.count(old)
         if found == 0:
             raise InvalidEdit(
@@ -105,7 +211,7 @@ def _replaced(text: str, edits: Sequence[Replacement]) -> str:
     return text
 
 
-class WriteParams(Params):
+class TextWriteParams(Params):
     """Which file, and what it shall hold."""
 
     path: Annotated[Name, Field(description="File; made if missing")]
@@ -116,7 +222,7 @@ class WriteParams(Params):
     ] = None
 
 
-async def write(caller: Caller, params: WriteParams) -> Answer:
+async def write_file(caller: Caller, params: TextWriteParams) -> ToolResult:
     """Make a file hold a text."""
     book = caller.workspace.open(params.path)
     if is_notebook(params.path):
@@ -124,63 +230,101 @@ async def write(caller: Caller, params: WriteParams) -> Answer:
             shown = (await book.read())["text"]
         except NotebookNotFound:
             shown = ""
-        text = whole(restored(unterminated(params.content), shown), shown)
+        text = check_complete(restore_text(drop_last_newline(params.content), shown), shown)
         done = await book.write(text, base=params.base, label="write")
-        return _changed(params.path, done)
-    old = await text_or_none(book)
-    text = whole(restored(params.content, old or ""), old or "")
-    await write_text(caller, book, text, old)
-    return _plain_changed(params.path, old, text)
+        return _describe_notebook_change(params.path, done)
+    old = await read_text_if_any(book)
+    text = check_complete(restore_text(params.content, old or ""), old or "")
+    await write_text(book, text, old)
+    return _describe_file_change(params.path, old, text)
 
 
-def _changed(path: str, done: dict[str, Any]) -> Answer:
+def restore_text(content: str, old: str) -> str:
+    """A text that was shown and is given back: its lines as they were before they were shown.
+
+    What was hidden in a line, and base64 that was left out of it, comes back with it if the line
+    was left alone. Where two lines looked the same, they stay as given. A file whose
+    lines all end in CR LF keeps these ends.
+    """
+    if old.count("\n") == old.count("\r\n") > 0 and "\r" not in content:
+        return restore_text(content, old.replace("\r\n", "\n")).replace("\n", "\r\n")
+    before: dict[str, set[str]] = {}
+    for line in old.split("\n"):
+        before.setdefault(make_readable(line.removesuffix("\r")), set()).add(line)
+    lines = content.split("\n")
+    for at, line in enumerate(lines):
+        known = before.get(line, set())
+        if len(known) == 1 and line not in known:
+            lines[at] = next(iter(known))
+    return "\n".join(lines)
+
+
+def check_complete(text: str, old: str) -> str:
+    """The text, if nothing in it says that `read` left something out there."""
+    folded = _folded.search(text)
+    if folded is not None and folded[0] not in old:
+        raise InvalidText(
+            "here `read` has left out base64, which would be lost; use `edit`",
+            text.count("\n", 0, folded.start()) + 1,
+        )
+    return text
+
+
+def _describe_notebook_change(path: str, done: dict[str, Any]) -> ToolResult:
     page = Page(TOKENS // 4)
     if done["changed"]:
         page.head(
-            f"Wrote {one_line(path, 120)}. Revision {done['revision']}, change {done['change']}."
+            f"Wrote {shorten(path, 120)}. Revision {done['revision']}, change {done['change']}."
         )
     else:
-        page.head(f"{one_line(path, 120)} says that already. Revision {done['revision']}.")
+        page.head(f"{shorten(path, 120)} has that content already. Revision {done['revision']}.")
     cut = page.show("diff", done["diff"]) if done["diff"] else 0
     if cut:
         page.leave_out(f"{cut:,} characters of the diff")
     names = ("path", "before", "revision", "change", "changed")
-    return Answer(page.text(), {name: done[name] for name in names})
+    return page.to_result({name: done[name] for name in names})
 
 
-def _plain_changed(path: str, old: str | None, new: str) -> Answer:
+def _describe_file_change(path: str, old: str | None, new: str) -> ToolResult:
     page = Page(TOKENS // 4)
     verb = "Made" if old is None else "Wrote"
-    page.head(f"{verb} {one_line(path, 120)}: {counted(len(new.encode()), 'byte')}.")
+    page.head(f"{verb} {shorten(path, 120)}: {format_count(len(new.encode()), 'byte')}.")
     if old is not None and old != new:
-        cut = page.show("diff", diff_of(one_line(path), old, new))
+        cut = page.show("diff", diff_texts(shorten(path), old, new))
         if cut:
             page.leave_out(f"{cut:,} characters of the diff")
-    return Answer(page.text(), {"path": path, "changed": old != new, "created": old is None})
+    return page.to_result({"path": path, "changed": old != new, "created": old is None})
 
 
-class EvalParams(Params):
+class TextEvalParams(Params):
     """Code to run."""
 
     cells: Annotated[
-        list[EvalShape], Field(min_length=1, max_length=200, description="language: `py`")
+        list[EvalItem], Field(min_length=1, max_length=200, description="language: `py`")
     ]
 
 
-async def evaluate(caller: Caller, params: EvalParams) -> Answer:
+async def run_cells(caller: Caller, params: TextEvalParams) -> ToolResult:
     """Run cells in order in the session's kernel."""
-    options: dict[str, Any] = {"ask": caller.ask} if caller.ask is not None else {}
-    done = await caller.workspace.eval(
-        [cell.model_dump() for cell in params.cells],
-        detach=DEADLINE,
-        progress=caller.progress,
-        **options,
-    )
-    return await tell_eval(caller, done, TOKENS, STATUS_WORDS)
+    cells = [cell.model_dump() for cell in params.cells]
+    done = await caller.workspace.eval(cells, detach=DEADLINE, **caller.run_options())
+    return await describe_eval(caller, done, TOKENS, STATUS_WORDS)
 
 
 TEXT = (
-    READ,
+    Tool(
+        name="read",
+        title="Read a file",
+        description=(
+            "Read a file, or the lines that a selector behind `path` names. A notebook is shown "
+            "as text with a marker line for each cell."
+        ),
+        model=TextReadParams,
+        call=read_file,
+        effects="read",
+        reference="read",
+        tags=frozenset({"read-only"}),
+    ),
     Tool(
         name="edit",
         title="Edit a file",
@@ -188,8 +332,8 @@ TEXT = (
             "Replace texts in a file; in a notebook, of the text that `read` shows. What is not "
             "touched keeps its metadata and outputs."
         ),
-        model=EditParams,
-        call=edit,
+        model=TextEditParams,
+        call=edit_file,
         effects="edit",
         reference="edit",
         tags=frozenset({"destructive"}),
@@ -201,8 +345,8 @@ TEXT = (
             "Write a whole file; a notebook as the text that `read` shows. A marker `cell:N` keeps "
             "that cell's metadata and outputs; a cell that is left out is deleted."
         ),
-        model=WriteParams,
-        call=write,
+        model=TextWriteParams,
+        call=write_file,
         effects="edit",
         reference="write",
         tags=frozenset({"destructive"}),
@@ -214,8 +358,8 @@ TEXT = (
             "Run cells of code in order, in a kernel that keeps its state; `reset` of a cell gives "
             "it a fresh one. The first that fails is the last."
         ),
-        model=EvalParams,
-        call=evaluate,
+        model=TextEvalParams,
+        call=run_cells,
         effects="run",
         reference="eval",
     ),

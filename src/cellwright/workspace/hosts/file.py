@@ -23,12 +23,11 @@ if TYPE_CHECKING:
 
     from cellwright.config.settings import Settings
     from cellwright.document.change import Change, State
+    from cellwright.document.disk.paths import PinnedPath
     from cellwright.document.edits import Edit
-    from cellwright.document.files import PathLike, Saved
+    from cellwright.document.files import PathLike, Recent, Saved
     from cellwright.document.notebook import Notebook
-    from cellwright.document.reached import Reached
-    from cellwright.document.recent import Recent
-    from cellwright.document.revision import Snapshot
+    from cellwright.document.snapshot import Snapshot
     from cellwright.workspace.hosts.host import Hook, Make
     from cellwright.workspace.hosts.leases import Leases
     from cellwright.workspace.hosts.trust import Notary
@@ -150,7 +149,7 @@ class FileHost:
         """Give the lease up."""
         self._leases.release(self.real)
 
-    def _open_folder(self) -> AbstractContextManager[Reached | None]:
+    def _open_folder(self) -> AbstractContextManager[PinnedPath | None]:
         """Hold the file's folder open, so that the path cannot be redirected meanwhile."""
         return hold_folder(self.path, self._root, self._name)
 

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from cellwright.document.cells import Cell
     from cellwright.document.notebook import Notebook
-    from cellwright.document.refs import CellRef
-    from cellwright.journal.executions import Executed
+    from cellwright.document.snapshot import CellRef
+    from cellwright.journal.executions import ExecutionRecord
 
 _numbers = re.compile(r"\d+-\d*", re.ASCII).fullmatch
 
@@ -26,7 +26,7 @@ def choose_code(
     below: CellRef | None = None,
     stale: bool = False,
     replay: CellRef | None = None,
-    executions: Callable[[], Sequence[Executed]] = lambda: (),
+    executions: Callable[[], Sequence[ExecutionRecord]] = lambda: (),
     life: Callable[[], str | None] = lambda: None,
 ) -> list[Cell]:
     """Return the code cells that are meant, in the order of the notebook; all of them by default.

@@ -12,7 +12,7 @@ import json
 import time
 
 from cellwright.errors import CellwrightError, DurabilityUnconfirmed
-from cellwright.journal.executions import Executed
+from cellwright.journal.executions import ExecutionRecord
 from cellwright.workspace.staleness import PARAMETERS
 
 TYPE_CHECKING = False
@@ -93,7 +93,7 @@ class RunRecord:
         if self._is_check:
             return
         self._record(
-            Executed(
+            ExecutionRecord(
                 cell=PARAMETERS,
                 index=-1,
                 hash="",
@@ -108,7 +108,7 @@ class RunRecord:
         )
 
     def _land_or_keep(
-        self, run: CellRun, outputs: Sequence[OutputsSoFar], executed: Executed | None
+        self, run: CellRun, outputs: Sequence[OutputsSoFar], executed: ExecutionRecord | None
     ) -> tuple[bool, bool, list[str]]:
         own = next(each.outputs for each in outputs if each.run is run)
         edited: list[bool] = []
@@ -145,12 +145,12 @@ class RunRecord:
 
     def _describe(
         self, run: CellRun, status: str, *, kernel: str, seconds: float
-    ) -> Executed | None:
+    ) -> ExecutionRecord | None:
         """Describe a run of a cell for the record; None for an empty cell before any kernel."""
         cell = run.cell
         if not kernel:
             return None
-        return Executed(
+        return ExecutionRecord(
             cell=cell.handle,
             index=cell.index,
             hash=cell.hash,
@@ -163,14 +163,19 @@ class RunRecord:
             actor=self._book.caller.actor,
         )
 
-    def _record(self, executed: Executed | None) -> None:
+    def _record(self, executed: ExecutionRecord | None) -> None:
         if executed is not None:
             self._book.journal.executed(self._book.real, executed)
 
     # -- through the host, with the journal --------------------------------------------------
 
     def _land(
-        self, make: Make, label: str, *, is_last: bool = True, executed: Executed | None = None
+        self,
+        make: Make,
+        label: str,
+        *,
+        is_last: bool = True,
+        executed: ExecutionRecord | None = None,
     ) -> None:
         """Let `make` put outputs into the notebook; `is_last` puts them and `executed` on record."""
         book, landing = self._book, self._landing

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cellwright.document.change import Change
     from cellwright.document.edits import Edit
     from cellwright.document.notebook import Notebook
-    from cellwright.document.revision import Snapshot
+    from cellwright.document.snapshot import Snapshot
     from cellwright.workspace.notebook import OpenNotebook
     from cellwright.workspace.runs.execution import Execution
 

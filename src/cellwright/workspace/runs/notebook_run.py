@@ -12,7 +12,7 @@ from cellwright.kernel.environment import explain_withheld
 from cellwright.kernel.session import CellOutcome, Outcome, describe_timeout
 from cellwright.kernel.transport import Code
 from cellwright.outputs.collector import Collector
-from cellwright.outputs.events import Cleared, Raised, Shown, StreamText
+from cellwright.outputs.events import ClearEvent, DisplayEvent, ErrorEvent, StreamEvent
 from cellwright.workspace.runs.cell_run import CellRun, InterimSaves
 from cellwright.workspace.runs.execution import (
     CellError,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from cellwright.workspace.runs.cell_run import OutputsSoFar
     from cellwright.workspace.runs.run import RunOptions
 
-_OUTPUTS = (StreamText, Shown, Raised, Cleared)
+_OUTPUTS = (StreamEvent, DisplayEvent, ErrorEvent, ClearEvent)
 _EXPECTS_ERROR = "raises-exception"
 NESTED_REQUEST = "nbmp_request"
 """In the metadata of an execute request: which request of the running cell it is for."""
@@ -327,13 +327,13 @@ class NotebookRun(Run):
             if not isinstance(event, _OUTPUTS):
                 return
             run.collector.feed(event)
-            if isinstance(event, Shown) and event.display_id:
+            if isinstance(event, DisplayEvent) and event.display_id:
                 # What has an id changes wherever it is shown, here or in an earlier cell.
                 for earlier in self._runs:
                     if earlier is not run and earlier.collector.update(event):
                         earlier.is_unsaved = earlier.is_changed = True
             saves.touch()
-            if isinstance(event, StreamText):
+            if isinstance(event, StreamEvent):
                 self.report_cell(place, text=event.text)
 
         return listen
@@ -359,7 +359,7 @@ class NotebookRun(Run):
         limit = self.stop.time_limit
         if self.stop.is_late and ran.outcome.status == "cancelled":
             ran = replace(ran, outcome=replace(ran.outcome, status="timed_out"))
-            run.collector.feed(StreamText("stderr", f"\n{describe_timeout(limit)}\n"))
+            run.collector.feed(StreamEvent("stderr", f"\n{describe_timeout(limit)}\n"))
             run.notes.append(f"That was the time limit of {limit:g} s for the run")
         run.end(ran.outcome)
         outputs = self._take_outputs(run)

@@ -6,8 +6,15 @@ from dataclasses import dataclass, field
 
 from cellwright.kernel.environment import explain_withheld
 from cellwright.kernel.session import STDIN_FAILED
-from cellwright.outputs.events import Cleared, Raised, Shown, StreamText
-from cellwright.outputs.mime import Image, Json, Other, Status, choose, latest
+from cellwright.outputs.events import ClearEvent, DisplayEvent, ErrorEvent, StreamEvent
+from cellwright.outputs.mime import (
+    MimeImage,
+    MimeJson,
+    StatusReport,
+    UnreadPart,
+    choose_parts,
+    latest_statuses,
+)
 from cellwright.outputs.sink import OutputSink
 from cellwright.workspace.runs.execution import CellError, Execution, ExitView
 
@@ -19,7 +26,7 @@ if TYPE_CHECKING:
     from cellwright.kernel.events import KernelEvent
     from cellwright.kernel.session import CellOutcome
     from cellwright.outputs.artifacts import ArtifactStore
-    from cellwright.outputs.mime import Part
+    from cellwright.outputs.mime import MimePart
 
 _MOST_PARTS = 200
 
@@ -35,7 +42,7 @@ class EvalRecorder:
     store: ArtifactStore | None = None
     on_text: Callable[[str], object] | None = None
     withheld: Collection[str] = ()
-    _parts: list[Part] = field(default_factory=list)
+    _parts: list[MimePart] = field(default_factory=list)
     _dropped: int = 0
     _clears_next: bool = False
 
@@ -50,14 +57,14 @@ class EvalRecorder:
 
     def feed(self, event: KernelEvent) -> None:
         """Take the next event."""
-        if isinstance(event, StreamText):
+        if isinstance(event, StreamEvent):
             self._say(event.text)
-        elif isinstance(event, Shown):
+        elif isinstance(event, DisplayEvent):
             self._show(event)
-        elif isinstance(event, Raised):
+        elif isinstance(event, ErrorEvent):
             lines = event.traceback or (f"{event.ename}: {event.evalue}",)
             self._say("\n".join(lines) + "\n")
-        elif isinstance(event, Cleared):
+        elif isinstance(event, ClearEvent):
             self._clears_next = True
             if not event.wait:
                 self._clear()
@@ -68,8 +75,8 @@ class EvalRecorder:
 
     def finish(self, ran: CellOutcome, title: str = "") -> Execution:
         """Return what became of the cell."""
-        statuses = latest(part for part in self._parts if isinstance(part, Status))
-        parts = [part for part in self._parts if not isinstance(part, Status)]
+        statuses = latest_statuses(part for part in self._parts if isinstance(part, StatusReport))
+        parts = [part for part in self._parts if not isinstance(part, StatusReport)]
         outcome, output = ran.outcome, self._sink.dump()
         error, ended = outcome.error, outcome.exit
         return Execution(
@@ -82,11 +89,11 @@ class EvalRecorder:
             total_lines=output.total_lines,
             total_bytes=output.total_bytes,
             artifact=output.artifact,
-            json=[part.value for part in parts if isinstance(part, Json)],
+            json=[part.value for part in parts if isinstance(part, MimeJson)],
             images=[
                 {"mime": part.mime, "bytes": len(part.data), "artifact": self._keep(part)}
                 for part in parts
-                if isinstance(part, Image)
+                if isinstance(part, MimeImage)
             ],
             events=[dict(part.value) for part in statuses],
             error=CellError(error.ename, error.evalue) if error else None,
@@ -104,30 +111,30 @@ class EvalRecorder:
         if self.on_text is not None:
             self.on_text(text)
 
-    def _show(self, event: Shown) -> None:
-        chosen = choose(event.data)
+    def _show(self, event: DisplayEvent) -> None:
+        chosen = choose_parts(event.data)
         if chosen.text is not None and chosen.text.text:
             self._say(chosen.text.text.removesuffix("\n") + "\n")
         elif self._clears_next:
             self._clear()
         for part in chosen.parts:
-            if len(self._parts) >= _MOST_PARTS and not isinstance(part, Status):
+            if len(self._parts) >= _MOST_PARTS and not isinstance(part, StatusReport):
                 self._dropped += 1
                 continue
             self._parts.append(part)
-            if isinstance(part, (Image, Other)) and chosen.text is None:
+            if isinstance(part, (MimeImage, UnreadPart)) and chosen.text is None:
                 self._say(f"{part}\n")
-        if sum(isinstance(part, Status) for part in self._parts) > _MOST_PARTS:
-            others = [part for part in self._parts if not isinstance(part, Status)]
-            kept = latest(part for part in self._parts if isinstance(part, Status))
+        if sum(isinstance(part, StatusReport) for part in self._parts) > _MOST_PARTS:
+            others = [part for part in self._parts if not isinstance(part, StatusReport)]
+            kept = latest_statuses(part for part in self._parts if isinstance(part, StatusReport))
             self._parts = [*others, *kept[-_MOST_PARTS:]]
 
     def _clear(self) -> None:
         self._clears_next = False
         self._sink.clear()
-        self._parts = [part for part in self._parts if isinstance(part, Status)]
+        self._parts = [part for part in self._parts if isinstance(part, StatusReport)]
 
-    def _keep(self, part: Image) -> str | None:
+    def _keep(self, part: MimeImage) -> str | None:
         if self.store is None:
             return None
         from cellwright.errors import ArtifactsUnavailable

@@ -126,9 +126,9 @@ def describe_executions(
 def write(caller: Caller, request: requests.WriteRequest) -> EditAnswer:
     """Make the notebook say what an edited text view says."""
     from cellwright.text.combine import edits_for
-    from cellwright.text.parsing import parse
+    from cellwright.text.view import parse_text
 
-    cells = parse(request.text)
+    cells = parse_text(request.text)
     book = caller.open(request.path)
 
     def make(notebook: Notebook) -> Change:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from cellwright.document.change import State
     from cellwright.document.notebook import Notebook
     from cellwright.journal import Entry
-    from cellwright.journal.entry import Backup
-    from cellwright.journal.executions import Executed
+    from cellwright.journal.executions import ExecutionRecord
+    from cellwright.journal.history import Backup
     from cellwright.workspace import requests
     from cellwright.workspace.answers import DiffAnswer, EditAnswer
     from cellwright.workspace.caller import Caller
@@ -33,7 +33,7 @@ def list_changes(caller: Caller, request: requests.LogRequest) -> list[Entry]:
     return book.journal.log(book.real, limit=_ALL if request.limit is None else request.limit)
 
 
-def list_executions(caller: Caller, request: requests.ExecutionsRequest) -> list[Executed]:
+def list_executions(caller: Caller, request: requests.ExecutionsRequest) -> list[ExecutionRecord]:
     """Return the runs of cells on record, the oldest first."""
     book = caller.open(request.path)
     return book.journal.executions(book.real)

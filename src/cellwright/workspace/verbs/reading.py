@@ -71,7 +71,7 @@ def select(caller: Caller, request: requests.SelectRequest) -> SelectAnswer:
     from cellwright.text.selection import select as select_text
     from cellwright.text.selection import select_raw
     from cellwright.text.selectors import parse_selector
-    from cellwright.text.view import render
+    from cellwright.text.view import render_text
 
     wanted = parse_selector(request.selector)
     book = caller.open(request.path)
@@ -80,7 +80,9 @@ def select(caller: Caller, request: requests.SelectRequest) -> SelectAnswer:
         found = _describe_selection(book.name, request.selector, select_raw(text, wanted))
         return found.replace(total_cells=None)  # it may be any file
     notebook = book.load()
-    found = _describe_selection(book.name, request.selector, select_text(render(notebook), wanted))
+    found = _describe_selection(
+        book.name, request.selector, select_text(render_text(notebook), wanted)
+    )
     return found.replace(revision=notebook.revision)
 
 

@@ -231,7 +231,7 @@ async def list_sessions(caller: Caller, _: requests.SessionsRequest) -> list[Ses
     ]
 
 
-async def act_on_kernel(caller: Caller, request: requests.KernelOrder) -> KernelAnswer:
+async def act_on_kernel(caller: Caller, request: requests.KernelRequest) -> KernelAnswer:
     """Look at a session's kernel, or do something to it."""
     action, name = request.action, request.session
     if action not in _ACTIONS:
@@ -261,12 +261,12 @@ async def _list_variables(session: Session) -> list[Variable]:
         KernelCannot: it is another language, or the kernel does not answer.
     """
     from cellwright.kernel.transport import Code
-    from cellwright.outputs.events import StreamText
+    from cellwright.outputs.events import StreamEvent
 
     texts: list[str] = []
 
     def take(event: KernelEvent) -> None:
-        if isinstance(event, StreamText) and event.name == "stdout":
+        if isinstance(event, StreamEvent) and event.name == "stdout":
             texts.append(event.text)
 
     code = Code(_VARIABLES, silent=True, store_history=False)

@@ -10,7 +10,7 @@ import pytest
 from cellwright.kernel.events import Finished, KernelEvent
 from cellwright.kernel.local import LocalKernel
 from cellwright.kernel.transport import Code, Launch
-from cellwright.outputs.events import StreamText
+from cellwright.outputs.events import StreamEvent
 from tests.integration.kernel.processes import eventually, with_mark
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ async def run(kernel: LocalKernel, source: str, **more: object) -> list[KernelEv
 
 
 def text(events: Sequence[KernelEvent], name: str = "stdout") -> str:
-    return "".join(e.text for e in events if isinstance(e, StreamText) and e.name == name)
+    return "".join(e.text for e in events if isinstance(e, StreamEvent) and e.name == name)
 
 
 def verdict(events: Sequence[KernelEvent]) -> Finished:

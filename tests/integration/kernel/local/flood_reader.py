@@ -15,7 +15,7 @@ from pathlib import Path
 
 from cellwright.kernel.local import LocalKernel, return_large_blocks
 from cellwright.kernel.transport import Code, Launch
-from cellwright.outputs.events import StreamText
+from cellwright.outputs.events import StreamEvent
 
 
 def peak() -> float:
@@ -33,7 +33,7 @@ async def main(source: str) -> None:
     before = peak()
     count, digest, status = 0, hashlib.sha256(), None
     async for event in kernel.execute(Code(source)):
-        if isinstance(event, StreamText):
+        if isinstance(event, StreamEvent):
             count += len(event.text)
             digest.update(event.text.encode())
         status = getattr(event, "status", None)

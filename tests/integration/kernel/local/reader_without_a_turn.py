@@ -11,7 +11,7 @@ import signal
 
 from cellwright.kernel.local import LocalKernel
 from cellwright.kernel.transport import Code, Launch
-from cellwright.outputs.events import Shown, StreamText
+from cellwright.outputs.events import DisplayEvent, StreamEvent
 
 SOURCE = """
 from IPython.display import display
@@ -27,9 +27,9 @@ async def main() -> None:
     print(kernel.info.pid, flush=True)  # noqa: T201
     count = 0
     async for event in kernel.execute(Code(SOURCE)):
-        if isinstance(event, StreamText) and event.text == "go\n":
+        if isinstance(event, StreamEvent) and event.text == "go\n":
             os.kill(os.getpid(), signal.SIGSTOP)
-        count += isinstance(event, Shown)
+        count += isinstance(event, DisplayEvent)
     print(count, flush=True)  # noqa: T201
     await kernel.shutdown(now=True)
 

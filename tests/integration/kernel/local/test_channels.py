@@ -13,7 +13,7 @@ from cellwright.kernel.events import Missed
 from cellwright.kernel.local.channels import CHANNELS, Channels
 from cellwright.kernel.local.conversation import translate_message
 from cellwright.kernel.local.wire import LocalMessage, MessageSigner
-from cellwright.outputs.events import StreamText
+from cellwright.outputs.events import StreamEvent
 from tests.integration.kernel.processes import eventually
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def test_a_stream_without_a_name_is_stdout() -> None:
     header = b'{"msg_id": "m", "msg_type": "stream"}'
     message = LocalMessage([zmq.Frame(part) for part in (header, b"{}", b"{}", b'{"text": "a"}')])
 
-    assert list(translate_message(message)) == [StreamText("stdout", "a")]
+    assert list(translate_message(message)) == [StreamEvent("stdout", "a")]
 
 
 @pytest.mark.parametrize("before", [0, 7, 8, 15, 16, 17, 33])

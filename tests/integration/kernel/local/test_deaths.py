@@ -15,7 +15,7 @@ from cellwright.errors import KernelStartFailed
 from cellwright.kernel.events import Finished, KernelExit
 from cellwright.kernel.local import LocalKernel
 from cellwright.kernel.transport import Code
-from cellwright.outputs.events import StreamText
+from cellwright.outputs.events import StreamEvent
 from tests.integration.kernel.local.conftest import launch, leftovers, mark_of, run, text, verdict
 from tests.integration.kernel.processes import start_again, with_mark
 
@@ -64,7 +64,7 @@ async def _say_and_end(kernel: LocalKernel, say: str, end: str, heard: Path) -> 
     events = []
     async for event in kernel.execute(Code(f"{say}\n{wait}\n{end}")):
         events.append(event)
-        if isinstance(event, StreamText) and event.text.endswith("\n"):
+        if isinstance(event, StreamEvent) and event.text.endswith("\n"):
             os.close(os.open(heard, os.O_CREAT))
     os.remove(heard)  # noqa: PTH107 - pathlib is said to block
     return events
@@ -99,7 +99,7 @@ async def test_a_keeper_that_is_killed_takes_the_cell_along(mortal: LocalKernel)
     events = []
     async for event in mortal.execute(Code("print('on', flush=True)\nwhile True: pass")):
         events.append(event)
-        if isinstance(event, StreamText):
+        if isinstance(event, StreamEvent):
             os.kill(mortal._process.kept.keeper_pid, signal.SIGKILL)
 
     assert verdict(events) == Finished("died", exit=KernelExit(signal=9))

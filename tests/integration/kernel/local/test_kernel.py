@@ -25,7 +25,7 @@ from cellwright.kernel.events import (
 )
 from cellwright.kernel.local import LocalKernel
 from cellwright.kernel.transport import Code, KernelInfo
-from cellwright.outputs.events import Cleared, Raised, Shown, StreamText
+from cellwright.outputs.events import ClearEvent, DisplayEvent, ErrorEvent, StreamEvent
 from tests.integration.kernel.local.conftest import (
     assert_nothing_is_left,
     launch,
@@ -68,7 +68,7 @@ async def test_a_cell_is_one_request_and_tells_its_start_its_value_and_its_end(
     started, shown, finished = events
     assert isinstance(started, Started)
     count = started.execution_count
-    assert shown == Shown({"text/plain": "42"}, is_result=True, execution_count=count)
+    assert shown == DisplayEvent({"text/plain": "42"}, is_result=True, execution_count=count)
     assert finished == Finished("ok", count)
 
 
@@ -84,14 +84,14 @@ async def test_streams_keep_their_names_and_order(shared: LocalKernel) -> None:
     source = "import sys\nprint('a'); sys.stdout.flush(); print('b', file=sys.stderr)"
     events = await run(shared, source)
 
-    pieces = [event for event in events if isinstance(event, StreamText)]
-    assert pieces == [StreamText("stdout", "a\n"), StreamText("stderr", "b\n")]
+    pieces = [event for event in events if isinstance(event, StreamEvent)]
+    assert pieces == [StreamEvent("stdout", "a\n"), StreamEvent("stderr", "b\n")]
 
 
 async def test_an_exception_is_an_event_and_not_an_error(shared: LocalKernel) -> None:
     events = await run(shared, "1 / 0")
 
-    [raised] = [event for event in events if isinstance(event, Raised)]
+    [raised] = [event for event in events if isinstance(event, ErrorEvent)]
     assert (raised.ename, raised.evalue) == ("ZeroDivisionError", "division by zero")
     assert raised.traceback
     assert verdict(events).status == "error"
@@ -107,16 +107,16 @@ async def test_displays_updates_and_clearing(shared: LocalKernel) -> None:
     )
 
     assert events[1:-1] == [
-        Shown({"application/json": {"a": 1}}, display_id="d"),
-        Shown({"text/plain": "new"}, display_id="d", is_update=True),
-        Cleared(wait=True),
+        DisplayEvent({"application/json": {"a": 1}}, display_id="d"),
+        DisplayEvent({"text/plain": "new"}, display_id="d", is_update=True),
+        ClearEvent(wait=True),
     ]
 
 
 async def test_help_is_shown(shared: LocalKernel) -> None:
     events = await run(shared, "len?")
 
-    [shown] = [event for event in events if isinstance(event, Shown)]
+    [shown] = [event for event in events if isinstance(event, DisplayEvent)]
     assert "number of items" in shown.data["text/plain"]
 
 
@@ -169,7 +169,7 @@ async def test_input_is_asked_for_and_answered(shared: LocalKernel) -> None:
 async def test_input_that_nobody_can_answer_is_an_exception(shared: LocalKernel) -> None:
     events = await run(shared, "input()")
 
-    [raised] = [event for event in events if isinstance(event, Raised)]
+    [raised] = [event for event in events if isinstance(event, ErrorEvent)]
     assert raised.ename == "StdinNotImplementedError"
 
 
@@ -194,7 +194,7 @@ async def test_an_interrupted_cell_is_cancelled_and_the_kernel_lives(
     async with asyncio.timeout(20):
         async for event in shared.execute(Code(source)):
             events.append(event)
-            if isinstance(event, StreamText) and "on" in event.text:
+            if isinstance(event, StreamEvent) and "on" in event.text:
                 await shared.interrupt()
 
     # IPython itself takes the interrupt of a shell command, and calls that a success.
@@ -232,7 +232,7 @@ async def test_a_cell_that_raises_something_else_when_interrupted_failed(
     events = []
     async for event in shared.execute(Code(source)):
         events.append(event)
-        if isinstance(event, StreamText):
+        if isinstance(event, StreamEvent):
             await shared.interrupt()
 
     assert verdict(events).status == "error"
@@ -272,7 +272,7 @@ async def test_a_folder_that_is_not_there_fails_the_cell_before_it_runs(
 ) -> None:
     events = await run(shared, "print('ran')", cwd="/nowhere")
 
-    [raised] = [event for event in events if isinstance(event, Raised)]
+    [raised] = [event for event in events if isinstance(event, ErrorEvent)]
     assert raised.ename == "FileNotFoundError"
     assert verdict(events).status == "error"
     assert text(events) == ""
@@ -338,7 +338,7 @@ async def test_what_a_thread_says_later_goes_aside_under_the_name_of_its_cell(
     assert text(events) == ""
     async with asyncio.timeout(5):
         async for aside in kernel.idle_events():
-            if aside.event == StreamText("stdout", "late\n"):
+            if aside.event == StreamEvent("stdout", "late\n"):
                 assert aside.cell_id == "first"
                 break
 
@@ -353,7 +353,7 @@ async def test_a_cell_that_was_left_goes_on_and_its_words_go_aside(shared: Local
     assert text(await run(shared, "print(x)")) == "kept\n"
     async with asyncio.timeout(5):
         async for aside in shared.idle_events():
-            if aside.event == StreamText("stdout", "one\n"):
+            if aside.event == StreamEvent("stdout", "one\n"):
                 assert aside.cell_id == "left"
                 break
 
@@ -375,7 +375,7 @@ async def test_words_aside_are_bounded_and_the_loss_is_told(shared: LocalKernel)
     asides = shared.idle_events()
     first, second = await anext(asides), await anext(asides)
     assert isinstance(first.event, Missed)
-    assert isinstance(second.event, Shown)
+    assert isinstance(second.event, DisplayEvent)
     assert second.event.data["text/plain"] != "0"
 
 
@@ -412,7 +412,7 @@ async def test_a_slow_reader_stops_the_kernel_and_loses_nothing(
     async with asyncio.timeout(50):
         async for event in kernel.execute(Code(source)):
             said.append(event)
-            if isinstance(event, StreamText) and not was_stopped:
+            if isinstance(event, StreamEvent) and not was_stopped:
                 was_stopped = await eventually(lambda: _state(state) == "T")
 
     assert was_stopped
@@ -431,7 +431,7 @@ async def test_many_displays_all_arrive(shared: LocalKernel) -> None:
         "for i in range(5000): display({'text/plain': str(i)}, raw=True)",
     )
 
-    shown = [event.data["text/plain"] for event in events if isinstance(event, Shown)]
+    shown = [event.data["text/plain"] for event in events if isinstance(event, DisplayEvent)]
     assert shown == [str(i) for i in range(5000)]
 
 

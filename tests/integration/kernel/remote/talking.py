@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cellwright.kernel.events import Finished, Missed
 from cellwright.kernel.transport import Code
-from cellwright.outputs.events import Shown, StreamText
+from cellwright.outputs.events import DisplayEvent, StreamEvent
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -43,12 +43,12 @@ def status(events: list[KernelEvent]) -> str:
 
 def text(events: Iterable[KernelEvent]) -> str:
     """All that was printed."""
-    return "".join(event.text for event in events if isinstance(event, StreamText))
+    return "".join(event.text for event in events if isinstance(event, StreamEvent))
 
 
 def result(events: Iterable[KernelEvent]) -> str:
     """The value of the cell's last expression."""
-    (shown,) = [event for event in events if isinstance(event, Shown) and event.is_result]
+    (shown,) = [event for event in events if isinstance(event, DisplayEvent) and event.is_result]
     return str(shown.data["text/plain"])
 
 

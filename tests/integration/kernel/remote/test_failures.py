@@ -13,7 +13,7 @@ from cellwright.errors import KernelCannot, KernelDied, KernelUnreachable
 from cellwright.kernel.events import Finished, KernelExit
 from cellwright.kernel.remote import RemoteKernel, RemoteServer, Timeouts, cell, websocket
 from cellwright.kernel.transport import Code
-from cellwright.outputs.events import Raised, Shown, StreamText
+from cellwright.outputs.events import DisplayEvent, ErrorEvent, StreamEvent
 from tests.integration.kernel.processes import start_again
 from tests.integration.kernel.remote.proxy import Proxy
 from tests.integration.kernel.remote.servers import end, running
@@ -101,7 +101,7 @@ async def test_a_kernel_that_somebody_ends_has_died(
     mortal: RemoteKernel, server: RemoteServer
 ) -> None:
     async def delete(event: KernelEvent) -> None:
-        if isinstance(event, StreamText):
+        if isinstance(event, StreamEvent):
             assert mortal.kernel_id is not None
             await server.delete(mortal.kernel_id)
 
@@ -117,7 +117,7 @@ async def test_a_kernel_that_somebody_restarts_has_died(
     mortal: RemoteKernel, server: RemoteServer
 ) -> None:
     async def restart(event: KernelEvent) -> None:
-        if isinstance(event, StreamText):
+        if isinstance(event, StreamEvent):
             assert mortal.kernel_id is not None
             await server.restart(mortal.kernel_id)
 
@@ -148,7 +148,7 @@ async def test_a_server_that_is_killed_ends_the_cell(tmp_path: Path) -> None:
         await kernel.start()
 
         async def kill(event: KernelEvent) -> None:
-            if isinstance(event, StreamText):
+            if isinstance(event, StreamEvent):
                 real.process.kill()
                 await asyncio.to_thread(real.process.wait)
 
@@ -171,7 +171,7 @@ async def test_a_cell_goes_on_over_a_lost_connection(
     kernel: RemoteKernel, proxy: Proxy, gate: Gate
 ) -> None:
     async def drop(event: KernelEvent) -> None:
-        if isinstance(event, StreamText) and "before" in event.text:
+        if isinstance(event, StreamEvent) and "before" in event.text:
             before = proxy.websockets
             assert proxy.drop() > 0
             await until(lambda: proxy.websockets > before)
@@ -191,7 +191,7 @@ async def test_output_of_the_gap_is_replayed_when_the_server_kept_it(
     kernel: RemoteKernel, proxy: Proxy, gate: Gate
 ) -> None:
     async def drop(event: KernelEvent) -> None:
-        if isinstance(event, StreamText) and "before" in event.text:
+        if isinstance(event, StreamEvent) and "before" in event.text:
             proxy.refuses = True
             proxy.drop()
             gate.open()
@@ -225,7 +225,7 @@ async def test_an_end_that_nobody_saw_is_found_out(
     gate = Gate(tmp_path, then)
 
     async def drop(event: KernelEvent) -> None:
-        if isinstance(event, StreamText) and "before" in event.text:
+        if isinstance(event, StreamEvent) and "before" in event.text:
             proxy.refuses = True
             proxy.drop()
             gate.open()
@@ -243,7 +243,7 @@ async def test_an_end_that_nobody_saw_is_found_out(
 
     assert missed(events)
     assert status(events) == expected
-    assert [event.ename for event in events if isinstance(event, Raised)] == (
+    assert [event.ename for event in events if isinstance(event, ErrorEvent)] == (
         [ename] if ename else []
     )
     await other.shutdown()
@@ -269,7 +269,7 @@ async def test_a_death_during_the_gap_is_a_death(
     mortal: RemoteKernel, proxy: Proxy, jupyter_server: RealServer, gate: Gate
 ) -> None:
     async def kill(event: KernelEvent) -> None:
-        if isinstance(event, StreamText) and "before" in event.text:
+        if isinstance(event, StreamEvent) and "before" in event.text:
             restarts = jupyter_server.log.read_text().count("restarting kernel")
             proxy.refuses = True
             proxy.drop()
@@ -295,7 +295,7 @@ async def test_a_connection_that_falls_silent_is_replaced(
     await kernel.start()
 
     async def freeze(event: KernelEvent) -> None:
-        if isinstance(event, StreamText) and "before" in event.text:
+        if isinstance(event, StreamEvent) and "before" in event.text:
             before = proxy.websockets
             proxy.is_mute = proxy.is_deaf = True
             await until(lambda: proxy.websockets > before)
@@ -340,7 +340,7 @@ async def test_a_frame_cut_in_the_middle_is_missed_and_no_more(
         "for n in range(10): display({'text/plain': f'{n}' * 60_000}, raw=True)",
     )
 
-    shown = [event.data["text/plain"] for event in events if isinstance(event, Shown)]
+    shown = [event.data["text/plain"] for event in events if isinstance(event, DisplayEvent)]
     assert all(len(set(text)) == 1 and len(text) == 60_000 for text in shown)
     assert len(missed(events)) == 1
     assert status(events) == "ok"
@@ -399,7 +399,7 @@ async def test_a_message_over_the_limit_is_missed_and_no_more(
         "display({'text/plain': 'x' * 2_000_000}, raw=True)\nprint('after')",
     )
 
-    assert not any(isinstance(event, Shown) for event in events)
+    assert not any(isinstance(event, DisplayEvent) for event in events)
     assert len(missed(events)) == 1
     assert status(events) == "ok"
     await kernel.shutdown()
@@ -411,7 +411,7 @@ async def test_a_reader_who_rests_makes_the_flood_wait(kernel: RemoteKernel) -> 
     held: list[int] = []
 
     async def rest(event: KernelEvent) -> None:
-        if isinstance(event, Shown) and len(held) < 3:
+        if isinstance(event, DisplayEvent) and len(held) < 3:
             await asyncio.sleep(0.3)
             held.append(talk._inbox._bytes)
 
@@ -421,7 +421,7 @@ async def test_a_reader_who_rests_makes_the_flood_wait(kernel: RemoteKernel) -> 
     )
     events = await run(kernel, source, rest)
 
-    shown = [event.data["text/plain"][:2] for event in events if isinstance(event, Shown)]
+    shown = [event.data["text/plain"][:2] for event in events if isinstance(event, DisplayEvent)]
     assert shown == [f"{n:02}" for n in range(40)]
     assert max(held) <= cell.BYTES_HELD + 1_100_000
     assert status(events) == "ok"
@@ -442,7 +442,7 @@ async def test_ninety_megabytes_come_in_one_message(kernel: RemoteKernel) -> Non
         "from IPython.display import display\ndisplay({'text/plain': 'x' * 90_000_000}, raw=True)",
     )
 
-    (shown,) = [event for event in events if isinstance(event, Shown)]
+    (shown,) = [event for event in events if isinstance(event, DisplayEvent)]
     assert len(shown.data["text/plain"]) == 90_000_000
 
 
@@ -458,7 +458,7 @@ async def test_without_rest_an_interrupt_goes_by_message(
     monkeypatch.setattr(server, "interrupt", fail)
 
     async def stop(event: KernelEvent) -> None:
-        if isinstance(event, StreamText):
+        if isinstance(event, StreamEvent):
             await kernel.interrupt()
 
     source = "print('go', flush=True)\nimport time\nfor _ in range(600): time.sleep(0.1)"
@@ -475,7 +475,7 @@ async def test_an_interrupt_that_rest_only_claims_goes_by_message_too(
     monkeypatch.setattr(server, "interrupt", claim)
 
     async def stop(event: KernelEvent) -> None:
-        if isinstance(event, StreamText):
+        if isinstance(event, StreamEvent):
             await kernel.interrupt()
 
     source = "print('go', flush=True)\nimport time\nfor _ in range(600): time.sleep(0.1)"
@@ -486,7 +486,7 @@ async def test_the_cells_own_answer_to_an_interrupt_is_not_interrupted(
     kernel: RemoteKernel,
 ) -> None:
     async def stop(event: KernelEvent) -> None:
-        if isinstance(event, StreamText) and "go" in event.text:
+        if isinstance(event, StreamEvent) and "go" in event.text:
             await kernel.interrupt()
 
     events = await run(

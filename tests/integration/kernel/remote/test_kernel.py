@@ -21,7 +21,7 @@ from cellwright.kernel.remote.link import KernelLink
 from cellwright.kernel.remote.websocket import V1
 from cellwright.kernel.session import Key, Session
 from cellwright.kernel.transport import Code
-from cellwright.outputs.events import Cleared, Raised, Shown, StreamText
+from cellwright.outputs.events import ClearEvent, DisplayEvent, ErrorEvent, StreamEvent
 from tests.integration.kernel.remote.proxy import Proxy
 from tests.integration.kernel.remote.talking import missed, result, run, status, text
 
@@ -80,9 +80,9 @@ async def test_a_cell_gives_its_output_its_value_and_one_end(kernel: RemoteKerne
     count = events[-1].execution_count  # type: ignore[union-attr]
     assert isinstance(count, int)
     assert events[0] == Started(count)
-    assert StreamText("stdout", "out\n") in events
-    assert StreamText("stderr", "err\n") in events
-    assert Shown({"text/plain": "42"}, is_result=True, execution_count=count) in events
+    assert StreamEvent("stdout", "out\n") in events
+    assert StreamEvent("stderr", "err\n") in events
+    assert DisplayEvent({"text/plain": "42"}, is_result=True, execution_count=count) in events
     assert events[-1] == Finished("ok", count)
 
 
@@ -95,9 +95,9 @@ async def test_displays_updates_and_clears_come_as_they_are(kernel: RemoteKernel
         "clear_output(wait=True)",
     )
 
-    first, update, cleared = [event for event in events if isinstance(event, Shown | Cleared)]
-    assert isinstance(first, Shown)
-    assert isinstance(update, Shown)
+    first, update, cleared = [event for event in events if isinstance(event, DisplayEvent | ClearEvent)]
+    assert isinstance(first, DisplayEvent)
+    assert isinstance(update, DisplayEvent)
     assert (first.data["text/html"], first.display_id, first.is_update) == (
         "<b>1</b>",
         "d1",
@@ -109,13 +109,13 @@ async def test_displays_updates_and_clears_come_as_they_are(kernel: RemoteKernel
         "d1",
         True,
     )
-    assert cleared == Cleared(wait=True)
+    assert cleared == ClearEvent(wait=True)
 
 
 async def test_an_exception_is_told_once_and_the_kernel_goes_on(kernel: RemoteKernel) -> None:
     events = await run(kernel, "1/0")
 
-    (error,) = [event for event in events if isinstance(event, Raised)]
+    (error,) = [event for event in events if isinstance(event, ErrorEvent)]
     assert (error.ename, error.evalue) == ("ZeroDivisionError", "division by zero")
     assert any("ZeroDivisionError" in line for line in error.traceback)
     assert status(events) == "error"
@@ -126,13 +126,13 @@ async def test_a_syntax_error_is_an_error(kernel: RemoteKernel) -> None:
     events = await run(kernel, "def (")
 
     assert status(events) == "error"
-    assert [event.ename for event in events if isinstance(event, Raised)] == ["SyntaxError"]
+    assert [event.ename for event in events if isinstance(event, ErrorEvent)] == ["SyntaxError"]
 
 
 async def test_help_pages_are_shown(kernel: RemoteKernel) -> None:
     events = await run(kernel, "len?")
 
-    (page,) = [event for event in events if isinstance(event, Shown)]
+    (page,) = [event for event in events if isinstance(event, DisplayEvent)]
     assert "Return the number of items" in page.data["text/plain"]
 
 
@@ -167,7 +167,7 @@ async def test_nobody_to_ask_is_an_error_in_the_cell(kernel: RemoteKernel) -> No
     events = await run(kernel, "input()")
 
     assert status(events) == "error"
-    assert [event.ename for event in events if isinstance(event, Raised)] == [
+    assert [event.ename for event in events if isinstance(event, ErrorEvent)] == [
         "StdinNotImplementedError"
     ]
 
@@ -176,13 +176,13 @@ async def test_an_interrupt_cancels_the_cell_and_keeps_the_kernel(kernel: Remote
     await run(kernel, "kept = 7")
 
     async def stop(event: KernelEvent) -> None:
-        if isinstance(event, StreamText):
+        if isinstance(event, StreamEvent):
             await kernel.interrupt()
 
     events = await run(kernel, "import time\nprint('go')\ntime.sleep(60)", stop)
 
     assert status(events) == "cancelled"
-    assert [event.ename for event in events if isinstance(event, Raised)] == ["KeyboardInterrupt"]
+    assert [event.ename for event in events if isinstance(event, ErrorEvent)] == ["KeyboardInterrupt"]
     assert result(await run(kernel, "kept")) == "7"
     await kernel.interrupt()  # nothing runs: nothing happens
     assert result(await run(kernel, "kept")) == "7"
@@ -246,7 +246,7 @@ async def test_what_is_said_between_cells_is_of_no_cell(kernel: RemoteKernel) ->
 
     async with asyncio.timeout(10):
         async for aside in beside:
-            if isinstance(aside.event, StreamText) and "late" in aside.event.text:
+            if isinstance(aside.event, StreamEvent) and "late" in aside.event.text:
                 assert aside.cell_id == "first"
                 break
     assert text(await run(kernel, "1")) == ""
@@ -257,7 +257,7 @@ async def test_large_and_odd_text_arrives_whole(kernel: RemoteKernel) -> None:
     source = f"value = {odd!r} * 100_000\nfrom IPython.display import display\n"
     events = await run(kernel, f"{source}display({{'text/plain': value}}, raw=True)")
 
-    (shown,) = [event for event in events if isinstance(event, Shown)]
+    (shown,) = [event for event in events if isinstance(event, DisplayEvent)]
     assert shown.data["text/plain"] == odd * 100_000
 
 
@@ -282,7 +282,7 @@ async def test_who_leaves_early_does_not_stop_the_cell_nor_the_next(kernel: Remo
     stream = kernel.execute(Code("for n in range(1000): print(n)\nleft = 'done'"))
     async with contextlib.aclosing(stream) as events:  # type: ignore[type-var]
         async for event in events:
-            if isinstance(event, StreamText):
+            if isinstance(event, StreamEvent):
                 break
 
     assert result(await run(kernel, "left")) == "'done'"
@@ -334,7 +334,7 @@ async def test_a_folder_that_is_not_there_fails_the_cell_before_it_runs(
 ) -> None:
     events = await run(kernel, Code("ran_anyway = 1", cwd="/nowhere/at/all"))
 
-    (error,) = [event for event in events if isinstance(event, Raised)]
+    (error,) = [event for event in events if isinstance(event, ErrorEvent)]
     assert error.ename == "FileNotFoundError"
     assert status(events) == "error"
     assert status(await run(kernel, "ran_anyway")) == "error"
@@ -399,7 +399,7 @@ async def test_restarting_an_attached_kernel_loses_its_state_and_keeps_its_id(
     assert attached.exit is None
     assert attached.kernel_id == kernel_id
     events = await run(attached, "lost")
-    assert [event.ename for event in events if isinstance(event, Raised)] == ["NameError"]
+    assert [event.ename for event in events if isinstance(event, ErrorEvent)] == ["NameError"]
     assert events[-1] == Finished("error", 1)
 
 
@@ -415,7 +415,7 @@ async def test_a_restart_ends_the_cell_that_runs(attached: RemoteKernel) -> None
     restarting: list[asyncio.Task[bool]] = []
 
     async def restart(event: KernelEvent) -> None:
-        if isinstance(event, StreamText):
+        if isinstance(event, StreamEvent):
             restarting.append(asyncio.create_task(attached.restart()))
 
     events = await run(attached, "print('go')\nimport time\ntime.sleep(60)", restart)

@@ -12,7 +12,7 @@ import pytest
 from cellwright.kernel.events import Finished, KernelEvent, Missed
 from cellwright.kernel.runner import Runner
 from cellwright.kernel.transport import Code, Launch
-from cellwright.outputs.events import Raised, Shown, StreamText
+from cellwright.outputs.events import DisplayEvent, ErrorEvent, StreamEvent
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -46,8 +46,8 @@ class Ran:
         return self._stream("stderr")
 
     @property
-    def shown(self) -> list[Shown]:
-        return [event for event in self.events if isinstance(event, Shown)]
+    def shown(self) -> list[DisplayEvent]:
+        return [event for event in self.events if isinstance(event, DisplayEvent)]
 
     @property
     def result(self) -> Any:
@@ -60,8 +60,8 @@ class Ran:
         return [shown.data[kind] for shown in self.shown if kind in shown.data]
 
     @property
-    def raised(self) -> Raised:
-        (raised,) = [event for event in self.events if isinstance(event, Raised)]
+    def raised(self) -> ErrorEvent:
+        (raised,) = [event for event in self.events if isinstance(event, ErrorEvent)]
         return raised
 
     @property
@@ -69,18 +69,18 @@ class Ran:
         """Streams, displays and results in order, pieces of one stream joined."""
         found: list[tuple[str, str]] = []
         for event in self.events:
-            if isinstance(event, StreamText):
+            if isinstance(event, StreamEvent):
                 if found and found[-1][0] == event.name:
                     found[-1] = (event.name, found[-1][1] + event.text)
                 else:
                     found.append((event.name, event.text))
-            elif isinstance(event, Shown):
+            elif isinstance(event, DisplayEvent):
                 found.append(("shown", str(event.data.get("text/plain"))))
         return [f"{kind}:{text}" for kind, text in found]
 
     def _stream(self, name: str) -> str:
         assert not any(isinstance(event, Missed) for event in self.events)
-        texts = [e.text for e in self.events if isinstance(e, StreamText) and e.name == name]
+        texts = [e.text for e in self.events if isinstance(e, StreamEvent) and e.name == name]
         return "".join(texts)
 
 

@@ -6,7 +6,7 @@ import base64
 import textwrap
 from typing import TYPE_CHECKING
 
-from cellwright.outputs.events import Cleared, Shown
+from cellwright.outputs.events import ClearEvent, DisplayEvent
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +29,7 @@ class Rich:
 async def test_every_form_is_shown(cells: Driver) -> None:
     await cells.ok(RICH)
     (shown,) = (await cells.ok("Rich()")).shown
-    assert shown == Shown(
+    assert shown == DisplayEvent(
         {
             "text/html": "<b>h</b>",
             "text/markdown": "**m**",
@@ -123,7 +123,7 @@ async def test_ipython_display_arrives_here(cells: Driver) -> None:
     first, second = ran.shown
     assert (first.data["text/html"], first.display_id) == ("<i>x</i>", "k")
     assert (second.data["text/markdown"], second.is_update) == ("*y*", True)
-    assert Cleared(wait=True) in ran.events
+    assert ClearEvent(wait=True) in ran.events
     assert ran.stderr == ""
 
 
@@ -155,7 +155,7 @@ async def test_figures_are_shown_once_and_closed(cells: Driver, tmp_path: Path) 
     (package / "figure.py").write_text(FIGURE)
     (package / "pyplot.py").write_text(PYPLOT)
 
-    def pngs(shown: list[Shown]) -> list[bytes]:
+    def pngs(shown: list[DisplayEvent]) -> list[bytes]:
         return [base64.b64decode(s.data["image/png"]) for s in shown if "image/png" in s.data]
 
     at_end = await cells.ok("import matplotlib.pyplot as plt\nplt.figure(); plt.figure()\nprint(1)")

@@ -59,7 +59,7 @@ async def test_what_was_printed_stands_before_the_question(cells: Driver) -> Non
     )
     assert ran.stdout == "hello a\nb\n"
     kinds = [type(event).__name__ for event in ran.events]
-    assert kinds.index("StreamText") < kinds.index("InputRequested")
+    assert kinds.index("StreamEvent") < kinds.index("InputRequested")
 
 
 async def test_an_unanswered_question_can_be_interrupted_and_its_late_answer_is_dropped(

@@ -12,7 +12,7 @@ import pytest
 
 from cellwright.kernel.events import Finished, InputRequested, KernelEvent, Started
 from cellwright.kernel.transport import Code
-from cellwright.outputs.events import StreamText
+from cellwright.outputs.events import StreamEvent
 from tests.integration.kernel.runner.conftest import Ran
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ async def interrupted(cells: Driver, source: str, after: float = 0.05) -> list[K
                 loop.call_later(
                     after, lambda: tasks.append(loop.create_task(cells.runner.interrupt()))
                 )
-            if not isinstance(event, StreamText):
+            if not isinstance(event, StreamEvent):
                 events.append(event)
     return events
 
@@ -105,7 +105,7 @@ async def test_one_interrupt_is_one_interrupt(cells: Driver) -> None:
     for after in (0.0, 0.01, 0.03):
         events: list[KernelEvent] = []
         async for event in cells.runner.execute(Code(textwrap.dedent(source))):
-            if isinstance(event, StreamText) and not events:
+            if isinstance(event, StreamEvent) and not events:
                 await asyncio.sleep(after)
                 await cells.runner.interrupt()
             if not isinstance(event, Started):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cellwright.kernel.runner.inside.magic_syntax import translate
 from cellwright.kernel.transport import Code
-from cellwright.outputs.events import StreamText
+from cellwright.outputs.events import StreamEvent
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -206,7 +206,7 @@ async def test_pip_streams_tells_and_lets_the_new_version_in(cells: Driver, tmp_
 async def test_shell_output_is_streamed_while_it_runs(cells: Driver) -> None:
     seen = ""
     async for event in cells.runner.execute(Code("!echo first; sleep 30")):
-        if isinstance(event, StreamText):
+        if isinstance(event, StreamEvent):
             seen += event.text
             await cells.runner.interrupt()
     assert seen == "first\n"

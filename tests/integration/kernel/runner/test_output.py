@@ -11,7 +11,7 @@ import pytest
 
 from cellwright.kernel.events import Missed
 from cellwright.kernel.transport import Code
-from cellwright.outputs.events import StreamText
+from cellwright.outputs.events import StreamEvent
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -93,7 +93,7 @@ async def test_what_a_cell_puts_in_order_stays_in_order(
         "import time\nend = time.monotonic() + 0.1\nwhile time.monotonic() < end: print()"
     )
     ran = await cells.ok(textwrap.dedent(source))
-    lines = "".join(event.text for event in ran.events if isinstance(event, StreamText))
+    lines = "".join(event.text for event in ran.events if isinstance(event, StreamEvent))
     assert lines.replace("flood\n", "") == "".join(expected.format(n=n) for n in range(300))
 
 
@@ -113,7 +113,7 @@ async def test_a_line_is_there_at_once_and_a_piece_of_one_soon(cells: Driver) ->
     source = "import time\nprint('line')\nprint('piece', end='')\ntime.sleep(30)"
     seen = ""
     async for event in cells.runner.execute(Code(source)):
-        if isinstance(event, StreamText):
+        if isinstance(event, StreamEvent):
             seen += event.text
         if seen == "line\npiece":
             await cells.runner.interrupt()
@@ -156,7 +156,7 @@ async def test_what_comes_between_cells_is_kept_aside(cells: Driver) -> None:
     first = await cells.ok(textwrap.dedent(source))
     async with asyncio.timeout(20):
         async for aside in cells.runner.idle_events():
-            assert aside.event == StreamText("stdout", "late\n")
+            assert aside.event == StreamEvent("stdout", "late\n")
             break
     assert first.stdout == (await cells.ok("print('mine')")).stdout.replace("mine\n", "")
 
@@ -263,7 +263,7 @@ async def count(cells: Driver, source: str) -> tuple[int, int]:
     characters = pieces = 0
     async for event in cells.runner.execute(Code(source)):
         assert not isinstance(event, Missed)
-        if isinstance(event, StreamText):
+        if isinstance(event, StreamEvent):
             characters += len(event.text)
             pieces += 1
             assert len(event.text) <= 1 << 16
@@ -307,7 +307,7 @@ async def test_a_slow_reader_slows_the_cell_and_fills_no_memory(cells: Driver) -
     events = cells.runner.execute(Code("for i in range(100): print('s' * (10**6 - 1))"))
     pieces = 0
     async for event in events:
-        if isinstance(event, StreamText):
+        if isinstance(event, StreamEvent):
             pieces += len(event.text)
             if pieces < 1_000_000:
                 await asyncio.sleep(0.01)
@@ -321,7 +321,7 @@ async def test_leaving_a_cell_early_lets_it_run_on(
     cells = await start()
     events = cells.runner.execute(Code("for i in range(3 * 10**5): print(i)\nran = 1"))
     async for event in events:
-        if isinstance(event, StreamText):
+        if isinstance(event, StreamEvent):
             break
     await events.aclose()  # type: ignore[attr-defined]
     ran = await cells.ok("print(ran)")

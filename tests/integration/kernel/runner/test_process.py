@@ -19,7 +19,7 @@ from cellwright.errors import KernelError
 from cellwright.kernel.events import Finished, KernelExit, Started
 from cellwright.kernel.runner import Runner
 from cellwright.kernel.transport import Code, Launch
-from cellwright.outputs.events import StreamText
+from cellwright.outputs.events import StreamEvent
 from tests.integration.kernel.processes import start_again
 
 if TYPE_CHECKING:
@@ -217,7 +217,7 @@ async def test_it_starts_where_its_folder_cannot_be_written(
     await runner.start()
     try:
         async for event in runner.execute(Code("import sys; print(sys.pycache_prefix)")):
-            if isinstance(event, StreamText):
+            if isinstance(event, StreamEvent):
                 assert event.text == "None\n"
     finally:
         await runner.shutdown(now=True)

@@ -10,7 +10,7 @@ import pytest
 from cellwright.kernel.events import Missed, Started
 from cellwright.kernel.remote.cell import DEATHS, RemoteCell
 from cellwright.kernel.remote.websocket import RemoteMessage
-from cellwright.outputs.events import Raised, StreamText
+from cellwright.outputs.events import ErrorEvent, StreamEvent
 
 if TYPE_CHECKING:
     from typing import Any
@@ -98,7 +98,7 @@ def test_an_error_that_only_the_reply_has_is_told_at_the_end() -> None:
     run, events = fed(reply("error", ename="E", evalue="v", traceback=["t"]), state("idle"))
 
     assert events == []
-    assert list(run.take_reply_error()) == [Raised("E", "v", ("t",))]
+    assert list(run.take_reply_error()) == [ErrorEvent("E", "v", ("t",))]
     assert list(run.take_reply_error()) == []
 
 
@@ -142,7 +142,7 @@ def test_an_answer_from_another_process_is_a_death() -> None:
 
 def test_what_the_server_writes_in_the_cells_name_is_missed_output() -> None:
     notice = said("stream", name="stderr", text="IOPub data rate exceeded.\nThe server …")
-    assert [type(event) for event in fed(notice)[1]] == [StreamText]  # a cell may print that too
+    assert [type(event) for event in fed(notice)[1]] == [StreamEvent]  # a cell may print that too
 
     notice.header = {"msg_type": "stream", "session": OURS}
     (event,) = fed(notice)[1]
@@ -173,6 +173,6 @@ def test_messages_of_any_shape_do_no_harm() -> None:
         assert not is_over(run)
     for shape in shapes:
         run, _ = fed(reply("error", payload=shape, ename=shape, traceback=shape), state("idle"))
-        assert [type(event) for event in run.take_reply_error()] == [Raised]
+        assert [type(event) for event in run.take_reply_error()] == [ErrorEvent]
     (started,) = fed(said("execute_input", execution_count=True))[1]
     assert started == Started(None)

@@ -1,39 +1,144 @@
-"""`Card`: one tool call of a chat, from the moment that it is made until its result is shown."""
+"""`Card`: one tool call of a chat, from the call until its result is shown."""
 
 from __future__ import annotations
 
 import time
+from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 
-from cellwright.cli.render.cards.answers import is_failure
-from cellwright.cli.render.cards.cache import RenderCache, lay_out
-from cellwright.cli.render.cards.headline import find_cells, headline
-from cellwright.cli.render.cards.statuses import word_of
+from rich.segment import Segment
+from rich.style import Style
+
+from cellwright.cli.render.cards.headline import find_cells, make_headline
+from cellwright.cli.render.images import Graphic
+from cellwright.cli.render.layout import DIM, Gate, Stack
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
+    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+    from typing import Any, Literal
 
-    from rich.console import Console
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
-    from cellwright.assistant.models import ToolCall
-    from cellwright.cli.render.cards.cache import Drawn
+    from cellwright.assistant.models.model import ToolCall
     from cellwright.cli.render.cards.headline import Headline
-    from cellwright.cli.render.cards.statuses import CardStatus
-    from cellwright.cli.render.images import Graphic
-    from cellwright.cli.render.limits import View
+    from cellwright.cli.render.view import ScreenView
     from cellwright.document.notebook import Notebook
-    from cellwright.tools.tool import Answer
+    from cellwright.tools.tool import ToolResult
+
+    CardStatus = Literal["pending", "running", "complete", "error", "refused"]
 
 _REFUSALS = frozenset({"DECLINED", "NOT_CONFIRMED", "MODE_FORBIDS", "TOOL_UNAVAILABLE"})
+_ERRORS = ("error:", "Error:")
 _TEXT_KEPT = 16_384
 _RUNS = frozenset({"RunNotebookCells"})
+_MOST_LAYOUTS = 8
+
+# -- the status of a call and of its cells: a word and a sign; the colour only repeats them ------
+
+_BAD = Style(color="red", bold=True)
+_SIGNS = {
+    "pending": ("○", DIM),
+    "running": ("●", Style(color="cyan")),
+    "complete": ("✓", Style(color="green")),
+    "error": ("✗", _BAD),
+    "refused": ("✗", Style(color="yellow")),
+    "not run": ("○", DIM),
+}
+# Cards have their own words for some statuses of a cell.
+_WORDS = {"ok": "complete", "timed_out": "timed out", "never": "pending"}
+FAILED = frozenset({"error", "timed out", "cancelled", "died"})
+
+
+def word_of(status: str) -> str:
+    """The word for a status on a card."""
+    return _WORDS.get(status, status)
+
+
+def sign_of(word: str) -> tuple[str, Style]:
+    """The sign for a word, and its style."""
+    return _SIGNS.get(word, _SIGNS["error"])
+
+
+def format_seconds(seconds: float) -> str:
+    """A duration in words."""
+    if seconds < 0.01:
+        return f"{seconds * 1000:.0f} ms" if seconds >= 0.001 else "under 1 ms"
+    if seconds < 10:
+        return f"{seconds:.2f} s"
+    if seconds < 100:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s"
+
+
+# -- laid out once for each width and expansion --------------------------------------------------
+
+
+class RenderedLines:
+    """Lines that are laid out and have passed the gate."""
+
+    def __init__(self, lines: Sequence[list[Segment]]) -> None:
+        self.lines = lines
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Render them unchanged."""
+        for line in self.lines:
+            yield from line
+            yield Segment.line()
+
+
+class RenderCache:
+    """The last few layouts of a card; `count` is how many were made."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[Hashable, list[RenderedLines | Graphic]] = OrderedDict()
+        self.count = 0
+
+    def get(
+        self, key: Hashable, make: Callable[[], list[RenderedLines | Graphic]]
+    ) -> list[RenderedLines | Graphic]:
+        """The layout for a key; made if it is missing."""
+        if key in self._kept:
+            self._kept.move_to_end(key)
+            return self._kept[key]
+        self.count += 1
+        self._kept[key] = layout = make()
+        while len(self._kept) > _MOST_LAYOUTS:
+            self._kept.popitem(last=False)
+        return layout
+
+
+def lay_out(
+    console: Console, parts: Iterable[RenderableType], width: int
+) -> list[RenderedLines | Graphic]:
+    """Lay out parts as lines; pictures that the terminal draws itself are left unchanged."""
+    found: list[RenderedLines | Graphic] = []
+    texts: list[RenderableType] = []
+
+    def render_texts() -> None:
+        if texts:
+            options = console.options.update(width=width, height=None)
+            lines = console.render_lines(Gate(Stack(list(texts), gap=0)), options, pad=False)
+            found.append(RenderedLines(lines))
+            texts.clear()
+
+    for part in parts:
+        if isinstance(part, Graphic):
+            render_texts()
+            found.append(part)
+        else:
+            texts.append(part)
+    render_texts()
+    return found
+
+
+# -- the card ------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
 class CellRow:
-    """One cell of a run: how it stands, and the end of what it has said so far."""
+    """One cell of a run: its status, and the end of the text that it has printed so far."""
 
     handle: str
     index: int | None
@@ -46,15 +151,15 @@ class CellRow:
 
 @dataclass(slots=True, kw_only=True)
 class Card:
-    """A tool call and what came of it.
+    """A tool call and its result.
 
     Args:
-        number: which one it is in its chat; `/expand` takes it.
+        number: the number of the card in its chat; `/expand` takes it.
         call: the call.
-        title: what its tool is called.
-        path: the notebook that it is about, if any.
-        before: that notebook as it was before the call.
-        language: of its code.
+        title: the title of the tool.
+        path: the notebook of the call, if it has one.
+        before: that notebook before the call.
+        language: the language of its code.
     """
 
     number: int
@@ -64,7 +169,7 @@ class Card:
     before: Notebook | None = None
     language: str = "python"
     status: CardStatus = "pending"
-    answer: Answer | None = None
+    answer: ToolResult | None = None
     after: Notebook | None = None
     rows: dict[str, CellRow] = field(default_factory=dict)
     seconds: float | None = None
@@ -81,27 +186,32 @@ class Card:
     @property
     def headline(self) -> Headline:
         """The call in words."""
-        return headline(self.call, self.before, self.path, self.title)
+        return make_headline(self.call, self.before, self.path, self.title)
+
+    @property
+    def layouts(self) -> int:
+        """How many times it was laid out."""
+        return self._cache.count
 
     def begin(self) -> None:
-        """It has been allowed, and is being carried out."""
+        """Mark the call as running."""
         self.status, self._began = "running", time.monotonic()
-        self._changed()
+        self._version += 1
 
     def wait(self) -> None:
-        """Somebody has to say yes first."""
+        """Mark the call as waiting for the person."""
         self.status = "pending"
-        self._changed()
+        self._version += 1
 
     def tick(self) -> None:
-        """Tell for how long it has been going on."""
+        """Update how long the call has been running."""
         seconds = time.monotonic() - self._began
         if self.seconds is None or int(self.seconds) != int(seconds):
             self.seconds = seconds
-            self._changed()
+            self._version += 1
 
     def progress(self, report: Mapping[str, Any]) -> None:
-        """Something happened to one of its cells."""
+        """Update a cell of the call from a report of the run."""
         if "cell" not in report:
             return
         handle = str(report.get("handle", report["cell"]))
@@ -119,36 +229,40 @@ class Card:
         if "text" in report:
             row.text = (row.text + str(report["text"]))[-_TEXT_KEPT:]
         self.status = "running"
-        self._changed()
+        self._version += 1
 
-    def end(self, answer: Answer, after: Notebook | None = None) -> None:
-        """The tool has answered; `after` is the notebook as it is now."""
+    def end(self, answer: ToolResult, after: Notebook | None = None) -> None:
+        """Take the answer of the tool; `after` is the notebook after the call."""
         self.answer, self.after = answer, after
         if answer.data.get("code") in _REFUSALS:
             self.status = "refused"
         else:
-            self.status = "error" if is_failure(answer) else "complete"
-        for handle, row in _rows(answer):
+            # Some profiles answer with an error in words, without the flag.
+            failed = answer.is_error or answer.text.startswith(_ERRORS)
+            self.status = "error" if failed else "complete"
+        for handle, row in _rows_of(answer):
             known = self.rows.setdefault(handle, CellRow(handle, row.get("index")))
             known.status, known.seconds = word_of(row["status"]), row.get("seconds")
             known.title = str(row.get("title", ""))
         for each in self.rows.values():
             if each.status in ("pending", "running"):
                 each.status = "not run"
-        took = [row.seconds for row in self.rows.values() if row.seconds is not None]
-        self.seconds = sum(took) if took and self.status != "refused" else None
-        self._changed()
+        times = [row.seconds for row in self.rows.values() if row.seconds is not None]
+        self.seconds = sum(times) if times and self.status != "refused" else None
+        self._version += 1
 
     def stop(self) -> None:
-        """The turn was ended before the tool has answered."""
+        """Mark the call as stopped: the turn ended before the tool answered."""
         for row in self.rows.values():
             if row.status in ("pending", "running"):
                 row.status = "cancelled" if row.status == "running" else "not run"
         self.status = "error"
-        self._changed()
+        self._version += 1
 
-    def draw(self, console: Console, view: View, *, expanded: bool) -> list[Drawn | Graphic]:
-        """The card as lines, which are made once for each width and expansion."""
+    def draw(
+        self, console: Console, view: ScreenView, *, expanded: bool
+    ) -> list[RenderedLines | Graphic]:
+        """Lay out the card, once for each width and expansion."""
         from cellwright.cli.render.cards.results import card_parts
 
         key = (view.width, expanded, view.colors, view.images, view.screen_rows, self._version)
@@ -157,17 +271,9 @@ class Card:
             key, lambda: lay_out(console, card_parts(self, wanted), wanted.width)
         )
 
-    @property
-    def layouts(self) -> int:
-        """How often it was laid out."""
-        return self._cache.made
 
-    def _changed(self) -> None:
-        self._version += 1
-
-
-def _rows(answer: Answer) -> list[tuple[str, Mapping[str, Any]]]:
-    """The cells that an answer tells of, by what progress calls them: a handle, or their place."""
+def _rows_of(answer: ToolResult) -> list[tuple[str, Mapping[str, Any]]]:
+    """The cells of an answer, each with its key in reports of progress: a handle, or a number."""
     ran = [(str(row["cell"]), row) for row in answer.data.get("executions") or ()]
     code = answer.data.get("cells") if "session" in answer.data else None
     return ran + [(str(place), {"index": place, **row}) for place, row in enumerate(code or ())]

@@ -1,4 +1,4 @@
-"""The call view: which action on which cell of which notebook, in words."""
+"""The headline of a card: which action on which cell of which notebook."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from cellwright.assistant.models import ToolCall
+    from cellwright.assistant.models.model import ToolCall
     from cellwright.document.cells import Cell
     from cellwright.document.notebook import Notebook
 
@@ -29,7 +29,8 @@ _FILES = {"read": "Read", "edit": "Edit", "write": "Write"}
 class Headline:
     """What a call does.
 
-    `action` is in words, with cells counted from 1; `name` is the cell's own; `kind` its type.
+    `action` is in words, with cells counted from 1; `name` and `kind` are the name and the type of
+    the cell.
     """
 
     action: str
@@ -38,14 +39,16 @@ class Headline:
     path: str = ""
 
 
-def headline(call: ToolCall, notebook: Notebook | None, path: str, title: str = "") -> Headline:
-    """A call in words.
+def make_headline(
+    call: ToolCall, notebook: Notebook | None, path: str, title: str = ""
+) -> Headline:
+    """Describe a call.
 
     Args:
         call: the tool and its arguments, which come from a model.
-        notebook: the notebook that it is about, as it was before the call.
-        path: what that is called.
-        title: what the tool is called, for tools that are not known here.
+        notebook: the notebook of the call, before it.
+        path: the path of the notebook.
+        title: the title of the tool, for tools that are not known here.
     """
     arguments = call.arguments
     where = one_line(path[:300])
@@ -57,14 +60,14 @@ def headline(call: ToolCall, notebook: Notebook | None, path: str, title: str = 
     if isinstance(arguments.get("cells"), list) and call.name in ("python", "eval"):
         count = len(arguments["cells"])
         return Headline(action="Run code" if count == 1 else f"Run {count} pieces of code")
-    told = json.dumps(dict(arguments), ensure_ascii=False, default=str)
-    told = told if len(told) <= _LONGEST_ARGUMENTS else f"{told[: _LONGEST_ARGUMENTS - 1]}…"
+    words = json.dumps(dict(arguments), ensure_ascii=False, default=str)
+    words = words if len(words) <= _LONGEST_ARGUMENTS else f"{words[: _LONGEST_ARGUMENTS - 1]}…"
     name = one_line(title or call.name[:_LONGEST_NAME])
-    return Headline(action=name, name="" if told == "{}" else one_line(told), path=where)
+    return Headline(action=name, name="" if words == "{}" else one_line(words), path=where)
 
 
 def find_cells(refs: object, notebook: Notebook | None) -> list[Cell]:
-    """The cells that references mean, as far as there are such cells."""
+    """The cells that references name; references to missing cells are skipped."""
     if notebook is None:
         return []
     found: list[Cell] = []
@@ -76,87 +79,97 @@ def find_cells(refs: object, notebook: Notebook | None) -> list[Cell]:
     return found
 
 
-def cell_name(handle: str) -> str:
-    """The name of a cell, as short as a line of ours can bear."""
+def shorten_name(handle: str) -> str:
+    """A name for a line of a card, cut if it is long."""
     name = one_line(handle[:200])
     return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
 
 
-def _about(verb: str, cells: Sequence[Cell], path: str, refs: object) -> Headline:
+def _describe_cells(verb: str, cells: Sequence[Cell], path: str, refs: object) -> Headline:
     if len(cells) == 1:
         (cell,) = cells
-        name, kind = cell_name(cell.handle), one_line(cell.type[:20])
+        name, kind = shorten_name(cell.handle), one_line(cell.type[:20])
         return Headline(action=f"{verb} cell {cell.index + 1}", name=name, kind=kind, path=path)
     if cells:
         numbers = ", ".join(str(cell.index + 1) for cell in cells[:_NAMED])
         more = f" and {len(cells) - _NAMED} more" if len(cells) > _NAMED else ""
         return Headline(action=f"{verb} {len(cells)} cells", name=numbers + more, path=path)
-    told = ", ".join(map(str, refs)) if isinstance(refs, (list, tuple)) else str(refs)
-    return Headline(action=f"{verb} cell", name=cell_name(told), path=path)
+    names = ", ".join(map(str, refs)) if isinstance(refs, (list, tuple)) else str(refs)
+    return Headline(action=f"{verb} cell", name=shorten_name(names), path=path)
 
 
-def _read(arguments: Mapping[str, Any], notebook: Notebook | None, path: str) -> Headline:
+def _describe_read(arguments: Mapping[str, Any], notebook: Notebook | None, path: str) -> Headline:
     refs = arguments.get("cellIds")
     if refs is None:
         return Headline(action="Read all cells", path=path)
-    return _about("Read", find_cells(refs, notebook), path, refs)
+    return _describe_cells("Read", find_cells(refs, notebook), path, refs)
 
 
-def _outputs(arguments: Mapping[str, Any], notebook: Notebook | None, path: str) -> Headline:
+def _describe_outputs(
+    arguments: Mapping[str, Any], notebook: Notebook | None, path: str
+) -> Headline:
     ref = arguments.get("cellId")
-    return _about("Read outputs of", find_cells(ref, notebook), path, ref)
+    return _describe_cells("Read outputs of", find_cells(ref, notebook), path, ref)
 
 
-def _run(arguments: Mapping[str, Any], notebook: Notebook | None, path: str) -> Headline:
+def _describe_run(arguments: Mapping[str, Any], notebook: Notebook | None, path: str) -> Headline:
     refs = arguments.get("cellIds")
     cells = find_cells(refs, notebook)
-    # Text among them is passed over.
-    return _about("Run", [cell for cell in cells if cell.type == "code"] or cells, path, refs)
+    # Only code cells are run.
+    return _describe_cells(
+        "Run", [cell for cell in cells if cell.type == "code"] or cells, path, refs
+    )
 
 
-def _update(arguments: Mapping[str, Any], notebook: Notebook | None, path: str) -> Headline:
+def _describe_update(
+    arguments: Mapping[str, Any], notebook: Notebook | None, path: str
+) -> Headline:
     ref = arguments.get("cellId")
-    return _about("Update", find_cells(ref, notebook), path, ref)
+    return _describe_cells("Update", find_cells(ref, notebook), path, ref)
 
 
-def _add(arguments: Mapping[str, Any], notebook: Notebook | None, path: str) -> Headline:
+def _describe_add(arguments: Mapping[str, Any], notebook: Notebook | None, path: str) -> Headline:
     index = arguments.get("index")
     place = "at the end"
     if isinstance(index, int) and index >= 0 and (notebook is None or index < len(notebook.cells)):
         place = f"as cell {index + 1}"
-    return Headline(action=f"Add cell {place}", kind=_kind(arguments.get("type")), path=path)
+    return Headline(action=f"Add cell {place}", kind=_kind_of(arguments.get("type")), path=path)
 
 
-def _notebook(arguments: Mapping[str, Any], notebook: Notebook | None, path: str) -> Headline:
+def _describe_notebook(
+    arguments: Mapping[str, Any], notebook: Notebook | None, path: str
+) -> Headline:
     verb = _VERBS.get(str(arguments.get("action")), "Change")
     path = path or one_line(str(arguments.get("notebook_path", ""))[:300])
     index = arguments.get("cell_index")
     if verb == "Add":
-        return _add({"index": index, "type": arguments.get("cell_type")}, notebook, path)
-    return _about(verb, find_cells(index, notebook), path, index)
+        return _describe_add({"index": index, "type": arguments.get("cell_type")}, notebook, path)
+    return _describe_cells(verb, find_cells(index, notebook), path, index)
 
 
-def _notebook_edit(arguments: Mapping[str, Any], notebook: Notebook | None, path: str) -> Headline:
+def _describe_notebook_edit(
+    arguments: Mapping[str, Any], notebook: Notebook | None, path: str
+) -> Headline:
     mode = str(arguments.get("edit_mode") or "replace")
     path = path or one_line(str(arguments.get("notebook_path", ""))[:300])
     ref = arguments.get("cell_id")
     if mode == "insert":
-        place = "first" if ref is None else f"after {cell_name(str(ref))}"
-        kind = _kind(arguments.get("cell_type"))
+        place = "first" if ref is None else f"after {shorten_name(str(ref))}"
+        kind = _kind_of(arguments.get("cell_type"))
         return Headline(action=f"Add cell {place}", kind=kind, path=path)
-    return _about(_VERBS.get(mode, "Change"), find_cells(ref, notebook), path, ref)
+    return _describe_cells(_VERBS.get(mode, "Change"), find_cells(ref, notebook), path, ref)
 
 
-def _kind(name: object) -> str:
+def _kind_of(name: object) -> str:
     return one_line(str(name or "code")[:20])
 
 
 _KNOWN = {
-    "GetNotebookCells": _read,
-    "GetCellOutputs": _outputs,
-    "RunNotebookCells": _run,
-    "UpdateNotebookCell": _update,
-    "AddNotebookCell": _add,
-    "notebook": _notebook,
-    "NotebookEdit": _notebook_edit,
+    "GetNotebookCells": _describe_read,
+    "GetCellOutputs": _describe_outputs,
+    "RunNotebookCells": _describe_run,
+    "UpdateNotebookCell": _describe_update,
+    "AddNotebookCell": _describe_add,
+    "notebook": _describe_notebook,
+    "NotebookEdit": _describe_notebook_edit,
 }

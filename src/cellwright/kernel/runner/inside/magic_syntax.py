@@ -1,6 +1,6 @@
 r"""Cells with magics, as Python: `%name`, `!command`, `x = !command`, `%%name`.
 
-Only a cell that is no Python comes here. A magic is looked for where a statement begins: not in
+Only a cell that is not Python comes here. A magic can only be where a statement begins: not in
 strings, brackets or continued lines. Every line keeps its number, so that tracebacks are right.
 """
 
@@ -48,15 +48,15 @@ def translate(source: str) -> str | None:
 def _call(magic: re.Match[str]) -> str:
     target = f"{magic['target']} = " if magic["target"] else ""
     if magic["shell"]:
-        command = _joined(magic["command"]).strip()
+        command = _join_lines(magic["command"]).strip()
         gives = target or magic["shell"] == "!!"
         method = "capture" if gives else "shell"
         return f"{magic['indent']}{target}{CALL}.{method}({command!r})"
-    line = _joined(magic["line"]).strip()
+    line = _join_lines(magic["line"]).strip()
     return f"{magic['indent']}{target}{CALL}.line({magic['name']!r}, {line!r})"
 
 
-def _joined(text: str) -> str:
+def _join_lines(text: str) -> str:
     return re.sub(r"\\\r?\n", " ", text)
 
 

@@ -1,0 +1,407 @@
+"""Starts a chat: from the command line and the settings to a session, and to its exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from dataclasses import dataclass
+
+import click
+
+from cellwright.assistant.availability import FILE_TOOLS, offer_tools
+from cellwright.assistant.chat import Chat
+from cellwright.assistant.models.providers import choose_model
+from cellwright.assistant.permissions import Permissions
+from cellwright.assistant.prompt_files import PromptFolder
+from cellwright.assistant.transcripts import Transcript, Transcripts
+from cellwright.assistant.workspaces import ChatWorkspaces
+from cellwright.cli.chat.confirmation import Confirmer
+from cellwright.cli.chat.display import JsonDisplay, PlainDisplay, make_brief_printer
+from cellwright.cli.chat.session import ChatSession, buffer_log, exit_code_of_error
+from cellwright.cli.chat.slash_commands import NO_MODEL
+from cellwright.cli.chat.state import MODES, ChatState, require_file, resolve_file
+from cellwright.cli.options import resolve_root, warn_without_engine
+from cellwright.cli.output import INTERRUPTED, OK, is_terminal
+from cellwright.cli.questions import PlainAsker, read_in_thread, read_line
+from cellwright.config.directories import state_directory
+from cellwright.config.loading import load
+from cellwright.errors import CellwrightError, EngineError
+from cellwright.tools.profiles.positron import POSITRON
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from typing import Any
+
+    from cellwright.assistant.availability import ToolOffer
+    from cellwright.assistant.models.model import Model
+    from cellwright.assistant.requests import ChatRequest, Detection
+    from cellwright.cli.chat.display import ChatDisplay
+    from cellwright.cli.chat.prompt import Prompt
+    from cellwright.cli.chat.session import LogBuffer
+    from cellwright.cli.options import CommandCall
+    from cellwright.cli.questions import Asker
+    from cellwright.config.settings import Settings
+    from cellwright.workspace.requests import Mode
+    from cellwright.workspace.workspace import AsyncWorkspace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatOptions:
+    """What the command line asks for."""
+
+    root: str | None
+    cwd: str
+    mode: Mode | None
+    actor: str
+    uses_engine: bool
+    notebooks: tuple[str, ...] = ()
+    open: str | None = None
+    attach: tuple[str, ...] = ()
+    select: tuple[str, ...] = ()
+    cell: str | None = None
+    model: str | None = None
+    resume: str | None = None
+    saves: bool = True
+    prompt: str | None = None
+    accept: bool = False
+    yes: bool = False
+    is_interactive: bool = False
+
+
+def run_chat(call: CommandCall, options: ChatOptions) -> int:
+    """Hold a chat; returns the exit code."""
+    with buffer_log() as log, _open_display(call, options) as display:
+        try:
+            return asyncio.run(_hold_chat(call, options, display, log))
+        except asyncio.CancelledError:
+            return INTERRUPTED
+        except CellwrightError as error:
+            if isinstance(display, JsonDisplay):
+                display.print_error(error)
+            else:
+                call.output.fail(error)
+            return exit_code_of_error(error)
+
+
+async def _hold_chat(
+    call: CommandCall, options: ChatOptions, display: ChatDisplay, log: LogBuffer
+) -> int:
+    opened = await open_chat(options)
+    try:
+        return await _run_session(call, options, opened, display, log)
+    finally:
+        await opened.chat.workspaces.close()
+
+
+async def _run_session(
+    call: CommandCall,
+    options: ChatOptions,
+    opened: OpenedChat,
+    display: ChatDisplay,
+    log: LogBuffer,
+) -> int:
+    prompt: Prompt | None = None
+    session: ChatSession | None = None
+    if options.is_interactive:
+        prompt = _make_prompt(opened, lambda: session)
+    asker: Asker | None = prompt
+    # A person at a terminal can be asked even if stdout is a pipe.
+    can_ask = is_terminal(sys.stdin) and is_terminal(sys.stderr) and not call.output.as_json
+    if asker is None and can_ask:
+        asker = PlainAsker()
+    confirmer = Confirmer(display, asker, yes=options.yes)
+    opened.chat.guard.confirm = confirmer if confirmer.can_decide else None
+    opened.chat.ask = confirmer.answer_input if asker is not None else None
+    session = ChatSession(
+        opened.chat,
+        opened.state,
+        display,
+        confirmer,
+        asker=asker,
+        settings=opened.settings,
+        transcript=opened.transcript,
+        transcripts=opened.transcripts,
+        log=log,
+        accept=options.accept,
+        is_interactive=options.is_interactive,
+    )
+    with _handle_interrupts(session):
+        if prompt is not None:
+            _print_greeting(session, opened)
+            session.print_warnings()
+            return await session.run_prompts(prompt)
+        if opened.chat.model.name == "direct" and not call.output.as_json:
+            display.print_note(NO_MODEL)
+        if options.prompt is not None:
+            return await session.handle_line(options.prompt)
+        return await _handle_stdin(session)
+
+
+async def _handle_stdin(session: ChatSession) -> int:
+    """Carry out each line of stdin; returns the first exit code that is not a success."""
+    code = OK
+    while not session.is_closed:
+        line = await read_in_thread(read_line)
+        if line is None:
+            break
+        if line.strip():
+            ended = await session.handle_line(line.strip())
+            code = code or ended
+    return code
+
+
+def _make_prompt(opened: OpenedChat, session: Any) -> Prompt:
+    from cellwright.cli.chat.completion import Completer
+    from cellwright.cli.chat.prompt import Prompt
+
+    return Prompt(
+        Completer(opened.chat, opened.state),
+        opened.folder / "history" if opened.transcripts is not None else None,
+        status=lambda: session().status_line(),
+        expand=lambda: session().expand_last_card(),
+    )
+
+
+def _print_greeting(session: ChatSession, opened: OpenedChat) -> None:
+    display = session.display
+    display.print_note(f"Cellwright chat · {session.status_line().strip()} · /help")
+    if opened.chat.model.name == "direct":
+        display.print_note(NO_MODEL)
+    if opened.chat.history:
+        count = sum(message.role == "user" for message in opened.chat.history)
+        display.print_note(f"Continuing chat {opened.transcript.id}, {count} questions so far")
+    display.print_gap()
+
+
+@contextlib.contextmanager
+def _handle_interrupts(session: ChatSession) -> Iterator[None]:
+    """Let Ctrl-C interrupt the turn that runs; without one it ends the command."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+
+    def press() -> None:
+        if session.turns.is_running:
+            session.turns.interrupt()
+        elif task is not None:
+            task.cancel()
+
+    with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
+        loop.add_signal_handler(signal.SIGINT, press)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
+            loop.remove_signal_handler(signal.SIGINT)
+
+
+@contextlib.contextmanager
+def _open_display(call: CommandCall, options: ChatOptions) -> Iterator[ChatDisplay]:
+    """The display for a program, a pipe or a terminal."""
+    if call.output.as_json:
+        yield JsonDisplay()
+    elif not is_terminal(sys.stdout) or os.environ.get("TERM", "dumb") == "dumb":
+        yield PlainDisplay(call.output)
+    else:
+        from cellwright.cli.chat.terminal import Canvas, TerminalDisplay
+        from cellwright.cli.render.screen import open_screen
+
+        sys.stdout.flush()
+        with open_screen(width=None, expanded=False, outputs=True, images="auto", pager=False) as (
+            screen,
+            view,
+        ):
+            brief = None if options.is_interactive else make_brief_printer(call.output)
+            yield TerminalDisplay(Canvas(screen, view), brief)
+
+
+# -- what a chat needs ----------------------------------------------------------------------
+
+
+class PaneChat(Chat):
+    """A chat with tools for notebooks in notebook mode, and with tools for files otherwise.
+
+    In notebook mode the tools for files are absent: a notebook must not be changed as a file.
+    """
+
+    def __init__(self, workspaces: ChatWorkspaces, model: Model, **options: Any) -> None:
+        super().__init__(workspaces, model, tools=(*POSITRON, *FILE_TOOLS), **options)
+
+    async def look(self, request: ChatRequest) -> tuple[Detection, ToolOffer]:
+        """Find what a request is about and which tools it has, before anything is sent."""
+        detection, offer = await super().look(request)
+        if detection.context is not None:
+            offer = offer_tools(
+                request, POSITRON, has_notebook=True, edit_mode_edits=self.edit_mode_edits
+            )
+        return detection, offer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenedChat:
+    """A chat and what belongs to it; `folder` holds its files."""
+
+    chat: PaneChat
+    state: ChatState
+    settings: Settings
+    transcript: Transcript
+    transcripts: Transcripts | None
+    folder: Path
+
+
+async def open_chat(options: ChatOptions) -> OpenedChat:
+    """Open a chat: its model, workspaces, permissions and transcript.
+
+    Raises:
+        CellwrightError: something that the options name is missing or not allowed.
+    """
+    root, cwd = _resolve_folders(options)
+    settings = load(cwd)
+    folder = _make_private_folder(state_directory() / "assistant")
+    transcripts = Transcripts(folder / "chats", hide=_list_secrets())
+    resumed, notebooks = _find_resumed(options, transcripts, root)
+    # The built-in assistant of a resumed chat gives way to the model of the settings.
+    resumed_model = resumed.model if resumed is not None and resumed.model != "direct" else None
+    model = choose_model(options.model or resumed_model, settings)
+    workspaces = await _connect_workspaces(root, cwd, options)
+    chat = PaneChat(
+        workspaces,
+        model,
+        permissions=Permissions(folder / "allowed.json"),
+        prompts=PromptFolder.of(settings),
+        edit_mode_edits=settings.edit_mode_edits,
+        context_in_system_prompt=settings.assistant_context_in_system_prompt,
+    )
+    state = ChatState(cwd=cwd, mode=options.mode or "ask", cell=options.cell)
+    try:
+        await _fill_state(state, options, notebooks, workspaces)
+        if resumed is not None:
+            _restore_chat(chat, state, resumed, options)
+    except BaseException:
+        await workspaces.close()
+        raise
+    return OpenedChat(
+        chat=chat,
+        state=state,
+        settings=settings,
+        transcript=resumed or Transcript(root=root),
+        transcripts=transcripts if options.saves and settings.assistant_transcripts else None,
+        folder=folder,
+    )
+
+
+def _resolve_folders(options: ChatOptions) -> tuple[str, str]:
+    """The root, and the folder in it that relative names start from."""
+    root = resolve_root(options.root, options.cwd)
+    inside = f"{os.path.realpath(options.cwd)}/".startswith(
+        f"{os.path.realpath(root).rstrip('/')}/"
+    )
+    return root, options.cwd if inside else root
+
+
+def _make_private_folder(folder: Path) -> Path:
+    """Make a folder that only its owner can read, if possible."""
+    with contextlib.suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return folder
+
+
+def _list_secrets() -> list[str]:
+    """The values of environment variables that hold keys."""
+    from cellwright.kernel.environment import build_kernel_environment
+
+    _, withheld = build_kernel_environment(os.environ)
+    return [os.environ[name] for name in withheld]
+
+
+def _find_resumed(
+    options: ChatOptions, transcripts: Transcripts, root: str
+) -> tuple[Transcript | None, tuple[str, ...]]:
+    """The chat to continue, and the named notebooks.
+
+    The id of the chat is optional, so that the word after `--resume` may be a notebook.
+    """
+    if options.resume is None:
+        return None, options.notebooks
+    if options.resume.endswith(".ipynb") and not transcripts.has(options.resume):
+        return transcripts.load(root=root), (options.resume, *options.notebooks)
+    return transcripts.load(options.resume or None, root), options.notebooks
+
+
+def _restore_chat(
+    chat: PaneChat, state: ChatState, resumed: Transcript, options: ChatOptions
+) -> None:
+    chat.history += resumed.messages
+    chat.turns += resumed.turns
+    if options.cell is None:
+        state.restore(resumed.desk)
+    if options.mode is None and resumed.mode in MODES:
+        state.mode = MODES[MODES.index(resumed.mode)]
+
+
+async def _connect_workspaces(root: str, cwd: str, options: ChatOptions) -> ChatWorkspaces:
+    """Connect to workspaces in the engine, or make them in this process."""
+    from cellwright.mcp.workspaces import wants_engine
+
+    here = ChatWorkspaces(root, cwd=cwd, actor=options.actor)
+    if not (options.uses_engine and wants_engine()):
+        return here
+    from cellwright.engine.aio import connect
+
+    async def connect_engine(mode: Mode) -> AsyncWorkspace:
+        return await connect(root, cwd=cwd, mode=mode, actor=options.actor)
+
+    there = ChatWorkspaces(root, cwd=cwd, actor=options.actor, connect=connect_engine)
+    try:
+        await there.get(options.mode or "ask")
+    except (EngineError, OSError) as error:
+        warn_without_engine(error)
+        return here
+    return there
+
+
+async def _fill_state(
+    state: ChatState, options: ChatOptions, notebooks: tuple[str, ...], workspaces: ChatWorkspaces
+) -> None:
+    """Open and attach what the command line names; its names start from its own folder."""
+    workspace = await workspaces.get(state.mode)
+    named = [_rebase_path(name, options.cwd, state.cwd) for name in notebooks]
+    for name in named:
+        await workspace.open(name).load()
+        state.attach(name)
+    if options.open is not None:
+        state.open = _rebase_path(options.open, options.cwd, state.cwd)
+        await workspace.open(state.open).load()
+    elif named:
+        state.open = named[0]
+    for name in options.attach:
+        if name.startswith("#"):
+            state.attach(name)
+            continue
+        path = _rebase_path(name, options.cwd, state.cwd)
+        workspace.open(path)  # raises if it is outside the root
+        require_file(path, state.cwd)
+        state.attach(path)
+    if options.cell is not None or options.select:
+        await _select_cells(state, options, workspace)
+
+
+def _rebase_path(name: str, start: str, cwd: str) -> str:
+    """A name relative to one folder, as a name relative to another."""
+    return resolve_file(os.path.join(start, os.path.expanduser(name)), cwd)  # noqa: PTH111, PTH118
+
+
+async def _select_cells(state: ChatState, options: ChatOptions, workspace: AsyncWorkspace) -> None:
+    """Select cells, and find the cell that the chat is about."""
+    from cellwright.workspace.runs.choice import choose_cells
+
+    if state.open is None:
+        raise click.UsageError("--select and --cell need an open notebook")
+    notebook = await workspace.open(state.open).load()
+    refs = [ref for word in options.select for ref in word.split(",") if ref]
+    state.selected = tuple(cell.handle for cell in choose_cells(notebook, refs))
+    if options.cell is not None:
+        state.cell = notebook.cell(options.cell).handle

@@ -1,0 +1,202 @@
+"""What happened to a notebook: log, diff, undo, redo, blame, backup, stale."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from cellwright.cli.changes import color_diff, report_change
+from cellwright.cli.options import CommandCall, common
+from cellwright.cli.output import one_line, uses_colors
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+@click.command()
+@click.argument("notebook", metavar="NB", type=click.Path())
+@click.option("-n", "--limit", type=click.IntRange(min=1), help="At most this many.")
+@common
+def log_command(call: CommandCall, notebook: str, limit: int | None) -> None:
+    """List the changes of a notebook, newest first, including those of other programs.
+
+    \b
+    cellwright log nb.ipynb -n 5
+    """
+    with call.workspace() as workspace:
+        book = workspace.open(notebook)
+        entries = book.log(limit)
+        warnings = book.warnings()
+        data = {"path": notebook, "entries": entries, "warnings": warnings}
+        call.output.data(data, map(_log_row, entries), styled=True)
+        call.output.warn(warnings)
+
+
+def _log_row(entry: dict[str, Any]) -> str:
+    words = [f"{cell['kind']} {one_line(cell['handle'])}" for cell in entry["cells"][:4]]
+    if len(entry["cells"]) > 4:
+        words.append(f"and {len(entry['cells']) - 4} more")
+    undone = "  (undone)" if entry.get("undone_by") else ""
+    change = click.style(entry["id"], fg="yellow") if uses_colors(sys.stdout) else entry["id"]
+    label = f"  {one_line(entry['label'])}" if entry["label"] else ""
+    return (
+        f"{change}  {entry['when'][:19]}  {entry['kind']:8} {one_line(entry['actor'])}"
+        f"{label}  {', '.join(words)}{undone}\n"
+    )
+
+
+@click.command()
+@click.argument("notebook", metavar="NB", type=click.Path())
+@click.argument("before", metavar="[A", required=False)
+@click.argument("after", metavar="[B]]", required=False)
+@common
+def diff_command(call: CommandCall, notebook: str, before: str | None, after: str | None) -> None:
+    """Show what changed between two states, cell by cell.
+
+    A and B are a change id (the state after that change), ID^ (the state before it), `first`,
+    `now`, or another notebook. Without B: from A until now. Without both: the newest change.
+
+    \b
+    cellwright diff nb.ipynb
+    cellwright diff nb.ipynb first
+    cellwright diff nb.ipynb 3fa9c1d2^ 77b0a2ee
+    cellwright diff old.ipynb new.ipynb
+    """
+    with call.workspace() as workspace:
+        book = workspace.open(notebook)
+        if before is not None and before.endswith(".ipynb") and after is None:
+            # Two files, as for `diff`: from the first to the second.
+            answer = book.diff("now", before)
+        else:
+            answer = book.diff(before, after)
+        warnings = book.warnings()
+        call.output.data({**answer, "warnings": warnings}, color_diff(answer["diff"]), styled=True)
+        call.output.warn(warnings)
+
+
+@click.command()
+@click.argument("notebook", metavar="NB", type=click.Path())
+@click.argument("change", required=False)
+@click.option("--dry-run", is_flag=True, help="Change nothing; show the diff.")
+@common
+def undo_command(call: CommandCall, notebook: str, change: str | None, *, dry_run: bool) -> None:
+    """Undo your newest change, or CHANGE; outputs are restored, too.
+
+    If a cell was changed again since, that is a conflict and nothing is undone.
+
+    \b
+    cellwright undo nb.ipynb
+    cellwright undo nb.ipynb 3fa9c1d2
+    """
+    with call.workspace() as workspace:
+        answer = workspace.open(notebook).undo(change, dry_run=dry_run)
+        report_change(call.output, answer, f"Undone {answer['concerns']}", show_diff=dry_run)
+        if answer["changed"] and answer["saved"]:
+            call.output.say("  Variables in the kernel are not undone")
+
+
+@click.command()
+@click.argument("notebook", metavar="NB", type=click.Path())
+@click.argument("change", required=False)
+@click.option("--dry-run", is_flag=True, help="Change nothing; show the diff.")
+@common
+def redo_command(call: CommandCall, notebook: str, change: str | None, *, dry_run: bool) -> None:
+    """Redo your newest undone change, or CHANGE.
+
+    \b
+    cellwright redo nb.ipynb
+    cellwright redo nb.ipynb 3fa9c1d2
+    """
+    with call.workspace() as workspace:
+        answer = workspace.open(notebook).redo(change, dry_run=dry_run)
+        report_change(call.output, answer, f"Redone {answer['concerns']}", show_diff=dry_run)
+
+
+@click.command()
+@click.argument("notebook", metavar="NB", type=click.Path())
+@common
+def blame_command(call: CommandCall, notebook: str) -> None:
+    """Show which change last touched the source or type of each cell.
+
+    \b
+    cellwright blame nb.ipynb
+    """
+    with call.workspace() as workspace:
+        book = workspace.open(notebook)
+        rows = book.blame()
+        warnings = book.warnings()
+        call.output.data(
+            {"path": notebook, "cells": rows, "warnings": warnings}, map(_blame_row, rows)
+        )
+        call.output.warn(warnings)
+
+
+def _blame_row(row: dict[str, Any]) -> str:
+    who = "before the first recorded change"
+    if row["change"] is not None:
+        label = f"  {one_line(row['label'])}" if row["label"] else ""
+        who = f"{row['change']}  {row['when'][:19]}  {one_line(row['actor'])}{label}"
+    return f"{row['index']:4}  {one_line(row['handle']):12} {row['type']:8}  {who}\n"
+
+
+@click.command()
+@click.argument("notebook", metavar="NB", type=click.Path())
+@click.option("--restore", metavar="CHANGE", help="Restore the state after a change, or `first`.")
+@click.option("--dry-run", is_flag=True, help="Change nothing; show the diff.")
+@common
+def backup_command(call: CommandCall, notebook: str, restore: str | None, *, dry_run: bool) -> None:
+    """List earlier states of a notebook, or restore one byte for byte.
+
+    `first` is the notebook before the first change that Cellwright made.
+
+    \b
+    cellwright backup nb.ipynb
+    cellwright backup nb.ipynb --restore first
+    """
+    with call.workspace() as workspace:
+        book = workspace.open(notebook)
+        if restore is not None:
+            report_change(
+                call.output,
+                book.restore(restore, dry_run=dry_run),
+                f"Restored {restore}",
+                show_diff=dry_run,
+            )
+            return
+        states = book.backups()
+        warnings = book.warnings()
+        data = {"path": notebook, "states": states, "warnings": warnings}
+        call.output.data(data, map(_backup_row, states))
+        call.output.warn(warnings)
+
+
+def _backup_row(state: dict[str, Any]) -> str:
+    return f"{state['id']:10} {state['when'][:19]}  {state['kind']:8} {one_line(state['label'])}\n"
+
+
+@click.command()
+@click.argument("notebook", metavar="NB", type=click.Path())
+@common
+def stale_command(call: CommandCall, notebook: str) -> None:
+    """List which results are current, which are stale, and why.
+
+    Only runs of Cellwright count: for cells that another program ran, nothing is recorded.
+
+    \b
+    cellwright stale analysis.ipynb
+    cellwright run analysis.ipynb --stale
+    """
+    with call.workspace() as workspace:
+        book = workspace.open(notebook)
+        data = book.stale()
+        call.output.data(data, map(_stale_row, data["cells"]), styled=True)
+        call.output.warn(book.warnings())
+
+
+def _stale_row(cell: dict[str, Any]) -> str:
+    why = cell["stale_reason"] or "; ".join(cell["warnings"])
+    return (
+        f"{cell['index']:>4}  {one_line(cell['cell']):12} {cell['state']:6} {one_line(why or '')}\n"
+    )

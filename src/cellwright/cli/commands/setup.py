@@ -1,0 +1,173 @@
+"""The installation: `cellwright config`, `doctor` and `completion`."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+
+import click
+
+from cellwright.cli.options import CommandCall, common
+from cellwright.cli.output import one_line, write
+from cellwright.errors import CellwrightError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+
+@click.command()
+@click.argument("names", metavar="[NAME…]", nargs=-1)
+@click.option("--origin", is_flag=True, help="Show where each value comes from.")
+@common
+def config_command(call: CommandCall, names: tuple[str, ...], *, origin: bool) -> None:
+    """Show the settings for this folder.
+
+    A setting comes from a CELLWRIGHT_NAME variable, the nearest cellwright.toml or
+    [tool.cellwright] in a pyproject.toml, the user's config.toml, or is the default.
+
+    \b
+    cellwright config --origin
+    cellwright config lock_timeout
+    """
+    from cellwright.config.loading import load
+
+    settings = load()
+    known = settings.to_json()
+    for name in names:
+        if name not in known:
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, known, 1)
+            hint = f" Did you mean '{near[0]}'?" if near else ""
+            raise click.UsageError(f"There is no setting '{name}'.{hint}")
+    chosen = {name: known[name] for name in names or known}
+    data = {
+        name: {"value": value, "origin": str(settings.origin(name))}
+        for name, value in chosen.items()
+    }
+    rows = [
+        f"{name} = {item['value']}" + (f"  ({one_line(str(item['origin']))})\n" if origin else "\n")
+        for name, item in data.items()
+    ]
+    call.output.data(data, rows)
+
+
+@click.command()
+@click.option("--mcp", is_flag=True, help="Also start an MCP server and call it.")
+@common
+def doctor_command(call: CommandCall, *, mcp: bool) -> int:
+    """Report versions, folders and the state of the journal; exit 1 if something is wrong.
+
+    \b
+    cellwright doctor --json
+    cellwright doctor --mcp
+    """
+    from cellwright.config import directories
+
+    report = {
+        "cellwright": _version("cellwright"),
+        "python": f"{platform.python_version()} at {sys.executable}",
+        "platform": platform.platform(),
+        "packages": {name: _version(name) for name in ("msgspec", "nbformat", "click", "rich")},
+        "pictures": _describe_pictures(),
+        "runtime directory": _try_check(directories.runtime_directory),
+        "state directory": _try_check(directories.state_directory),
+        "config directory": _try_check(directories.config_directory),
+        "settings": _try_check(_describe_settings),
+        "journal": _try_check(lambda: _describe_journal(call)),
+        "git": _try_check(_describe_git),
+    }
+    if mcp:
+        report["mcp"] = _try_check(lambda: _check_mcp(call))
+    bad = [name for name, value in report.items() if str(value).startswith("PROBLEM")]
+    rows = []
+    for name, value in report.items():
+        shown = (
+            ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else value
+        )
+        rows.append(f"{name:18} {one_line(str(shown))}\n")
+    call.output.data({**report, "problems": bad}, rows)
+    return 1 if bad else 0
+
+
+def _try_check(check: Callable[[], Any]) -> Any:
+    """The result of a check, as data; a failure is a line that begins with PROBLEM."""
+    try:
+        found = check()
+        return found if isinstance(found, dict) else str(found)
+    except CellwrightError as error:
+        return f"PROBLEM: {error.message}. {error.hint or ''}".strip()
+
+
+def _version(name: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _describe_pictures() -> str:
+    from cellwright.cli.render.images import has_library
+    from cellwright.outputs.images import EXTRA, has_pillow
+
+    if not has_pillow():
+        return f"only named, because Pillow is missing; to draw and scale them: {EXTRA}"
+    if not has_library():
+        return f"scaled, and drawn with half-blocks; for kitty and sixel graphics: {EXTRA}"
+    return (
+        f"drawn and scaled (pillow {_version('pillow')}, textual-image {_version('textual-image')})"
+    )
+
+
+def _describe_settings() -> str:
+    from cellwright.config.loading import load
+
+    settings = load()
+    origins = {name: str(settings.origin(name)) for name in settings.to_json()}
+    changed = [name for name, origin in origins.items() if origin != "default"]
+    return ", ".join(changed) + " changed" if changed else "all default"
+
+
+def _describe_journal(call: CommandCall) -> str:
+    with call.here() as workspace:
+        return workspace.journal.describe()
+
+
+def _check_mcp(call: CommandCall) -> dict[str, Any]:
+    from cellwright.cli.commands.mcp import require_library
+    from cellwright.mcp.clients import check_server
+
+    require_library()
+    here = call.here()
+    return check_server(here.root or here.cwd)
+
+
+def _describe_git() -> str:
+    from cellwright.cli.commands.git import has_drivers
+
+    return "drivers installed" if has_drivers(os.getcwd()) else "drivers not installed here"  # noqa: PTH109
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion_command(shell: str) -> None:
+    """Print the completion script for a shell.
+
+    \b
+    cellwright completion bash >> ~/.bashrc
+    cellwright completion fish > ~/.config/fish/completions/cellwright.fish
+    """
+    from click.shell_completion import get_completion_class
+
+    from cellwright.cli.main import command as group
+
+    found = get_completion_class(shell)
+    if found is None:  # pragma: no cover  # the choices above are those that click knows
+        raise click.UsageError(f"No completion for {shell}")
+    for name in ("cellwright", "cw"):
+        write(found(group, {}, name, f"_{name.upper()}_COMPLETE").source() + "\n")

@@ -1,0 +1,360 @@
+"""The cells of a notebook as pieces of bytes, decoded when they are first needed.
+
+`Slot` is one cell. `FileSlots` are the cells of a file, and `Survey` has the ids, types and
+sources of all cells, and what they hash to.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import overload
+
+from cellwright.document._json.index import BOM
+from cellwright.document._json.scan import (
+    OPEN_ARRAY,
+    OPEN_OBJECT,
+    QUOTE,
+    decode_string,
+    elements,
+    members,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+CELL_TYPES = frozenset({"code", "markdown", "raw"})
+# A caller who needs one cell of many will need its neighbours: this many are decoded together.
+_PAGE = 64
+# Cells are hashed in blocks, so that after an edit of one only its block is hashed again.
+_BLOCK = 512
+
+
+class CellFacts:
+    """Id, type and source of a cell; `problem` says why it is not a valid cell, or is None."""
+
+    __slots__ = ("id", "problem", "source", "type")
+
+    def __init__(self, id_: str | None, type_: str, source: str, problem: str | None) -> None:
+        self.id = id_
+        self.type = type_
+        self.source = source
+        self.problem = problem
+
+
+class Slot:
+    """The bytes of one cell, somewhere in a buffer; never changed."""
+
+    __slots__ = ("_facts", "_hash", "buffer", "end", "start")
+
+    def __init__(self, buffer: bytes, start: int, end: int, facts: CellFacts | None = None) -> None:
+        self.buffer = buffer
+        self.start = start
+        self.end = end
+        self._facts = facts
+        self._hash: str | None = None
+
+    @classmethod
+    def of(cls, raw: bytes) -> Slot:
+        """Make a slot of its own for the bytes of a new cell."""
+        return cls(raw, 0, len(raw))
+
+    @property
+    def raw(self) -> bytes:
+        """The bytes of the cell in the file."""
+        return self.buffer[self.start : self.end]
+
+    def member(self, key: str) -> bytes | None:
+        """The bytes of one member of the cell; None if it has no such member."""
+        raw = self.raw
+        if raw[0] != OPEN_OBJECT:
+            return None
+        found = [m for m in members(raw, 0) if m.key == key]
+        return raw[found[-1].start : found[-1].end] if found else None
+
+    @property
+    def output_types(self) -> list[str]:
+        """The `output_type` of every output, without decoding anything else."""
+        raw = self.member("outputs")
+        if raw is None or raw[0] != OPEN_ARRAY:
+            return []
+        return [
+            decode_string(raw, member.start, member.end)
+            for start, _ in elements(raw, 0)
+            if raw[start] == OPEN_OBJECT
+            for member in members(raw, start)
+            if member.key == "output_type" and raw[member.start] == QUOTE
+        ]
+
+    @property
+    def facts(self) -> CellFacts:
+        """Id, type and source, decoded once."""
+        if self._facts is None:
+            self._facts = _read_facts(self.raw)
+        return self._facts
+
+    @property
+    def text(self) -> str:
+        """The text that is hashed: the source, or all bytes of a broken cell."""
+        return f"\0{self.raw.decode()}" if self.facts.problem else self.facts.source
+
+    @property
+    def row(self) -> tuple[str | None, str, str]:
+        """Id, type and text, for a survey."""
+        return self.facts.id, self.facts.type, self.text
+
+    @property
+    def hash(self) -> str:
+        """A short hash of type and source."""
+        if self._hash is None:
+            self._hash = hash_cell(self.facts.type, self.text)
+        return self._hash
+
+
+def _read_facts(raw: bytes) -> CellFacts:
+    if raw[0] != OPEN_OBJECT:
+        return CellFacts(None, "unknown", "", "not an object")
+    spans = {m.key: (m.start, m.end) for m in members(raw, 0)}
+
+    def value(key: str) -> object:
+        start, end = spans.get(key, (0, 0))
+        try:
+            return json.loads(raw[start:end]) if end else None
+        except (ValueError, RecursionError):
+            return None
+
+    id_, kind, source = value("id"), value("cell_type"), value("source")
+    id_ = id_ if isinstance(id_, str) else None
+    text = ""
+    problem = None
+    if isinstance(source, str):
+        text = source
+    elif isinstance(source, list) and all(isinstance(line, str) for line in source):
+        text = "".join(source)
+    else:
+        problem = "its source is neither a string nor a list of strings"
+        if "source" not in spans:
+            problem = "it has no source"
+    if not isinstance(kind, str):
+        kind, problem = "unknown", "it has no cell_type"
+    elif kind not in CELL_TYPES:
+        problem = f"its cell_type is {kind!r}"
+    return CellFacts(id_, kind, text, problem)
+
+
+def hash_cell(cell_type: str, source: str) -> str:
+    """A short hash of a cell's type and source."""
+    text = f"{cell_type}\0{source}"
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+
+
+class FileSlots(Sequence[Slot]):
+    """The cells of a file, some perhaps replaced; a slot is made when it is first needed.
+
+    In a file of ten thousand cells, making an object of each would cost more than an edit.
+    """
+
+    __slots__ = ("_cache", "_replaced", "buffer", "ends", "starts")
+
+    def __init__(
+        self,
+        buffer: bytes,
+        starts: list[int],
+        ends: list[int],
+        cache: _Cache,
+        replaced: Mapping[int, Slot] | None = None,
+    ) -> None:
+        self.buffer = buffer
+        self.starts = starts
+        self.ends = ends
+        self._cache = cache
+        self._replaced: Mapping[int, Slot] = replaced or {}
+
+    @classmethod
+    def of_file(
+        cls, buffer: bytes, starts: list[int], ends: list[int], *, strict: bool
+    ) -> FileSlots:
+        """The cells of a file at these places; `strict` if msgspec accepted the file."""
+        return cls(buffer, starts, ends, _Cache(strict=strict))
+
+    def replacing(self, slots: Mapping[int, Slot]) -> FileSlots:
+        """The same cells with some replaced; shared ones stay the same objects."""
+        replaced = {**self._replaced, **slots}
+        return FileSlots(self.buffer, self.starts, self.ends, self._cache, replaced)
+
+    def pieces(self) -> Iterator[tuple[int, int, Slot]]:
+        """The replaced cells: start and end in the file, and the new cell."""
+        for i in sorted(self._replaced):
+            yield self.starts[i], self.ends[i], self._replaced[i]
+
+    def survey(self) -> Survey:
+        """The ids, types and texts of all cells, in the fastest way."""
+        known = self._cache.survey(self.buffer)
+        if known is None:
+            return Survey.of(slot.row for slot in self)
+        if not self._replaced:
+            return known
+        return known.replacing({i: slot.row for i, slot in self._replaced.items()})
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    @overload
+    def __getitem__(self, index: int) -> Slot: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Slot]: ...
+    def __getitem__(self, index: int | slice) -> Slot | list[Slot]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        if index < 0:
+            index += len(self.starts)
+        slot = self._replaced.get(index) or self._cache.slots.get(index)
+        if slot is None:
+            slot = Slot(self.buffer, self.starts[index], self.ends[index], self._cache.facts(index))
+            self._cache.slots[index] = slot
+        return slot
+
+
+class _Cache:
+    """What is known about the cells of a file; shared by all `FileSlots` made from it."""
+
+    __slots__ = ("_page", "_strict", "_survey", "slots")
+
+    def __init__(self, *, strict: bool) -> None:
+        self.slots: dict[int, Slot] = {}
+        self._strict = strict
+        self._survey: Survey | None = None
+        self._page: tuple[int, list[str]] = (-1, [])
+
+    def survey(self, buffer: bytes) -> Survey | None:
+        """Survey all cells of the file at once; None if they must be decoded one by one."""
+        if self._survey is None and self._strict:
+            self._strict = False
+            from cellwright.document._json.fast import GarbagePause
+
+            with GarbagePause():
+                try:
+                    self._survey = _survey_file(buffer)
+                except (ValueError, RecursionError):
+                    return None  # some cell is not valid
+        return self._survey
+
+    def facts(self, index: int) -> CellFacts | None:
+        """The facts of one cell, if all cells have been surveyed already."""
+        found = self._survey
+        if found is None:
+            return None
+        page, place = divmod(index, _PAGE)
+        last, sources = self._page
+        if last != page:
+            sources = found.texts(slice(page * _PAGE, (page + 1) * _PAGE))
+            self._page = page, sources
+        return CellFacts(found.ids[index], found.types[index], sources[place], None)
+
+
+def _survey_file(buffer: bytes) -> Survey:
+    """Survey all cells of a file that msgspec accepted; raises if one is not valid."""
+    from cellwright.document._json.fast import cell_facts, decode_sources
+
+    facts = cell_facts(memoryview(buffer)[len(BOM) * buffer.startswith(BOM) :])
+    sources = [fact.source for fact in facts]
+    found = Survey(
+        [fact.id for fact in facts],
+        [fact.cell_type for fact in facts],
+        lambda cells: decode_sources(sources[cells]),
+    )
+    _ = found.revision  # kept for later; also checks that every source is text
+    return found
+
+
+class Survey:
+    """The ids, types and texts of all cells, and what they hash to.
+
+    `texts` returns the texts of a range of cells. Those of a large file are decoded again when
+    they are needed, rather than kept.
+    """
+
+    __slots__ = ("_before", "_digests", "_touched", "ids", "texts", "types")
+
+    def __init__(
+        self, ids: list[str | None], types: list[str], texts: Callable[[slice], list[str]]
+    ) -> None:
+        self.ids = ids
+        self.types = types
+        self.texts = texts
+        self._digests: dict[int, bytes] = {}
+        self._before: Survey | None = None
+        self._touched: frozenset[int] = frozenset()
+
+    @classmethod
+    def of(cls, rows: Iterable[tuple[str | None, str, str]]) -> Survey:
+        """Make a survey from the id, type and text of each cell."""
+        found = list(rows)
+        sources = [row[2] for row in found]
+        return cls([row[0] for row in found], [row[1] for row in found], sources.__getitem__)
+
+    def replacing(self, rows: Mapping[int, tuple[str | None, str, str]]) -> Survey:
+        """The same with some cells replaced; blocks without such a cell are not hashed again."""
+
+        def texts(cells: slice) -> list[str]:
+            found = self.texts(cells).copy()
+            for place, i in enumerate(range(*cells.indices(len(self.ids)))):
+                if i in rows:
+                    found[place] = rows[i][2]
+            return found
+
+        new = Survey(self.ids.copy(), self.types.copy(), texts)
+        for i, row in rows.items():
+            new.ids[i], new.types[i] = row[:2]
+        new._before = self
+        new._touched = frozenset(i // _BLOCK for i in rows)
+        return new
+
+    @property
+    def revision(self) -> str:
+        """A short hash over the ordered ids, types and sources."""
+        blocks = map(self._digest, range(len(self._blocks())))
+        return blake2b(b"".join(blocks), digest_size=6).hexdigest()
+
+    def hashes(self) -> list[str]:
+        """A short hash of the type and source of each cell."""
+        return [
+            found
+            for cells in self._blocks()
+            for found in map(hash_cell, self.types[cells], self.texts(cells))
+        ]
+
+    def _blocks(self) -> list[slice]:
+        return [slice(at, at + _BLOCK) for at in range(0, len(self.ids), _BLOCK)]
+
+    def _digest(self, block: int) -> bytes:
+        if self._before is not None and block not in self._touched:
+            return self._before._digest(block)  # noqa: SLF001  # its own kind
+        if block not in self._digests:
+            cells = slice(block * _BLOCK, (block + 1) * _BLOCK)
+            row = (self.ids[cells], self.types[cells], self.texts(cells))
+            self._digests[block] = blake2b(_encode_rows(row), digest_size=16).digest()
+        return self._digests[block]
+
+
+def survey_cells(slots: Sequence[Slot]) -> Survey:
+    """The ids, types and sources of all cells."""
+    if isinstance(slots, FileSlots):
+        return slots.survey()
+    return Survey.of(slot.row for slot in slots)
+
+
+def _encode_rows(row: tuple[object, ...]) -> bytes:
+    """Compact JSON, the same with every library that writes it."""
+    if "msgspec" in sys.modules:
+        try:
+            from cellwright.document._json.fast import encode
+
+            return encode(row)
+        except (ImportError, UnicodeEncodeError):
+            pass  # msgspec cannot be imported, or there is a lone surrogate
+    text = json.dumps(row, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "surrogatepass")

@@ -1,0 +1,338 @@
+"""Replace a file so that a crash at any moment leaves the old bytes or the new ones.
+
+Unique temp file beside the target, fsync, rename, fsync of the folder, read back. Before the
+rename every failure leaves the file as it was; after it, the new bytes are there and a failure
+means only that their durability is unconfirmed.
+
+Each temp file is locked by its writer; the files of writers that died are removed later.
+
+Mode, owner, extended attributes and symbolic links are kept. A file with several names (hard
+links) is refused by default, because the rename gives this name a file of its own.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+import stat
+
+from cellwright.document.disk.load import close, file_holds
+from cellwright.errors import (
+    Conflict,
+    DurabilityUnconfirmed,
+    HardLinked,
+    NotSaved,
+    OwnerWouldChange,
+    ReadOnlyNotebook,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    Parts = Sequence[bytes | memoryview]
+
+_MOST_PARTS = 1024  # IOV_MAX on Linux
+_CLEARED_BY_WRITING = stat.S_ISUID | stat.S_ISGID
+_is_temp = re.compile(r"\.cellwright-[0-9a-f]{16}\.tmp").fullmatch
+
+
+def replace_file(
+    path: str,
+    parts: Parts,
+    expected: Parts | None,
+    *,
+    break_hard_links: bool = False,
+    meanwhile: Callable[[], object] | None = None,
+) -> None:
+    """Make `path`, which is a real path and locked, hold exactly these parts.
+
+    Args:
+        path: the file to replace; not a symbolic link.
+        parts: the new bytes, encoded before any file is touched.
+        expected: what the file must still hold right before it is replaced; None for anything.
+        break_hard_links: give this name a file of its own if it has other names.
+        meanwhile: work to do while the disk is busy; it must not touch the file.
+
+    Raises:
+        Conflict: the file does not hold `expected`.
+        NotSaved: the system refused; the file is untouched. Also `ReadOnlyNotebook`,
+            `HardLinked`, `OwnerWouldChange`.
+        DurabilityUnconfirmed: the new bytes are in place, but may not survive a power cut.
+    """
+    folder = os.path.dirname(path)
+    old = _examine(path, break_hard_links=break_hard_links)
+    if old is None and expected is not None:
+        raise Conflict(f"{path} was deleted since it was read")
+    remove_abandoned_temps(folder)
+    # While other work runs, a single call must write and wait for the disk: between two calls,
+    # the thread would have to wait for its turn.
+    flags = os.O_SYNC if meanwhile else 0
+    temp, descriptor = _make_temp(folder, path, 0o600 if old else 0o666, flags)
+    renamed = False
+    step = "write"
+
+    def put() -> None:
+        nonlocal step
+        step = "write"
+        _write(descriptor, parts)
+        if old is not None and old.st_mode & _CLEARED_BY_WRITING:
+            step = "keep mode and owner"
+            os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
+        step = "fsync"
+        os.fsync(descriptor)
+
+    try:
+        try:
+            if old is not None:
+                step = "keep mode and owner"
+                _keep_attributes(descriptor, path, old)
+            if meanwhile is None:
+                put()
+            else:
+                run_side_by_side(put, meanwhile)
+            step = "compare"
+            if expected is not None:
+                _check_unchanged(path, expected)
+            elif old is None and os.path.lexists(path):
+                raise Conflict(f"{path} was created by another program")
+            step = "rename"
+            _rename(temp, path, descriptor)
+            renamed = True
+        finally:
+            if not renamed:
+                _remove_temp(temp)
+        step = "fsync of the folder"
+        _sync_folder(folder)
+        step = "read back"
+        if not file_holds(path, parts):
+            raise DurabilityUnconfirmed(path, step, "it holds something else", replaced=True)
+    except OSError as error:
+        if isinstance(error, (DurabilityUnconfirmed, OwnerWouldChange)):
+            raise
+        reason = error.strerror or str(error)
+        if renamed:
+            raise DurabilityUnconfirmed(path, step, reason) from None
+        raise NotSaved(path, step, reason, hint=_hint_for_error(error)) from None
+    finally:
+        close(descriptor)
+
+
+def _examine(path: str, *, break_hard_links: bool) -> os.stat_result | None:
+    """The status of the file that is there now; raises if it must not be replaced."""
+    try:
+        status = os.lstat(path)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise NotSaved(path, "stat", reason or str(error)) from None
+    if not stat.S_ISREG(status.st_mode):
+        raise NotSaved(path, "stat", "it is not a regular file", hint="Choose another path")
+    # Root can write anything, but a file without any write permission is meant to stay.
+    if not status.st_mode & 0o222 or not os.access(path, os.W_OK):
+        raise ReadOnlyNotebook(path)
+    if status.st_nlink > 1 and not break_hard_links:
+        raise HardLinked(path, status.st_nlink)
+    return status
+
+
+def _keep_attributes(descriptor: int, path: str, old: os.stat_result) -> None:
+    new = os.fstat(descriptor)
+    if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
+        try:
+            os.fchown(descriptor, old.st_uid, old.st_gid)
+        except PermissionError:
+            raise OwnerWouldChange(path, f"user {old.st_uid}, group {old.st_gid}") from None
+    for name in _attributes(path):
+        try:
+            os.setxattr(descriptor, name, os.getxattr(path, name))
+        except OSError as error:
+            # The system sets security labels itself; everything else must be copied.
+            if not (name.startswith(("security.", "trusted.")) or error.errno == errno.ENODATA):
+                raise
+    # After the owner, because a change of owner clears some bits; before the bytes, so that the
+    # fsync has only those to write.
+    os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
+
+
+def _attributes(path: str) -> list[str]:
+    if not hasattr(os, "listxattr"):  # macOS
+        return []
+    try:
+        return os.listxattr(path)
+    except OSError as error:
+        if error.errno in (errno.ENOTSUP, errno.EPERM, errno.EACCES):
+            return []
+        raise
+
+
+def _write(descriptor: int, parts: Iterable[bytes | memoryview]) -> None:
+    views = [memoryview(part) for part in parts if len(part)]
+    while views:
+        written = os.writev(descriptor, views[:_MOST_PARTS])
+        while written:
+            if written < len(views[0]):
+                views[0] = views[0][written:]
+                break
+            written -= len(views[0])
+            del views[0]
+
+
+def _check_unchanged(path: str, expected: Parts) -> None:
+    try:
+        before = os.lstat(path)
+        same = file_holds(path, expected)
+        after = os.lstat(path)
+    except FileNotFoundError:
+        raise Conflict(f"{path} was deleted since it was read") from None
+    # Comparing a large file takes a while; the second look narrows the gap before the rename.
+    if not same or _signature(before) != _signature(after):
+        raise Conflict(f"{path} was changed by another program since it was read")
+
+
+def _signature(status: os.stat_result) -> tuple[int, int, int, int]:
+    return (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+def _rename(temp: str, path: str, descriptor: int) -> None:
+    while True:
+        try:
+            os.rename(temp, path)
+        except InterruptedError:
+            continue
+        except OSError:
+            # On network file systems, a rename can fail and still have happened.
+            if _is_there(path, descriptor):
+                return
+            raise
+        return
+
+
+def _is_there(path: str, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.lstat(path))
+    except OSError:
+        return False
+
+
+def _sync_folder(folder: str) -> None:
+    descriptor = os.open(folder or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        close(descriptor)
+
+
+def _make_temp(folder: str, path: str, mode: int, flags: int = 0) -> tuple[str, int]:
+    """Make a new empty file in the folder of `path`, and lock it: its path and descriptor."""
+    flags |= os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+    while True:
+        temp = os.path.join(folder, f".cellwright-{os.urandom(8).hex()}.tmp")
+        try:
+            descriptor = os.open(temp, flags, mode)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+                raise ReadOnlyNotebook(path, "is in a read-only folder") from None
+            raise NotSaved(
+                path,
+                "create a temp file",
+                error.strerror or str(error),
+                hint=_hint_for_error(error),
+            ) from None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(descriptor).st_nlink:
+                return temp, descriptor
+        except BlockingIOError:
+            pass  # a cleaner took the lock first, and is removing the file
+        except OSError as error:
+            _remove_temp(temp)
+            close(descriptor)
+            raise NotSaved(path, "lock a temp file", error.strerror or str(error)) from None
+        close(descriptor)
+
+
+def _remove_temp(temp: str) -> None:
+    """Remove one of our temp files, if possible."""
+    try:
+        os.unlink(temp)
+    except OSError:
+        pass  # the next reader or writer removes it
+
+
+def remove_abandoned_temps(folder: str) -> None:
+    """Remove the temp files of writers that died; a living writer holds a lock on its file."""
+    try:
+        names = [name for name in os.listdir(folder or ".") if _is_temp(name)]
+    except OSError:
+        return
+    for name in names:
+        place = os.path.join(folder, name)
+        try:
+            descriptor = os.open(place, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            continue
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.unlink(place)
+        except OSError:
+            pass  # its writer is alive, or we may not remove it
+        finally:
+            close(descriptor)
+
+
+def _hint_for_error(error: OSError) -> str | None:
+    """What the user can do about a system error, if anything."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "The disk is full: free some space, then save again"
+    if error.errno == errno.ENOENT:
+        return "Its folder does not exist: create it first"
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return "Too many open files: close some, then save again"
+    return None
+
+
+def run_side_by_side(wait: Callable[[], None], work: Callable[[], object]) -> None:
+    """Run `wait`, which waits for the disk, in a thread, and `work` here at the same time.
+
+    Even if `work` raises, `wait` has ended when this returns or raises.
+    """
+    from threading import Event, Thread
+
+    over = Event()
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            wait()
+        except BaseException as error:  # noqa: BLE001  # raised below, where the caller is
+            errors.append(error)
+        finally:
+            over.set()
+
+    thread = Thread(target=run)
+    try:
+        thread.start()
+    except RuntimeError:  # no thread is available
+        wait()
+        work()
+        return
+    interruption: BaseException | None = None
+    try:
+        work()
+    except BaseException as error:  # noqa: BLE001  # raised below, when the disk has answered
+        interruption = error
+    # `join` alone is not enough: after an interrupted one, Python may take the thread for dead.
+    while not over.is_set():
+        try:
+            over.wait()
+        except BaseException as error:  # noqa: BLE001  # Ctrl-C
+            interruption = error
+    thread.join()
+    if errors or interruption:
+        raise errors[0] if errors else interruption or KeyboardInterrupt

@@ -1,1 +1,0 @@
-"""Serve over HTTP, to whoever holds the token and to nobody else."""

@@ -1,0 +1,110 @@
+"""`cellwright run`: which cells, with what, how long, and what it says and ends with."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.unit.cli import samples
+from tests.unit.cli.calling import Answer, call
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.fixture
+def notebook(folder: Path) -> Path:
+    parameters = samples.code("par", "year = 2020\nregions = []")
+    parameters["metadata"] = {"tags": ["parameters"]}
+    cells = [
+        parameters,
+        samples.code("show", "print(year, regions)"),
+        samples.code("bad", "x = 1\n1 / 0"),
+        samples.code("slow", "import time\ntime.sleep(60)"),
+    ]
+    path = folder / "run.ipynb"
+    path.write_bytes(samples.write(*cells))
+    return path
+
+
+def run(*words: str) -> Answer:
+    return call("run", "run.ipynb", *words, "--no-engine")
+
+
+def outputs(path: Path) -> list[list[dict[str, Any]]]:
+    return [cell["outputs"] for cell in json.loads(path.read_bytes())["cells"]]
+
+
+def test_a_range_runs_with_parameters_and_a_failure_is_told_with_its_place(notebook: Path) -> None:
+    answer = run("par-bad", "-p", "year=2026", "-p", 'regions=["n", "s"]', "-p", "yaer=1")
+    assert answer.code == 1
+    assert answer.text == "2026 ['n', 's']\n"
+    assert "cell bad (index 2), line 2: ZeroDivisionError: division by zero" in answer.err
+    assert "    ----> 2 1 / 0\n" in answer.err
+    assert "`yaer` is not assigned in cell par" in answer.err
+    assert "Ran 3 of 3 cells" in answer.err
+    assert outputs(notebook)[1][0]["text"] == ["2026 ['n', 's']\n"]
+    assert b"2026" not in notebook.read_bytes().partition(b'"outputs"')[0]
+
+
+def test_the_error_is_whole_in_json(notebook: Path) -> None:
+    answer = run("bad", "--json")
+    failed = answer.json["data"]["executions"][0]
+    assert answer.json["error"]["message"].startswith("cell bad (index 2), line 2: ZeroDivision")
+    assert failed["error"]["line"] == 2
+    assert failed["error"]["traceback"][-1] == "ZeroDivisionError: division by zero"
+    assert outputs(notebook)[2][0]["ename"] == "ZeroDivisionError"
+
+
+def test_a_check_says_what_is_the_same_and_changes_nothing(notebook: Path) -> None:
+    assert run("0-1").code == 0
+    before = notebook.read_bytes()
+    same = run("0-1", "--check")
+    assert (same.code, same.text) == (0, "   0  par          same\n   1  show         same\n")
+    differs = run("0-2", "--check", "--restart", "-p", "year=1")
+    assert differs.code == 1
+    assert "      -[stdout] 2020 []\n      +[stdout] 1 []\n" in differs.text
+    assert "   2  bad          failed\n" in differs.text
+    data = run("0-1", "--check", "-p", "year=1", "--json")
+    assert (data.code, data.json["ok"]) == (1, False)
+    assert [each["check"]["result"] for each in data.json["data"]["executions"]] == [
+        "same",
+        "differs",
+    ]
+    assert "differ from the file" in data.json["error"]["message"]
+    assert notebook.read_bytes() == before
+
+
+def test_what_takes_too_long_ends_it_with_124(notebook: Path) -> None:
+    answer = run("slow", "--timeout", "0.5")
+    assert answer.code == 124
+    assert "cell slow (index 3), line 2: timed out\n" in answer.err
+    assert "Command timed out after 0.5 seconds" in str(outputs(notebook)[3])
+    answer = run("par", "show", "--time-limit", "0.000001", "--json")
+    assert (answer.code, answer.json["error"]["code"]) == (124, "EXECUTION_TIMED_OUT")
+    assert [each["status"] for each in answer.json["data"]["executions"]] == ["pending"] * 2
+    assert outputs(notebook)[1] == []
+
+
+@pytest.mark.usefixtures("notebook")
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["--all", "par"], 2, "--all runs all cells"),
+        (["--all", "--replay", "par"], 2, "--all runs all cells"),
+        (["--all", "--stale"], 2, "--all runs all cells"),
+        (["par", "--above", "show"], 3, "only one of"),
+        (["-p", "year"], 3, "the parameter `year`"),
+        (["-p", "a b=1"], 3, "`a b` is no name"),
+        (["3-0"], 3, "ends before it begins"),
+        (["zz"], 3, "No cell `zz`"),
+        (["--timeout", "-1"], 3, "a timeout of -1 s"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(words: list[str], code: int, message: str) -> None:
+    answer = run(*words)
+    assert (answer.code, message in answer.err) == (code, True), answer
