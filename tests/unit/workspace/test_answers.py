@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from cellwright.document.change import CellChange
-from cellwright.journal.entry import Backup, Entry
 from cellwright.journal.executions import ExecutionRecord
+from cellwright.journal.history import Backup, Entry
 from cellwright.workspace import answers
 from cellwright.workspace.answers import (
     AttachAnswer,

@@ -70,7 +70,9 @@ def jupyter(began: float, ended: float) -> dict[str, Any]:
     }
 
 
-def described(recorded: ExecutionRecord | None = None, now: str | None = None, **members: Any) -> CellView:
+def described(
+    recorded: ExecutionRecord | None = None, now: str | None = None, **members: Any
+) -> CellView:
     return describe_cell(notebook(**members).cells[0], recorded, now)
 
 
