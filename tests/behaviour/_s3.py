@@ -44,7 +44,7 @@ ROWS = (
 
     # Sessions
     row("S3-029", "80-81", "A kernel is kept per session id and working directory", Done("tests/unit/kernel/test_pool.py::test_state_is_kept_by_name_and_folder", also=("tests/integration/workspace/test_eval.py::test_sessions_are_told_apart_by_folder",))),
-    row("S3-030", "82", "Several owners share a kept kernel", Done("tests/unit/kernel/test_pool.py::test_a_session_ends_with_its_last_owner")),
+    row("S3-030", "82", "Several owners share a kept kernel", Done("tests/unit/kernel/test_pool.py::test_owners_share_a_session_and_leave_it_one_by_one")),
     row("S3-031", "83", "Executions of one session are serialised", Done("tests/unit/kernel/test_pool.py::test_cells_of_a_session_run_one_at_a_time_in_order")),
     row("S3-032", "84", "A dead kernel is replaced before a run", Done("tests/integration/workspace/test_eval.py::test_a_dead_kernel_is_replaced_before_the_next_cell_and_said_so")),
     row("S3-033", "85-88", "The per-call mode makes a process, runs, and always shuts it down", Done("tests/integration/workspace/test_eval.py::test_a_call_of_its_own_neither_sees_nor_leaves_anything")),
@@ -55,15 +55,15 @@ ROWS = (
     # The kernel's environment
     row("S3-037", "106-107", "The kernel gets PI_SESSION_FILE and PI_ARTIFACTS_DIR, besides our own names", Done("tests/integration/workspace/test_eval.py::test_code_is_told_where_it_is_under_all_names")),
     row("S3-038", "108-110", "With PI_TOOL_BRIDGE_URL, TOKEN and SESSION kernel code calls its session's tools", Done("tests/integration/test_run_stories.py::test_code_in_a_kernel_calls_the_tools_of_its_session", also=("tests/integration/tools/test_bridge.py::test_code_in_kernels_calls_the_tools_of_its_session",))),
-    row("S3-039", "104", "Variables can be set and removed for each execution", Done("tests/kernels/test_behaviour.py::test_variables_and_folder_are_set_before_a_cell", also=("tests/unit/kernel/test_supply.py::test_a_sessions_variables_have_all_their_names_and_none_removes_them",))),
+    row("S3-039", "104", "Variables can be set and removed for each execution", Done("tests/kernels/test_behaviour.py::test_variables_and_folder_are_set_before_a_cell", also=("tests/unit/kernel/test_factory.py::test_a_sessions_variables_have_all_their_names_and_none_removes_them",))),
     row("S3-040", "112", "Code runs in the requested folder, with the variables in os.environ and the folder on sys.path", Done("tests/kernels/test_behaviour.py::test_variables_and_folder_are_set_before_a_cell", also=("tests/integration/workspace/test_eval.py::test_code_is_told_where_it_is_under_all_names",))),
 
     # The runner
-    row("S3-041", "116", "Python runs in a subprocess that speaks newline-delimited JSON", Done("tests/unit/kernel/runner/test_protocol.py::test_a_cell_has_started_first_and_exactly_one_done_last", also=("tests/unit/kernel/runner/test_protocol.py::test_nothing_a_cell_or_its_children_write_passes_for_a_frame",))),
+    row("S3-041", "116", "Python runs in a subprocess that speaks newline-delimited JSON", Done("tests/integration/kernel/runner/test_protocol.py::test_a_cell_has_started_first_and_exactly_one_done_last", also=("tests/integration/kernel/runner/test_protocol.py::test_nothing_a_cell_or_its_children_write_passes_for_a_frame",))),
     row("S3-042", "118", "stdout and stderr frames become text chunks", Done("tests/kernels/test_behaviour.py::test_a_cell_prints_and_has_a_value", also=("tests/integration/workspace/test_eval.py::test_progress_is_told_as_it_goes",))),
     row("S3-043", "119", "display and result frames become rendered MIME bundles", Done("tests/kernels/test_behaviour.py::test_displays_come_with_their_type_and_can_be_renewed", also=("tests/kernels/test_behaviour.py::test_a_cell_prints_and_has_a_value",))),
     row("S3-044", "120", "An error frame gives the traceback as text and its parts as data", Done("tests/kernels/test_behaviour.py::test_a_failing_cell_says_why_and_the_next_one_runs", also=("tests/integration/workspace/test_eval.py::test_it_stops_at_the_first_failure_unless_told_to_go_on",))),
-    row("S3-045", "121", "A done frame gives status, execution count and whether it was cancelled", Done("tests/unit/kernel/runner/test_protocol.py::test_a_cell_has_started_first_and_exactly_one_done_last", also=("tests/kernels/test_behaviour.py::test_an_interrupted_cell_is_cancelled_and_the_state_is_kept",))),
+    row("S3-045", "121", "A done frame gives status, execution count and whether it was cancelled", Done("tests/integration/kernel/runner/test_protocol.py::test_a_cell_has_started_first_and_exactly_one_done_last", also=("tests/kernels/test_behaviour.py::test_an_interrupted_cell_is_cancelled_and_the_state_is_kept",))),
     row("S3-046", "125-127", "The text of a display is its markdown, else plain text, else converted HTML", Done("tests/unit/outputs/test_mime.py::test_text_is_markdown_then_plain_then_html")),
     row("S3-047", "131", "application/json is captured as JSON", Done("tests/integration/workspace/test_eval.py::test_displays_are_told_apart_by_what_they_are")),
     row("S3-048", "132", "image/png and image/jpeg are captured as images", Done("tests/unit/outputs/test_mime.py::test_structured_parts_come_beside_the_text", also=("tests/integration/workspace/test_eval.py::test_displays_are_told_apart_by_what_they_are",))),

@@ -9,6 +9,7 @@ import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.engines import engine_of_its_own, wait_for
 
 from cellwright import read
 from cellwright.assistant.models.model import ToolCall

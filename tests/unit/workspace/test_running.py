@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cellwright import Book, Workspace
-    from cellwright.kernel.session import Ran
+    from cellwright.kernel.session import CellOutcome
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -53,7 +53,7 @@ def statuses(done: Executions) -> list[str]:
     return [execution.status for execution in done]
 
 
-async def occupy(book: Book) -> tuple[Gate, asyncio.Task[Ran]]:
+async def occupy(book: Book) -> tuple[Gate, asyncio.Task[CellOutcome]]:
     """Have the kernel of a notebook busy with something else, until the gate is opened."""
     await run(book, "c0")
     gate = Gate()
