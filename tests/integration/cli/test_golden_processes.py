@@ -15,7 +15,7 @@ import pytest
 from tests.conftest import require_tool
 from tests.unit.cli.calling import call
 from tests.unit.cli.stories import PROCESS_STORIES, check_story, files
-from tests.unit.engine.engines import engine_of_its_own
+from tests.engines import engine_of_its_own
 
 if TYPE_CHECKING:
     from pathlib import Path

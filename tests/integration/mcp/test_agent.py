@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import mcp_types as types
 import pytest
 from mcp import Client
-from tests.unit.engine.engines import engine_of_its_own, is_alive, wait_for
+from tests.engines import engine_of_its_own, is_alive, wait_for
 
 import cellwright
 from tests.conftest import ROOT
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.unit.engine.engines import Engine
+    from tests.engines import Engine
 
 EXAMPLES = ROOT / "examples"
 

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -22,8 +22,10 @@ from cellwright.errors import (
     RestartLimit,
     SessionNotFound,
 )
-from cellwright.workspace.answers import EvalAnswer
 from cellwright.workspace.runs.execution import CellError
+
+if TYPE_CHECKING:
+    from cellwright.workspace.answers import EvalAnswer
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -121,7 +121,9 @@ def test_the_choice_is_made_once(options: dict[str, Any]) -> None:
 # -- by what ran --------------------------------------------------------------------------------
 
 
-def ran(order: int, cell: str, source: str, kernel: str = "k1", status: str = "ok") -> ExecutionRecord:
+def ran(
+    order: int, cell: str, source: str, kernel: str = "k1", status: str = "ok"
+) -> ExecutionRecord:
     return ExecutionRecord(
         cell=cell,
         index=0,

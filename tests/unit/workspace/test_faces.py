@@ -83,7 +83,7 @@ def test_a_call_that_does_not_fit_is_a_type_error_as_for_any_function() -> None:
     with Workspace() as workspace:
         book = workspace.open("nb.ipynb")
         for wrong in (
-            lambda: book.edit(),  # type: ignore[call-arg]
+            lambda: book.edit(run="changed"),  # type: ignore[call-arg]
             lambda: book.read(nonsense=1),  # type: ignore[call-arg]
             lambda: book.read(True),  # type: ignore[call-arg]
             lambda: book.select("a", selector="b"),  # type: ignore[misc]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -129,45 +128,6 @@ def test_dots_after_a_link_mean_what_the_system_means(root: Path) -> None:
         workspace.open("deep/../nb.ipynb").edit([{"op": "delete", "cell": "notes"}])
     assert (root / "nb.ipynb").read_bytes() == samples.SALES
     assert (root.parent / "other" / "nb.ipynb").read_bytes() != samples.SALES
-
-
-def test_a_folder_that_becomes_a_link_during_the_call_leads_nowhere(root: Path) -> None:
-    """Whoever swaps a folder for a link, at any moment, gets nothing from outside the root."""
-    secret = root.parent / "other" / "nb.ipynb"
-    secret.write_bytes(samples.SALES.replace(b"sum", b"secret"))
-    before = secret.read_bytes()
-    folder, away, link = root / "sub", root / "away", root / "trap"
-    link.symlink_to(root.parent / "other")
-    stop = threading.Event()
-
-    def swap() -> None:
-        while not stop.is_set():
-            folder.rename(away)
-            link.rename(folder)
-            folder.rename(link)
-            away.rename(folder)
-
-    swapping = threading.Thread(target=swap)
-    swapping.start()
-    seen = {"read": 0, "refused": 0}
-    try:
-        with Workspace(root, cwd=str(root)) as workspace:
-            for number in range(3_000):
-                try:
-                    book = workspace.open("sub/nb.ipynb")
-                    if number % 10:
-                        assert b"secret" not in book.raw()
-                    else:
-                        book.edit([{"op": "insert", "source": f"{number}"}])
-                    seen["read"] += 1
-                except CellwrightError:
-                    seen["refused"] += 1
-    finally:
-        stop.set()
-        swapping.join()
-    assert secret.read_bytes() == before
-    assert [path.name for path in (root.parent / "other").iterdir()] == ["nb.ipynb"]
-    assert all(seen.values()), seen  # else the swapping was never met
 
 
 def test_a_file_that_becomes_a_link_is_not_followed(root: Path) -> None:

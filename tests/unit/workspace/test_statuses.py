@@ -70,7 +70,9 @@ def jupyter(began: float, ended: float) -> dict[str, Any]:
     }
 
 
-def described(recorded: ExecutionRecord | None = None, now: str | None = None, **members: Any) -> CellView:
+def described(
+    recorded: ExecutionRecord | None = None, now: str | None = None, **members: Any
+) -> CellView:
     return describe_cell(notebook(**members).cells[0], recorded, now)
 
 
@@ -175,11 +177,13 @@ async def test_statuses_survive_the_process(folder: Path, runner: Workspace) -> 
 def test_a_journal_that_cannot_be_read_is_no_witness(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("in the way of a folder")
-    with Journal(path / "journal.sqlite3") as journal:
-        with Workspace(cwd=str(tmp_path), journal=journal) as workspace:
-            assert workspace.caller.open("nb.ipynb").list_executions() == []
-            with pytest.raises(JournalUnavailable):
-                journal.executions("nb.ipynb")
+    with (
+        Journal(path / "journal.sqlite3") as journal,
+        Workspace(cwd=str(tmp_path), journal=journal) as workspace,
+    ):
+        assert workspace.caller.open("nb.ipynb").list_executions() == []
+        with pytest.raises(JournalUnavailable):
+            journal.executions("nb.ipynb")
 
 
 async def test_the_times_that_jupyter_keeps_in_a_cell_are_kept_true(

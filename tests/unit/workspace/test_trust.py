@@ -107,6 +107,10 @@ def put_in(book: Book) -> None:
         other.open("m.ipynb").edit([{"op": "insert", "source": "evil"}])
 
 
+def put_bytes(book: Book, content: bytes) -> None:
+    Path(book.path).write_bytes(content)
+
+
 def put_in_outside(book: Book) -> None:
     shape = json.loads(book.raw())
     shape["cells"][1]["outputs"][0]["data"]["text/html"] = "<script>evil</script>"
@@ -153,7 +157,7 @@ async def test_ours_agrees_with_jupyter_on_what_is_signed(
     changed = book.raw().replace(b"print a", b"print A")
     assert not ours.has_signed(changed)
     assert ours.sign(changed)
-    Path(book.path).write_bytes(changed)
+    put_bytes(book, changed)
     assert is_trusted(notary, book)
     assert not ours.sign(b"no notebook")
 
