@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from cellwright.cli.questions import Asker
     from cellwright.config.settings import Settings
     from cellwright.workspace.requests import Mode
+    from cellwright.workspace.workspace import AsyncWorkspace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
