@@ -112,7 +112,7 @@ def choose_python(
     if version < OLDEST_PYTHON:
         raise KernelMissing(
             f"{python} is Python {version[0]}.{version[1]}",
-            hint="It must be 3.9 or newer; choose another with --kernel",
+            hint="It must be 3.9 or newer; choose another",
         )
     return str(python)
 
@@ -231,10 +231,10 @@ def _suggest_kernel(name: str, known: Mapping[str, KernelSpec]) -> str:
     from difflib import get_close_matches
 
     if not known:
-        return "None is installed; install ipykernel, or use --runner"
+        return "None is installed; install ipykernel, or use the plain Python runner"
     by_words = {spec.display_name: spec.name for spec in known.values()} | {n: n for n in known}
     near = get_close_matches(name, by_words, n=1)
-    listing = f"There are: {', '.join(sorted(known))}; choose one with --kernel"
+    listing = f"Choose one of {', '.join(sorted(known))}"
     return f"Did you mean `{by_words[near[0]]}`? {listing}" if near else listing
 
 
@@ -391,7 +391,7 @@ def find_interpreter(environment: Path) -> Path:
         problem, remedy = "is broken", f"python3 -m venv --clear {_quote(environment)}"
     raise KernelMissing(
         f"The environment {environment} {problem}: there is no {environment / 'bin' / 'python'}",
-        hint=f"Create it again (`{remedy}`), or choose another kernel with --kernel",
+        hint=f"Create it again (`{remedy}`), or choose another kernel",
     )
 
 
@@ -434,7 +434,7 @@ def require_ipykernel(python: Path) -> None:
     if not has_ipykernel(python):
         raise KernelMissing(
             f"{python} has no ipykernel",
-            hint=f"Install it: `{build_install_command(python)}`; or use --runner, which needs nothing",
+            hint=f"Install it: `{build_install_command(python)}`; or use the plain Python runner",
         )
 
 
@@ -477,7 +477,7 @@ def _run_interpreter(python: Path) -> InterpreterFacts:
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         raise KernelMissing(
             f"{python} does not run: {_describe_failure(error)}",
-            hint="Choose another with --kernel",
+            hint="Choose another",
         ) from error
     return InterpreterFacts((version[0], version[1]), has_one)
 
