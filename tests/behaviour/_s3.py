@@ -7,7 +7,7 @@ from tests.behaviour.promise import Done, row
 # fmt: off
 ROWS = (
     # The text
-    row("S3-001", "7", "Notebooks are converted and edited as text with no kernel involved", Done("tests/integration/test_cold_imports.py::test_text_is_read_and_written_with_no_kernel_and_no_event_loop")),
+    row("S3-001", "7", "Notebooks are converted and edited as text with no kernel involved", Done("tests/integration/project/test_imports.py::test_text_is_read_and_written_with_no_kernel_and_no_event_loop")),
     row("S3-002", "15", "read treats an .ipynb as a notebook unless the selector is :raw", Done("tests/unit/cli/test_output.py::test_without_raw_a_file_is_treated_as_a_notebook")),
     row("S3-003", "15", "read treats any other file as a plain file", Done("tests/unit/tools/test_profile_text.py::test_lines_of_another_file")),
     row("S3-004", "17-19", "The markers are # %% [code] cell:N, # %% [markdown] cell:N and # %% [raw] cell:N", Done("tests/unit/text/test_view.py::test_every_cell_begins_with_a_marker_that_tells_its_type_and_index")),
@@ -17,7 +17,7 @@ ROWS = (
     row("S3-008", "22", "A cell that a marker refers to by N keeps its metadata", Done("tests/unit/text/test_combine.py::test_metadata_stays_with_the_cell_that_a_marker_refers_to")),
     row("S3-009", "22", "A new cell has empty metadata", Done("tests/unit/text/test_combine.py::test_any_other_marker_makes_a_new_cell_with_empty_metadata")),
     row("S3-010", "23", "Text for a missing notebook starts from an empty one of nbformat 4.5", Done("tests/unit/text/test_combine.py::test_without_a_notebook_the_text_starts_from_an_empty_one_of_4_5")),
-    row("S3-011", "25-31", "The text view has no session, execution, chunks or artifacts", Done("tests/integration/test_cold_imports.py::test_text_is_read_and_written_with_no_kernel_and_no_event_loop")),
+    row("S3-011", "25-31", "The text view has no session, execution, chunks or artifacts", Done("tests/integration/project/test_imports.py::test_text_is_read_and_written_with_no_kernel_and_no_event_loop")),
     row("S3-012", "35", "eval takes cells that each name their language, py among them", Done("tests/integration/workspace/test_eval.py::test_cells_share_a_state_with_each_other_and_with_later_calls", also=("tests/integration/workspace/test_eval.py::test_each_cell_names_its_language",))),
     row("S3-013", "37", "eval has the subprocess, reset and cancel, streaming, displays and truncation", Done("tests/integration/workspace/test_eval.py::test_a_reset_is_for_its_own_cell", also=("tests/integration/workspace/test_eval.py::test_progress_is_told_as_it_goes", "tests/integration/workspace/test_eval.py::test_displays_are_told_apart_by_what_they_are", "tests/integration/workspace/test_eval.py::test_long_output_is_cut_and_all_of_it_is_in_an_artifact", "tests/integration/workspace/test_eval.py::test_a_session_can_be_looked_at_interrupted_restarted_and_ended"))),
 

@@ -9,7 +9,7 @@ import nbformat.v4
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cellwright import Display, Error, Stream
+from cellwright import Display, ErrorOutput, Stream
 from cellwright.document.outputs import Unknown, parse_output
 from tests.property import strategies
 from tests.unit.document.samples import book, code, fewer_examples
@@ -29,7 +29,7 @@ def test_lines_are_joined_as_nbformat_joins_them(value: dict[str, Any]) -> None:
     elif isinstance(found, Display):
         assert same(found.data, joined.data)
     else:
-        assert isinstance(found, Error)
+        assert isinstance(found, ErrorOutput)
         assert list(found.traceback) == joined.traceback
 
 

@@ -96,7 +96,7 @@ class Effects:
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class ValueExpression:
     """What the value of an expression may be (`same`) and what it may hold (`reach`)."""
 
     same: frozenset[Root] = frozenset()
@@ -104,28 +104,28 @@ class Value:
     effects: frozenset[Effects] = frozenset()
     restless: bool = False
 
-    def take_part(self) -> Value:
+    def take_part(self) -> ValueExpression:
         """Something taken out of it, such as an item, an attribute or a view."""
-        return Value(self.reach, self.reach, self.effects, self.restless)
+        return ValueExpression(self.reach, self.reach, self.effects, self.restless)
 
     @staticmethod
-    def join(values: Iterable[Value]) -> Value:
+    def join(values: Iterable[ValueExpression]) -> ValueExpression:
         """One of them."""
         return _join(list(values), keep_same=True)
 
     @staticmethod
-    def hold(values: Iterable[Value]) -> Value:
+    def hold(values: Iterable[ValueExpression]) -> ValueExpression:
         """A new object that has them inside."""
         return _join(list(values), keep_same=False)
 
 
-def _join(values: list[Value], *, keep_same: bool) -> Value:
+def _join(values: list[ValueExpression], *, keep_same: bool) -> ValueExpression:
     if not values:
         return NEW
     if len(values) == 1 and keep_same:
         return values[0]
     none: frozenset[Root] = frozenset()
-    return Value(
+    return ValueExpression(
         none.union(*(value.same for value in values)) if keep_same else none,
         none.union(*(value.reach for value in values)),
         frozenset[Effects]().union(*(value.effects for value in values)),
@@ -133,7 +133,7 @@ def _join(values: list[Value], *, keep_same: bool) -> Value:
     )
 
 
-NEW = Value()
+NEW = ValueExpression()
 
 
 def list_call_results(roots: Iterable[Root]) -> frozenset[Root]:
@@ -186,12 +186,12 @@ class CellFacts:
     # of them that come before any statement that could fail; `code`: functions and classes.
     loads: Mapping[str, int] = field(default_factory=dict, hash=False)
     bound: Mapping[str, int] = field(default_factory=dict, hash=False)
-    values: Mapping[str, Value] = field(default_factory=dict, hash=False)
+    values: Mapping[str, ValueExpression] = field(default_factory=dict, hash=False)
     origins: Mapping[str, str] = field(default_factory=dict, hash=False)
     stable: Mapping[str, str] = field(default_factory=dict, hash=False)
     early: frozenset[str] = frozenset()
     code: frozenset[str] = frozenset()
     calls: frozenset[CallSite] = frozenset()
     changes: frozenset[Root] = frozenset()
-    stores: frozenset[tuple[frozenset[Root], Value]] = frozenset()
+    stores: frozenset[tuple[frozenset[Root], ValueExpression]] = frozenset()
     work: int = 1  # how many steps the analysis took

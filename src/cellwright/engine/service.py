@@ -16,9 +16,9 @@ from cellwright import __version__
 from cellwright.engine import wire
 from cellwright.errors import EngineDraining, InvalidCall, RunNotFound
 from cellwright.workspace.activity import act_for
+from cellwright.workspace.api.requests import parse_request
 from cellwright.workspace.caller import Caller
 from cellwright.workspace.hub import Hub
-from cellwright.workspace.requests import parse_request
 from cellwright.workspace.runs.run import Turns
 from cellwright.workspace.verbs import perform_on_loop
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cellwright.config.settings import Settings
     from cellwright.engine.connection import Connection
     from cellwright.kernel.events import InputRequested
-    from cellwright.workspace.requests import Request
+    from cellwright.workspace.api.requests import Request
 
 log = logging.getLogger("cellwright.engine")
 

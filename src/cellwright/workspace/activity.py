@@ -7,7 +7,7 @@ import threading
 import time
 from contextvars import ContextVar
 
-from cellwright.workspace.answers import OtherActor
+from cellwright.workspace.api.answers import OtherActor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

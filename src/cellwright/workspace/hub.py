@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from cellwright.journal import Journal
     from cellwright.kernel.session import Session
     from cellwright.outputs.artifacts import ArtifactStore
+    from cellwright.workspace.api.portal import Portal
     from cellwright.workspace.hosts.host import NotebookHost
     from cellwright.workspace.notebook import OpenNotebook
-    from cellwright.workspace.portal import Portal
     from cellwright.workspace.runs.run import RunRegistry
     from cellwright.workspace.runs.sessions import KernelStarter, SessionManager
 
@@ -213,7 +213,7 @@ class Hub:
         """The way to the loop from other threads."""
         with self._lock:
             if self._portal is None:
-                from cellwright.workspace.portal import Portal
+                from cellwright.workspace.api.portal import Portal
 
                 self._portal = Portal(self._loop)
             return self._portal

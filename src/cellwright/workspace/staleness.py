@@ -10,7 +10,7 @@ from cellwright.dataflow.records import DataflowCell, DataflowRun
 from cellwright.dataflow.states import staleness
 from cellwright.errors import ExecutionCancelled
 from cellwright.workspace.activity import is_abandoned
-from cellwright.workspace.answers import CellStaleness, StaleReason
+from cellwright.workspace.api.answers import CellStaleness, StaleReason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

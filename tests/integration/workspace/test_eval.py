@@ -25,7 +25,7 @@ from cellwright.errors import (
 from cellwright.workspace.runs.execution import CellError
 
 if TYPE_CHECKING:
-    from cellwright.workspace.answers import EvalAnswer
+    from cellwright.workspace.api.answers import EvalAnswer
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cellwright import Display, Error, Output, Result, Stream
+from cellwright import Display, ErrorOutput, Output, Result, Stream
 from cellwright.document.outputs import Unknown, parse_output
 from tests.unit.document.samples import IMAGE, book, code, markdown
 
@@ -44,9 +44,9 @@ from tests.unit.document.samples import IMAGE, book, code, markdown
         ),
         (
             {"output_type": "error", "ename": "E", "evalue": "why", "traceback": ["a", "\x1b[0mb"]},
-            Error("E", "why", ("a", "\x1b[0mb")),
+            ErrorOutput("E", "why", ("a", "\x1b[0mb")),
         ),
-        ({"output_type": "error", "ename": "E", "evalue": "", "traceback": []}, Error("E", "")),
+        ({"output_type": "error", "ename": "E", "evalue": "", "traceback": []}, ErrorOutput("E", "")),
     ],
 )
 def test_an_output_becomes_the_type_it_says_it_is(value: dict[str, Any], expected: Output) -> None:
@@ -102,7 +102,7 @@ def test_what_does_not_fit_is_kept_as_it_is(value: Any) -> None:
 def test_what_is_missing_has_a_default() -> None:
     assert parse_output({"output_type": "stream", "text": "a"}) == Stream("stdout", "a")
     assert parse_output({"output_type": "display_data", "data": {}}) == Display({}, {})
-    assert parse_output({"output_type": "error"}) == Error("", "")
+    assert parse_output({"output_type": "error"}) == ErrorOutput("", "")
 
 
 def test_a_result_is_a_display_and_not_the_other_way_round() -> None:
@@ -111,7 +111,7 @@ def test_a_result_is_a_display_and_not_the_other_way_round() -> None:
 
 
 @pytest.mark.parametrize(
-    "output", [Stream("stdout", ""), Display({}), Result({}), Error("", ""), Unknown(None)]
+    "output", [Stream("stdout", ""), Display({}), Result({}), ErrorOutput("", ""), Unknown(None)]
 )
 def test_an_output_cannot_be_changed(output: Output) -> None:
     field = dataclasses.fields(output)[0].name

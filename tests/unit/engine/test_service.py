@@ -11,7 +11,7 @@ import pytest
 
 from cellwright.engine import wire
 from cellwright.errors import CellwrightError
-from cellwright.workspace.requests import VERBS, list_kinds
+from cellwright.workspace.api.requests import VERBS, list_kinds
 from tests.engines import greeting
 from tests.unit.cli import samples
 from tests.unit.engine.lines import Line, serving

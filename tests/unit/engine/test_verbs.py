@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cellwright.errors import InvalidCall
-from cellwright.workspace.requests import CALLBACKS, VERBS, list_kinds, parse_request
+from cellwright.workspace.api.requests import CALLBACKS, VERBS, list_kinds, parse_request
 from tests.conftest import ROOT
 
 # Of every parameter's kind one value that fits.

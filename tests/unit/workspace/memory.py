@@ -11,8 +11,8 @@ from cellwright.config.settings import Settings
 from cellwright.errors import KernelMissing
 from cellwright.kernel.memory import MemoryKernel
 from cellwright.kernel.transport import Launch
+from cellwright.workspace.api.requests import RunRequest
 from cellwright.workspace.hub import Hub
-from cellwright.workspace.requests import RunRequest
 from cellwright.workspace.verbs import perform_on_loop
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import pytest
 
 from cellwright.workspace import activity as module
 from cellwright.workspace.activity import ActorLog
-from cellwright.workspace.answers import OtherActor
+from cellwright.workspace.api.answers import OtherActor
 
 
 @pytest.fixture

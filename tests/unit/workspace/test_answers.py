@@ -10,8 +10,8 @@ import pytest
 from cellwright.document.change import CellChange
 from cellwright.journal.executions import ExecutionRecord
 from cellwright.journal.history import Backup, Entry
-from cellwright.workspace import answers
-from cellwright.workspace.answers import (
+from cellwright.workspace.api import answers
+from cellwright.workspace.api.answers import (
     AttachAnswer,
     CellView,
     EvalAnswer,
@@ -19,8 +19,8 @@ from cellwright.workspace.answers import (
     LastRun,
     RunView,
 )
+from cellwright.workspace.api.values import Value
 from cellwright.workspace.runs.execution import CellError, Execution, Executions, ExitView
-from cellwright.workspace.values import Value
 
 # Fields with a question mark are left out while they are None.
 RUN = "run kind subject actor state began ended seconds cells error"

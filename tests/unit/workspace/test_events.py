@@ -11,7 +11,7 @@ import pytest
 from cellwright import Workspace
 from cellwright.errors import OutsideRoot, RunNotFound
 from cellwright.workspace.activity import NotebookEvents
-from cellwright.workspace.answers import WatchAnswer
+from cellwright.workspace.api.answers import WatchAnswer
 from tests.unit.workspace.memory import MemoryKernels, make_hub, make_notebook
 
 if TYPE_CHECKING:

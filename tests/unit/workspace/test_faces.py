@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cellwright.errors import InvalidEdit
-from cellwright.workspace.requests import VERBS, Request
+from cellwright.workspace.api.requests import VERBS, Request
 from cellwright.workspace.workspace import AsyncBook, AsyncWorkspace, Book, Workspace
 
 # What is not a verb: how a face is opened and closed.

@@ -9,7 +9,7 @@ import pytest
 
 from cellwright.errors import InvalidEdit
 from cellwright.kernel.transport import Code
-from cellwright.workspace.requests import RunRequest
+from cellwright.workspace.api.requests import RunRequest
 from cellwright.workspace.runs.execution import (
     Execution,
     Executions,

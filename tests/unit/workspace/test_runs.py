@@ -9,7 +9,7 @@ import pytest
 
 from cellwright.errors import CellFailed, CellwrightError, RunNotFound
 from cellwright.workspace.activity import NotebookEvents
-from cellwright.workspace.answers import RunFailure
+from cellwright.workspace.api.answers import RunFailure
 from cellwright.workspace.runs.execution import Execution, Executions
 from cellwright.workspace.runs.run import Run, RunOptions, RunRegistry, Turns
 

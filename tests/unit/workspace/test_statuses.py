@@ -13,7 +13,7 @@ from cellwright.document.notebook import Notebook
 from cellwright.errors import JournalUnavailable
 from cellwright.journal import Journal
 from cellwright.journal.executions import ExecutionRecord
-from cellwright.workspace.answers import CellView, LastRun
+from cellwright.workspace.api.answers import CellView, LastRun
 from cellwright.workspace.status import describe_cell, describe_notebook
 from tests.unit.workspace.memory import cells_of, make_notebook, run
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cellwright.workspace.values import KW_ONLY, Value, to_plain
+from cellwright.workspace.api.values import KW_ONLY, Value, to_plain
 
 
 class Point(Value):

@@ -28,7 +28,7 @@ from cellwright.errors import (
     SessionNotFound,
     UnknownRevision,
 )
-from cellwright.workspace.answers import NotebookRow, WatchAnswer
+from cellwright.workspace.api.answers import NotebookRow, WatchAnswer
 from cellwright.workspace.hosts.memory import MemoryHost
 from tests.kernels.dialects import SCRIPT
 from tests.unit.workspace.memory import MemoryKernels, make_hub

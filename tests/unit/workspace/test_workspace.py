@@ -10,7 +10,7 @@ import pytest
 
 from cellwright import Workspace
 from cellwright.errors import CellwrightError
-from cellwright.workspace.answers import NotebookRow
+from cellwright.workspace.api.answers import NotebookRow
 from tests.unit.cli import samples
 
 if TYPE_CHECKING:
