@@ -20,11 +20,13 @@ from typing import TYPE_CHECKING
 from benchmarks.replace_cell import Sample
 from benchmarks.tables import compare
 from cellwright import AsyncWorkspace, Notebook, Workspace, read
-from cellwright.assistant.context import MOST_CHARACTERS
-from cellwright.assistant.context import RuntimeState, build_context
-from cellwright.assistant.requests import detect
-from cellwright.assistant.context import render_context
-from cellwright.assistant.requests import ChatRequest, FileReference, NotebookEditor
+from cellwright.assistant.context import (
+    MOST_CHARACTERS,
+    RuntimeState,
+    build_context,
+    render_context,
+)
+from cellwright.assistant.requests import ChatRequest, FileReference, NotebookEditor, detect
 from cellwright.journal.executions import ExecutionRecord
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.conftest import ROOT
-from tests.unit.test_house import our_files
+from tests.integration.project.test_house import our_files
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from hypothesis import reject
 from hypothesis import strategies as st
 
-from cellwright.dataflow.records import Cell, Run
+from cellwright.dataflow.records import DataflowCell, DataflowRun
 
 NAMES = ["a", "b", "c", "f", "g"]
 names = st.sampled_from(NAMES)
@@ -231,14 +231,14 @@ class Story:
 
     def __init__(self, sources: list[str]) -> None:
         self._count = 0
-        self.cells: list[Cell] = [self._cell(source) for source in sources]
-        self.runs: list[Run] = []
+        self.cells: list[DataflowCell] = [self._cell(source) for source in sources]
+        self.runs: list[DataflowRun] = []
         self.kernel = Kernel()
         self.seen: dict[str, Seen] = {}
 
-    def _cell(self, source: str) -> Cell:
+    def _cell(self, source: str) -> DataflowCell:
         self._count += 1
-        return Cell(f"c{self._count}", source)
+        return DataflowCell(f"c{self._count}", source)
 
     def do(self, action: str, index: int, source: str) -> None:
         """One thing that somebody does."""
@@ -249,9 +249,11 @@ class Story:
                 seen = self.kernel.run(cell.source)
                 self.seen[cell.id] = seen
                 status = "ok" if seen.ended == "ok" else "error"
-                self.runs.append(Run(cell.id, len(self.runs) + 1, status, source=cell.source))
+                self.runs.append(
+                    DataflowRun(cell.id, len(self.runs) + 1, status, source=cell.source)
+                )
             case "edit":
-                self.cells[k] = Cell(cell.id, source)
+                self.cells[k] = DataflowCell(cell.id, source)
             case "insert":
                 self.cells.insert(k, self._cell(source))
             case "delete" if len(self.cells) > 1:

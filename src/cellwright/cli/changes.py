@@ -13,9 +13,9 @@ from cellwright.cli.output import one_line, printable, uses_colors, write
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from cellwright.cli.output import CommandOutput
+    from cellwright.workspace.api.answers import CellChangeView, EditAnswer
 
 
 _word = re.compile(r"\w+|\s+|[^\w\s]")
@@ -30,7 +30,7 @@ _VERBS = {
 
 def report_change(
     output: CommandOutput,
-    answer: dict[str, Any],
+    answer: EditAnswer,
     done: str = "",
     *,
     show_diff: bool = False,
@@ -43,49 +43,47 @@ def report_change(
     if output.as_json:
         output.data(answer, "")
         return
-    output.warn(answer["warnings"])
-    if not answer["changed"]:
+    output.warn(answer.warnings)
+    if not answer.changed:
         output.say("Nothing changed")
         return
-    if not answer["saved"]:
-        output.say(f"Would change {one_line(answer['path'])}; nothing was saved", color="yellow")
-    elif len(answer["cells"]) == 1 and not done:
+    if not answer.saved:
+        output.say(f"Would change {one_line(answer.path)}; nothing was saved", color="yellow")
+    elif len(answer.cells) == 1 and not done:
         _report_cell(output, answer)
     else:
         output.say(f"✓ {one_line(done) or 'Notebook edited'}", color="green")
-        output.say(f"  Notebook: {one_line(answer['path'])}")
-        for cell in answer["cells"]:
-            output.say(
-                f"  {_VERBS[cell['kind']].capitalize()}: {_describe_place(cell)}, {cell['type']}"
-            )
-    if answer["saved"] and answer["change"]:
-        output.say(f"  Change: {answer['change']}")
-    if answer.get("backup"):
-        output.say(f"  Backup: {one_line(answer['backup'])}")
+        output.say(f"  Notebook: {one_line(answer.path)}")
+        for cell in answer.cells:
+            output.say(f"  {_VERBS[cell.kind].capitalize()}: {_describe_place(cell)}, {cell.type}")
+    if answer.saved and answer.change:
+        output.say(f"  Change: {answer.change}")
+    if answer.backup:
+        output.say(f"  Backup: {one_line(answer.backup)}")
     if show_diff:
-        write(color_diff(answer["diff"]))
+        write(color_diff(answer.diff))
 
 
-def _report_cell(output: CommandOutput, answer: dict[str, Any]) -> None:
-    cell = answer["cells"][0]
-    output.say(f"✓ Cell {_VERBS[cell['kind']]}", color="green")
-    output.say(f"  Notebook: {one_line(answer['path'])}")
-    if cell["kind"] == "deleted":
-        output.say(f"  Removed: {one_line(cell['handle'])} (was at index {cell['before']})")
+def _report_cell(output: CommandOutput, answer: EditAnswer) -> None:
+    cell = answer.cells[0]
+    output.say(f"✓ Cell {_VERBS[cell.kind]}", color="green")
+    output.say(f"  Notebook: {one_line(answer.path)}")
+    if cell.kind == "deleted":
+        output.say(f"  Removed: {one_line(cell.handle)} (was at index {cell.before})")
         return
-    name = "New cell" if cell["kind"] == "inserted" else "Cell"
+    name = "New cell" if cell.kind == "inserted" else "Cell"
     output.say(f"  {name}: {_describe_place(cell)}")
-    output.say(f"  Type: {cell['type']}")
-    if cell.get("follows"):
-        output.say(f"  Inserted after: {one_line(cell['follows'])}")
+    output.say(f"  Type: {cell.type}")
+    if cell.follows:
+        output.say(f"  Inserted after: {one_line(cell.follows)}")
 
 
-def _describe_place(cell: dict[str, Any]) -> str:
-    if cell["after"] is None:
-        return f"{one_line(cell['handle'])} (was at index {cell['before']})"
-    moved = cell["before"] is not None and cell["kind"] == "moved"
-    index = f"{cell['before']} -> {cell['after']}" if moved else cell["after"]
-    return f"{one_line(cell['handle'])} (index {index})"
+def _describe_place(cell: CellChangeView) -> str:
+    if cell.after is None:
+        return f"{one_line(cell.handle)} (was at index {cell.before})"
+    moved = cell.before is not None and cell.kind == "moved"
+    index = f"{cell.before} -> {cell.after}" if moved else cell.after
+    return f"{one_line(cell.handle)} (index {index})"
 
 
 def color_diff(diff: str) -> str:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import functools
-import getpass
 import os
 
 import click
 
 from cellwright.cli.output import CommandOutput, ReaderGone
-from cellwright.errors import EngineError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from cellwright.workspace.api.requests import Mode
     from cellwright.workspace.workspace import Workspace
 
 
@@ -23,60 +22,35 @@ class CommandCall:
     """One call of a command: how to print its answer, and the workspace to work in."""
 
     def __init__(
-        self, output: CommandOutput, root: str | None, mode: str, *, no_engine: bool
+        self, output: CommandOutput, root: str | None, mode: Mode, *, no_engine: bool
     ) -> None:
         self.output = output
         self._root = root
         self._mode = mode
-        self._actor = f"cli:{_user_name()}"
         self.uses_engine = not no_engine
 
-    def here(self, *, runs: bool = False) -> Workspace:
-        """Make a workspace in this process; with `runs`, its kernels can call tools."""
-        from cellwright.workspace.workspace import Workspace
+    def here(self) -> Workspace:
+        """Make a workspace in this process."""
+        from cellwright.app import Workspace
+        from cellwright.app.workspaces import name_actor
 
-        workspace = Workspace(self._root, mode=self._mode, actor=self._actor)  # type: ignore[arg-type]
-        if runs:
-            from cellwright.tools.bridge import start_bridge
-
-            workspace.hub.call(start_bridge(workspace.hub))
-        return workspace
+        return Workspace(self._root, mode=self._mode, actor=name_actor("cli"))
 
     def workspace(self, *, start: bool = False) -> Workspace:
         """Connect to the engine's workspace, or make one in this process.
 
         With `start`, an engine is started if none is running; for commands that need a kernel.
         """
-        found = self._connect(start=start) if self.uses_engine else None
-        return found or self.here(runs=start)
+        from cellwright.app.workspaces import name_actor, open_workspace
 
-    def _connect(self, *, start: bool) -> Workspace | None:
-        """Connect to the engine; None to work in this process alone.
-
-        Every command uses a running engine, so that all commands see one state. No engine is
-        started where `CI` is set, because it would outlive its job.
-        """
-        # Most commands end within milliseconds, so the variable is read before any import.
-        if os.environ.get("CELLWRIGHT_ENGINE", "") == "never":
-            return None
-        from cellwright.engine import location
-
-        try:
-            if not start and not os.path.exists(location.socket_path()):  # noqa: PTH110
-                return None
-            from cellwright.config.loading import load
-
-            setting = load().engine
-            if setting == "never":
-                return None
-            from cellwright.engine.client import connect
-
-            starts = start and (setting == "always" or not _is_ci())
-            mode: Any = self._mode
-            return connect(self._root, mode=mode, actor=self._actor, start=starts)
-        except (EngineError, OSError) as error:
-            warn_without_engine(error)
-            return None
+        return open_workspace(
+            self._root,
+            mode=self._mode,
+            actor=name_actor("cli"),
+            use_engine=self.uses_engine,
+            start=start,
+            warn=print_warning,
+        )
 
 
 def resolve_root(root: str | None, cwd: str) -> str:
@@ -96,20 +70,9 @@ def resolve_root(root: str | None, cwd: str) -> str:
     return root
 
 
-def warn_without_engine(error: Exception) -> None:
-    """Warn that the engine cannot be used, also with `--json`: its state is missing here."""
-    CommandOutput(as_json=False).warn([f"{error}; working in this process alone"])
-
-
-def _user_name() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # a container may have no name for this user
-        return str(os.getuid())
-
-
-def _is_ci() -> bool:
-    return os.environ.get("CI", "").lower() not in {"", "0", "false"}
+def print_warning(text: str) -> None:
+    """Print a warning, also with `--json`: that the engine's state is missing here."""
+    CommandOutput(as_json=False).warn([text])
 
 
 def common(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -131,13 +94,14 @@ def common(function: Callable[..., Any]) -> Callable[..., Any]:
         *args: Any,
         root: str | None,
         as_json: bool,
-        mode: str,
+        mode: Mode,
         no_engine: bool,
         quiet: bool,
         verbose: bool,
         **kwargs: Any,
     ) -> Any:
-        output = CommandOutput(as_json=as_json, quiet=quiet, verbose=verbose)
+        command = click.get_current_context().find_root().invoked_subcommand or ""
+        output = CommandOutput(command, as_json=as_json, quiet=quiet, verbose=verbose)
         try:
             return function(CommandCall(output, root, mode, no_engine=no_engine), *args, **kwargs)
         except BrokenPipeError:

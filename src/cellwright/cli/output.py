@@ -11,6 +11,7 @@ import sys
 
 import click
 
+from cellwright.cli.hints import complete_hint
 from cellwright.errors import (
     CellFailed,
     CellwrightError,
@@ -88,9 +89,12 @@ class Unexpected(CellwrightError):
 
 
 class CommandOutput:
-    """Prints answers, messages and errors, as the options of this call say."""
+    """Prints answers, messages and errors, as the options of this call of a command say."""
 
-    def __init__(self, *, as_json: bool, quiet: bool = False, verbose: bool = False) -> None:
+    def __init__(
+        self, command: str = "", *, as_json: bool, quiet: bool = False, verbose: bool = False
+    ) -> None:
+        self.command = command
         self.as_json = as_json
         self.quiet = quiet
         self.verbose = verbose
@@ -98,12 +102,13 @@ class CommandOutput:
     @classmethod
     def of_words(cls, words: Sequence[str]) -> CommandOutput:
         """Read the options from the words of a command line that could not be parsed."""
-        return cls(as_json="--json" in words, verbose="--verbose" in words or "-v" in words)
+        is_verbose = "--verbose" in words or "-v" in words
+        return cls(words[0] if words else "", as_json="--json" in words, verbose=is_verbose)
 
     def data(self, value: Any, text: str | Iterable[str], *, styled: bool = False) -> None:
         """Print the answer: the value with `--json`, otherwise the text, unchanged.
 
-        `styled` text is made for a terminal: its only escape sequences are our own colours.
+        The value is plain data, or has a `to_json` that makes it so. `styled` text is made for a terminal: its only escape sequences are our own colours.
         """
         if self.as_json:
             print_json({"ok": True, "data": value, "error": None})
@@ -129,27 +134,27 @@ class CommandOutput:
     def fail(self, error: CellwrightError) -> None:
         """Print an error with its hint."""
         if self.as_json:
-            print_json({"ok": False, "data": None, "error": describe_error(error)})
+            print_json({"ok": False, "data": None, "error": describe_error(error, self.command)})
             return
         if self.verbose:
             import traceback
 
             traceback.print_exception(error)
-        _print_error(error.message, error.hint)
+        _print_error(error.message, complete_hint(error, self.command))
         for conflict in getattr(error, "cells", ()):
             _show_conflict(conflict)
 
 
-def describe_error(error: CellwrightError) -> dict[str, Any]:
-    """Describe an error as data; a conflict includes the text of both sides."""
+def describe_error(error: CellwrightError, command: str = "") -> dict[str, Any]:
+    """Describe an error of a command as data; a conflict includes the text of both sides."""
     shape: dict[str, Any] = {
         "code": error.code,
         "message": error.message,
-        "hint": error.hint,
+        "hint": complete_hint(error, command),
         "retryable": error.retryable,
     }
     if isinstance(error, Conflict):
-        from cellwright.workspace.answers import describe_conflict
+        from cellwright.workspace.api.answers import describe_conflict
 
         shape["cells"] = [describe_conflict(conflict) for conflict in error.cells]
     return shape
@@ -168,16 +173,20 @@ def fail_usage(error: click.ClickException, *, as_json: bool) -> int:
 
 
 def print_json(value: Any) -> None:
-    """Print one object in one line of stdout."""
+    """Print one object in one line of stdout; an answer in it is printed as its `to_json`."""
     # A lone surrogate in a source must not stop the command; JSON can escape it.
-    text = json.dumps(value, ensure_ascii=False)
+    text = json.dumps(value, ensure_ascii=False, default=_to_json)
     if is_terminal(sys.stdout) and not text.isprintable():
-        text = json.dumps(value)  # escapes C1 controls and bidi characters
+        text = json.dumps(value, default=_to_json)  # escapes C1 controls and bidi characters
     try:
         data = text.encode()
     except UnicodeEncodeError:
-        data = json.dumps(value).encode()
+        data = json.dumps(value, default=_to_json).encode()
     write_bytes(data + b"\n")
+
+
+def _to_json(value: Any) -> Any:
+    return value.to_json()
 
 
 def write(text: str) -> None:

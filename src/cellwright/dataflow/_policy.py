@@ -1,6 +1,6 @@
 """Which objects a call may change.
 
-Nobody can know that from the text, so this is a policy, the same wherever a call stands:
+The text alone does not say that. So this is a policy, the same for all calls:
 
 | call | may change |
 |---|---|
@@ -19,136 +19,156 @@ libraries (random seeds, display options, the current figure) is not followed, n
 
 from __future__ import annotations
 
-from cellwright.dataflow import _tables as tables
-from cellwright.dataflow.facts import ARGUMENT, RECEIVER, base
+from typing import TypeAlias
+
+from cellwright.dataflow import _known_names as known_names
+from cellwright.dataflow.facts import RECEIVER, is_argument_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Iterable
 
-    from cellwright.dataflow.facts import Call, Effects, Root
+    from cellwright.dataflow.budget import WorkBudget
+    from cellwright.dataflow.facts import CallSite, Effects, Root
+
+# A function of the notebook, by name, as one of several, or by what it does.
+_Function: TypeAlias = "str | frozenset[Effects] | Effects"
 
 _NONE: frozenset[Root] = frozenset()
 
 
-class Known:
-    """What is known about the name that a call starts from."""
+class KnownName:
+    """What is known about the name that a call starts from.
 
-    __slots__ = ("effects", "origin")
+    Attributes:
+        effects: What the functions and classes do that it may name.
+        origin: The module that it was imported from.
+        methods: The methods of those classes.
+        changing: Those of them that change their object.
+    """
+
+    __slots__ = ("changing", "effects", "methods", "origin")
 
     def __init__(
         self, effects: frozenset[Effects] = frozenset(), origin: str | None = None
     ) -> None:
         self.effects = effects
         self.origin = origin
+        self.methods = {name for each in effects for name in each.methods}
+        self.changing = {name for each in effects for name in each.changing}
 
 
-UNKNOWN = Known()
+UNKNOWN = KnownName()
 
 
-def changed_by(
-    call: Call, known: Callable[[str], Known], visited: frozenset[str] = frozenset()
-) -> frozenset[Root]:
-    """The objects that a call may change, given what is known about names."""
+def find_changed_objects(
+    calls: Iterable[CallSite], known: Callable[[str], KnownName], budget: WorkBudget
+) -> set[Root]:
+    """The objects that calls may change, given what is known about names."""
+    calls = list(calls)
+    changers = _find_changers(calls, known, budget)
+    found: set[Root] = set()
+    for call in calls:
+        found |= _find_direct_changes(call, known(call.callee) if call.callee else UNKNOWN)
+        if not changers.isdisjoint(call.functions):
+            found |= call.passed
+    return found
+
+
+def _find_changers(
+    calls: Iterable[CallSite], known: Callable[[str], KnownName], budget: WorkBudget
+) -> set[_Function]:
+    """Of all functions that calls lead to, those that may change what is passed to them.
+
+    A function does so by its own text, or by passing its arguments on to a function that does.
+    So the search goes forward to all functions, and back from those of the first kind.
+    """
+    users: dict[_Function, list[_Function]] = {}
+    waiting: list[_Function] = [each for call in calls for each in call.functions]
+    seen: set[_Function] = set()
+    found: set[_Function] = set()
+    while waiting:
+        function = waiting.pop()
+        if function in seen:
+            continue
+        seen.add(function)
+        used: Collection[_Function]
+        if isinstance(function, str):
+            used = (known(function).effects,)
+        elif isinstance(function, frozenset):
+            used = function
+        else:
+            used = function.passes_to
+            budget.spend(len(function.argument_calls))
+            if is_argument_in(function.changes) or any(
+                is_argument_in(
+                    _find_direct_changes(call, known(call.callee) if call.callee else UNKNOWN)
+                )
+                for call in function.argument_calls
+            ):
+                found.add(function)
+        for each in used:
+            users.setdefault(each, []).append(function)
+            waiting.append(each)
+        budget.spend(1 + len(used))
+    waiting = list(found)
+    while waiting:
+        more = set(users.get(waiting.pop(), ())) - found
+        found |= more
+        waiting += more
+    return found
+
+
+def _find_direct_changes(call: CallSite, about: KnownName) -> frozenset[Root]:
+    """What a call changes apart from what functions of the notebook do to their arguments."""
     method = call.path[-1] if call.path else ""
-    about = known(call.callee) if call.callee else UNKNOWN
     found = call.receiver if call.in_place else _NONE
-    if about.effects and call.callee not in visited:
-        found |= _by_notebook_code(call, method, about, known, visited | {call.callee})
-    if _hands_on(call, known, visited):
-        found |= call.arguments | call.receiver if call.path else call.arguments
+    if method in about.changing:
+        found |= call.receiver
     if about.origin is not None:
-        return found | _by_library(call, method, about.origin)
+        return found | _find_library_changes(call, method, about.origin)
     if not call.path:
-        return found | _by_plain_function(call, about)
-    if method in tables.MUTATORS or _in_place_by_name(method):
+        return found | _find_function_changes(call, about)
+    if method in known_names.MUTATORS or _is_in_place(method):
         found |= call.receiver
-    if call.statement and method not in tables.PURE_METHODS and not _is_known(method, about):
+    if call.statement and method not in known_names.PURE_METHODS and method not in about.methods:
         found |= call.receiver
-        if method not in tables.KEEPS_ARGUMENTS:
+        if method not in known_names.KEEPS_ARGUMENTS:
             found |= call.arguments
     return found
 
 
-def _hands_on(call: Call, known: Callable[[str], Known], visited: frozenset[str]) -> bool:
-    """Whether a function is passed on that changes what it gets: `map(f, xs)`, `df.apply(f)`."""
-    if any(changes_arguments(each, known, visited) for each in call.effects):
-        return True
-    names = {base(name) for name, _ in call.arguments} - visited
-    return any(
-        changes_arguments(each, known, visited | {name})
-        for name in names
-        for each in known(name).effects
-    )
-
-
-def _by_notebook_code(
-    call: Call, method: str, about: Known, known: Callable[[str], Known], visited: frozenset[str]
-) -> frozenset[Root]:
-    found = _NONE
-    for effects in about.effects:
-        if changes_arguments(effects, known, visited):
-            found |= call.arguments | call.receiver if call.path else call.arguments
-        if method in effects.changing:
-            found |= call.receiver
-    return found
-
-
-def _by_library(call: Call, method: str, origin: str) -> frozenset[Root]:
+def _find_library_changes(call: CallSite, method: str, origin: str) -> frozenset[Root]:
     name = method or origin.rpartition(".")[2]
-    if name in tables.MUTATING_FUNCTIONS or _in_place_by_name(name):
+    if name in known_names.MUTATING_FUNCTIONS or _is_in_place(name):
         return call.arguments
-    if method in tables.MUTATORS and len(call.path) == 1 and "." in origin:
+    if method in known_names.MUTATORS and len(call.path) == 1 and "." in origin:
         return call.receiver  # `from shared import registry`, then `registry.append(…)`
     if (
         not call.statement
-        or origin.partition(".")[0] in tables.SHOWING_MODULES
-        or name in tables.SHOWING_FUNCTIONS
-        or name in tables.KEEPS_ARGUMENTS
+        or origin.partition(".")[0] in known_names.SHOWING_MODULES
+        or name in known_names.SHOWING_FUNCTIONS
+        or name in known_names.KEEPS_ARGUMENTS
     ):
         return _NONE
     return call.arguments
 
 
-def _by_plain_function(call: Call, about: Known) -> frozenset[Root]:
-    if call.callee in tables.MUTATING_BUILTINS:
+def _find_function_changes(call: CallSite, about: KnownName) -> frozenset[Root]:
+    if call.callee in known_names.MUTATING_BUILTINS:
         return call.arguments
-    looks_only = call.callee in tables.SHOWING_BUILTINS or call.callee in tables.PROVIDED
+    looks_only = call.callee in known_names.SHOWING_BUILTINS or call.callee in known_names.PROVIDED
     if not call.statement or about.effects or looks_only:
         return _NONE
     return call.arguments | call.receiver
 
 
-def _is_known(method: str, about: Known) -> bool:
-    """Whether the method is one of a class of the notebook, so that its body has been looked at."""
-    return any(method in effects.methods for effects in about.effects)
-
-
-def _in_place_by_name(name: str) -> bool:
-    """PyTorch's convention: `add_`, `normal_`."""
+def _is_in_place(name: str) -> bool:
+    """Whether the name says so, by the convention of PyTorch: `add_`, `normal_`."""
     return len(name) > 1 and name.endswith("_") and not name.endswith("__") and name[0] != "_"
 
 
-def changes_arguments(
-    effects: Effects, known: Callable[[str], Known], visited: frozenset[str] = frozenset()
-) -> bool:
-    """Whether a function may change what is passed to it."""
-    if any(root == ARGUMENT for root, _ in effects.changes):
-        return True
-    return any(
-        root == ARGUMENT
-        for call in effects.calls
-        if ARGUMENT in {name for name, _ in call.arguments | call.receiver}
-        for root, _ in changed_by(call, known, visited)
-    )
-
-
-def changes_receiver(effects: Effects) -> bool:
+def changes_receiver(effects: Effects, budget: WorkBudget) -> bool:
     """Whether a method may change its own object, by its own text alone."""
-    if any(root == RECEIVER for root, _ in effects.changes):
-        return True
-    return any(
-        root == RECEIVER
-        for call in effects.calls
-        for root, _ in changed_by(call, lambda _: UNKNOWN)
-    )
+    changed = {*effects.changes, *find_changed_objects(effects.calls, lambda _: UNKNOWN, budget)}
+    return (RECEIVER, False) in changed or (RECEIVER, True) in changed

@@ -1,4 +1,4 @@
-"""What names stand for after a sequence of cells has run.
+"""What names mean after a sequence of cells has run.
 
 Two such sequences are compared: what ran in fact, and the notebook from top to bottom. A name has a
 version, which is equal in both exactly if the same runs, or the same unchanging text (an import, a
@@ -9,42 +9,88 @@ that a change through one name is a change of all.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
 
-from cellwright.dataflow._objects import Objects
-from cellwright.dataflow._policy import UNKNOWN, Known, changed_by
-from cellwright.dataflow._tables import BUILTINS
-from cellwright.dataflow.facts import ARGUMENT, RECEIVER, base
+from cellwright.dataflow._known_names import BUILTINS
+from cellwright.dataflow._policy import UNKNOWN, KnownName, find_changed_objects
+from cellwright.dataflow.facts import ARGUMENT, RECEIVER, base_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
+    from typing import Any
 
-    from cellwright.dataflow._objects import Store, Tokens
-    from cellwright.dataflow.facts import Call, Effects, Root, Uses
+    from cellwright.dataflow.budget import WorkBudget
+    from cellwright.dataflow.facts import CallSite, CellFacts, Effects, Root
 
 
-ANYTHING = "*"  # stands for all names that nobody has mentioned yet
+ANYTHING = "*"  # all names that no cell has mentioned yet
+
+# Into what, what, and what the functions among it do.
+Store: TypeAlias = "tuple[frozenset[Root], frozenset[Root], int]"
+
+# A set that is to be found: its kind, and what it is about.
+Node: TypeAlias = "tuple[str, Any]"
+# A set is what it has itself, all of some sets, and of some other sets all but code.
+Equation: TypeAlias = "tuple[int, list[Node], list[Node]]"
 
 
 class Mark(NamedTuple):
-    """One contribution to what a name stands for: a cell, and which run of it or which text."""
+    """One contribution to the value of a name: a cell, and which run of it or which text."""
 
     cell: str
     version: str
     order: int
 
 
-@dataclass(frozen=True, slots=True)
-class Binding:
-    """What a name stands for: who made it so, and which objects it may be and hold."""
+class Marks:
+    """The contributions to the value of a name, oldest first; of each cell only the last.
+
+    A name may have as many as there are cells, after each of many cells. So a longer list shares
+    the shorter one, and what it should not have any more is taken out only now and then.
+    """
+
+    __slots__ = ("_limit", "before", "last", "length")
+
+    def __init__(self, last: Mark, before: Marks | None = None, limit: int = 8) -> None:
+        self.last = last
+        self.before = before
+        self.length: int = before.length + 1 if before else 1
+        self._limit = limit
+
+    def extend(self, mark: Mark) -> Marks:
+        """The same with one more."""
+        if self.length < self._limit:
+            return Marks(mark, self, self._limit)
+        every = [mark, *(each for each in self.newest_first() if each.cell != mark.cell)]
+        marks = None
+        for each in reversed(every):
+            marks = Marks(each, marks, 2 * len(every) + 8)
+        return marks or Marks(mark)
+
+    def newest_first(self) -> Iterator[Mark]:
+        """From the last one back."""
+        seen: set[str] = set()
+        marks: Marks | None = self
+        while marks is not None:
+            if marks.last.cell not in seen:
+                seen.add(marks.last.cell)
+                yield marks.last
+            marks = marks.before
+
+    def __iter__(self) -> Iterator[Mark]:
+        return reversed(list(self.newest_first()))
+
+
+class Binding(NamedTuple):
+    """The value of a name: which cells made it, and which objects it may be and hold."""
 
     version: str
-    marks: tuple[Mark, ...]
+    marks: Marks
     same: int = 0
     reach: int = 0
-    effects: frozenset[Effects] = frozenset()
+    effects: int = 0
     restless: bool = False
     origin: str | None = None
     is_opaque: bool = False
@@ -55,7 +101,7 @@ class Binding:
 class Step:
     """What a cell would see and do at this point: all that it reads, directly or by what it calls."""
 
-    facts: Uses
+    facts: CellFacts
     inputs: Mapping[str, Binding | None]
     changes: frozenset[Root]
     writes: frozenset[str]
@@ -63,96 +109,434 @@ class Step:
     opaque: tuple[str, ...]
 
 
+def split_bits(mask: int) -> Iterator[int]:
+    """The positions of the bits of a mask."""
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
+
+class Tokens:
+    """One bit for every object that a cell gave a name to, and one for every function."""
+
+    def __init__(self) -> None:
+        self._bits: dict[tuple[str, str, bool], int] = {}
+        self.code = 0  # the bits of functions, classes and modules
+        self.effects: list[Effects] = []
+        self._numbers: dict[Effects, int] = {}
+        self._masks: dict[frozenset[Effects], int] = {}
+        self._sets: dict[int, frozenset[Effects]] = {}
+        self.restless_effects = 0
+        self.returning_effects = 0  # those that give away global objects
+
+    def bit(self, cell: str, name: str, *, is_code: bool = False) -> int:
+        """The bit of what this cell calls by this name."""
+        number = self._bits.setdefault((cell, name, is_code), len(self._bits))
+        bit = 1 << number
+        if is_code:
+            self.code |= bit
+        return bit
+
+    def effects_mask(self, every: frozenset[Effects]) -> int:
+        """The bits of functions."""
+        mask = self._masks.get(every)
+        if mask is None:
+            mask = 0
+            for effects in every:
+                number = self._numbers.setdefault(effects, len(self._numbers))
+                if number == len(self.effects):
+                    self.effects.append(effects)
+                    self.restless_effects |= effects.restless << number
+                    self.returning_effects |= bool(effects.returns) << number
+                mask |= 1 << number
+            self._masks[every] = mask
+        return mask
+
+    def effects_set(self, mask: int) -> frozenset[Effects]:
+        """The functions of these bits."""
+        found = self._sets.get(mask)
+        if found is None:
+            found = self._sets[mask] = frozenset(self.effects[k] for k in split_bits(mask))
+        return found
+
+
+class MaskIndex:
+    """Finds which of many sets have something in common with another, without a look at each.
+
+    A tree over the sets: a node is the union of what is below it.
+    """
+
+    def __init__(self) -> None:
+        self._width = 1
+        self._nodes = [0, 0]
+
+    def copy(self) -> MaskIndex:
+        """The same sets, to be changed separately."""
+        other = MaskIndex()
+        other._width = self._width
+        other._nodes = list(self._nodes)
+        return other
+
+    @property
+    def union(self) -> int:
+        """All sets together."""
+        return self._nodes[1]
+
+    def put(self, number: int, mask: int) -> None:
+        """Set or replace the set with this number."""
+        nodes = self._nodes
+        while number >= self._width:
+            leaves = nodes[self._width :] + [0] * self._width
+            self._width *= 2
+            nodes = self._nodes = [0] * self._width + leaves
+            for k in range(self._width - 1, 0, -1):
+                nodes[k] = nodes[2 * k] | nodes[2 * k + 1]
+        k = number + self._width
+        nodes[k] = mask
+        while k > 1:
+            k //= 2
+            union = nodes[2 * k] | nodes[2 * k + 1]
+            if union == nodes[k]:
+                break
+            nodes[k] = union
+
+    def find(self, mask: int) -> Iterator[int]:
+        """The numbers of the sets that share something with this one."""
+        waiting = [1] if self._nodes[1] & mask else []
+        while waiting:
+            k = waiting.pop()
+            if k >= self._width:
+                yield k - self._width
+            else:
+                waiting += [each for each in (2 * k + 1, 2 * k) if self._nodes[each] & mask]
+
+
+def solve(
+    start: Node,
+    equation: Callable[[Node], Equation],
+    solved: dict[Node, int],
+    code: int,
+    budget: WorkBudget,
+) -> int:
+    """The least set that fulfils its equation; it and all that it depends on get into `solved`."""
+    if start in solved:
+        return solved[start]
+    equations: dict[Node, Equation] = {}
+    order: dict[Node, None] = {}  # each after what it depends on, but for circles
+    has_circles = False
+    waiting = [(start, False)]
+    while waiting:
+        node, is_done = waiting.pop()
+        if is_done:
+            order[node] = None
+        elif node in equations:
+            has_circles = has_circles or node not in order
+        elif node not in solved:
+            found = equations[node] = equation(node)
+            waiting.append((node, True))
+            waiting += [(each, False) for part in found[1:] for each in part]
+    for node in order:
+        solved[node] = equations[node][0]
+    is_changed = True
+    while is_changed:
+        is_changed = False
+        for node in order:
+            old = new = solved[node]
+            _, whole, without_code = equations[node]
+            for each in whole:
+                new |= solved[each]
+            for each in without_code:
+                new |= solved[each] & ~code
+            budget.spend(1 + len(whole) + len(without_code))
+            if new != old:
+                solved[node] = new
+                is_changed = has_circles
+    return solved[start]
+
+
+class Objects:
+    """Which objects the names of a running cell may be and hold, before and after."""
+
+    def __init__(
+        self,
+        inputs: Mapping[str, Binding | None],
+        facts: CellFacts,
+        cell: str,
+        tokens: Tokens,
+        budget: WorkBudget,
+    ) -> None:
+        self._names = inputs
+        self._values = facts.values
+        self._tokens = tokens
+        self._budget = budget
+        self._bits = {
+            name: tokens.bit(cell, name, is_code=name in facts.origins or name in facts.code)
+            for name in facts.values
+        }
+        self._solved: dict[Node, int] = {}
+
+    def describe(self, name: str) -> tuple[int, int, int, bool]:
+        """Of a name after the cell: objects it may be, may reach, effects, restless."""
+        return (
+            self._solve("same", name),
+            self._solve("reach", name),
+            self._solve("effects", name),
+            bool(self._solve("restless", name)),
+        )
+
+    def find_objects(self, roots: Iterable[Root]) -> int:
+        """The objects behind roots."""
+        found = 0
+        for root in roots:
+            const, whole, without_code = self._add_roots([root])
+            found |= const
+            for kind, name in whole:
+                found |= self._solve(kind, name)
+            for kind, name in without_code:
+                found |= self._solve(kind, name) & ~self._tokens.code
+        return found
+
+    def apply_stores(
+        self, stores: Iterable[Store]
+    ) -> tuple[Callable[[str, int], tuple[int, int]], int]:
+        """A function that adds what is stored to what a name holds; and all objects stored into."""
+        parts: list[tuple[int, int]] = []  # what gets into a target: objects, functions
+        by_name: dict[str, list[int]] = {}
+        by_target = MaskIndex()
+        together: dict[frozenset[Root], tuple[set[Root], int]] = {}
+        for targets, roots, effects in stores:
+            inside, before = together.setdefault(targets, (set(), 0))
+            inside |= roots
+            together[targets] = inside, before | effects
+        for number, (targets, (inside, effects)) in enumerate(together.items()):
+            self._budget.spend(len(targets) + len(inside))
+            every = effects
+            for name, _ in inside:
+                every |= self._effects(base_name(name))
+            parts.append((self.find_objects(inside), every))
+            by_target.put(number, self.find_objects(targets))
+            for name, _ in targets:
+                by_name.setdefault(name, []).append(number)
+
+        def add_stored(name: str, reach: int) -> tuple[int, int]:
+            found = 0
+            done: set[int] = set()
+            waiting = {*by_name.get(name, ()), *by_target.find(reach)}
+            while waiting:  # what is stored may in turn be what something is stored into
+                new = 0
+                for number in waiting:
+                    inside, effects = parts[number]
+                    new |= inside
+                    found |= effects
+                self._budget.spend(len(waiting))
+                done |= waiting
+                new &= ~reach
+                reach |= new
+                waiting = set(by_target.find(new)) - done if new else set()
+            return reach, found
+
+        return add_stored, by_target.union
+
+    # --- Equations -------------------------------------------------------------------------------
+
+    def _solve(self, kind: str, what: str) -> int:
+        return solve((kind, what), self._equation, self._solved, self._tokens.code, self._budget)
+
+    def _effects(self, name: str) -> int:
+        """The functions that a name may be, before or after the cell."""
+        old = self._names.get(name)
+        new = self._solve("effects", name) if name in self._values else 0
+        return (old.effects if old else 0) | new
+
+    def _equation(self, node: Node) -> Equation:
+        kind, what = node
+        match kind:
+            case "same":
+                const, whole, without_code = self._add_roots(self._values[what].same)
+                return const | self._bits[what], whole, without_code
+            case "reach":
+                const, whole, without_code = self._add_roots(self._values[what].reach)
+                return const | self._bits[what], [*whole, ("same", what)], without_code
+            case "deep":  # what can be reached from a name, before or after the cell
+                old = self._names.get(what)
+                whole = [("reach", what)] if what in self._values else []
+                if returning := self._effects(what) & self._tokens.returning_effects:
+                    whole.append(("returned", returning))
+                return (old.reach if old else 0), whole, []
+            case "returned":  # by any of these functions
+                every = {
+                    root
+                    for number in split_bits(what)
+                    for root in self._tokens.effects[number].returns
+                }
+                self._budget.spend(len(every))
+                return self._add_roots(every)
+            case "effects":
+                value = self._values[what]
+                names = {base_name(name) for name, _ in value.reach}
+                const = self._tokens.effects_mask(value.effects)
+                for name in names:
+                    old = self._names.get(name)
+                    const |= old.effects if old else 0
+                return const, [("effects", name) for name in names if name in self._values], []
+            case _:
+                return self._equate_restless(what)
+
+    def _add_roots(self, roots: Iterable[Root]) -> Equation:
+        const = 0
+        whole: list[Node] = []
+        without_code: list[Node] = []
+        for name, deep in roots:
+            if name.endswith("()"):
+                without_code.append(("deep", base_name(name)))
+            elif deep:
+                whole.append(("deep", name))
+            else:
+                old = self._names.get(name)
+                const |= old.same if old else 0
+                if name in self._values:
+                    whole.append(("same", name))
+        return const, whole, without_code
+
+    def _equate_restless(self, name: str) -> Equation:
+        """Whether it changes by being looked at, or is what a generator gives when called."""
+        value = self._values[name]
+        inside = {each for each, _ in value.reach if each != name}
+        is_restless = (
+            value.restless
+            or any((old := self._names.get(each)) and old.restless for each in inside)
+            or any(
+                self._effects(base_name(each)) & self._tokens.restless_effects
+                for each, _ in value.same
+                if each.endswith("()")
+            )
+        )
+        return int(is_restless), [("restless", each) for each in inside if each in self._values], []
+
+
 class Timeline:
     """The names of a kernel at one moment."""
 
-    def __init__(self, tokens: Tokens) -> None:
+    def __init__(self, tokens: Tokens, budget: WorkBudget) -> None:
         self._tokens = tokens
+        self._budget = budget
         self.names: dict[str, Binding] = {}
-        self._holders: dict[int, set[str]] = {}
-        self.default: Binding | None = None  # where a name that nobody bound could come from
+        self._numbers: dict[str, int] = {}
+        self._by_number: list[str] = []
+        self._reach = MaskIndex()  # of every name, by its number
+        self.default: Binding | None = None  # where a name that no cell binds could come from
+
+    def copy(self) -> Timeline:
+        """The same names, to go another way from here."""
+        other = Timeline(self._tokens, self._budget)
+        other.names = dict(self.names)
+        other._numbers = dict(self._numbers)
+        other._by_number = list(self._by_number)
+        other._reach = self._reach.copy()
+        other.default = self.default
+        return other
 
     def get(self, name: str) -> Binding | None:
-        """What a name stands for; None if no cell had anything to do with it."""
+        """The value of a name; None if no cell defines or changes it."""
         return self.names.get(name, self.default)
 
     # --- Looking ---------------------------------------------------------------------------------
 
-    def step(self, facts: Uses) -> Step:
+    def look(self, facts: CellFacts) -> Step:
         """What a cell would see and do now."""
         names = {*facts.uses, *facts.builtins}
         changes: set[Root] = set(facts.changes)
         writes: set[str] = set()
         opaque = list(facts.opaque)
-        calls: set[Call] = set(facts.calls)
-        seen: dict[tuple[str, Effects], int] = {}
-        waiting = list(facts.loads.items())
-        while waiting:
-            name, moment = waiting.pop()
-            binding = self.get(name) if name in names else None  # else it is the cell's own
-            effects = binding.effects if binding else frozenset()
-            if name in facts.values:
-                effects |= facts.values[name].effects
-            if binding and binding.restless:
-                changes.add((name, True))
-            if (
-                binding
-                and binding.is_opaque
-                and name not in self.names
-                and name in names - BUILTINS
-            ):
-                opaque.append(f"`{name}`, which may come from anywhere")
-            for effect in effects:
-                if seen.get((name, effect), moment + 1) <= moment:
+        calls: set[CallSite] = set(facts.calls)
+        seen_effects = 0
+        seen_names: dict[str, bool] = {}  # and whether it was what another cell made of it
+        # What is loaded first comes first: what it leads to then holds for all that come later.
+        for load, moment in sorted(facts.loads.items(), key=lambda load: load[1]):
+            waiting = [load]
+            while waiting:
+                name = waiting.pop()
+                is_input = name in names
+                if seen_names.get(name, -1) >= is_input:
                     continue
-                seen[name, effect] = moment
-                changes |= effect.changes
-                writes |= effect.writes
-                opaque += effect.opaque
-                calls |= effect.calls
-                for read in effect.reads:
-                    if facts.bound.get(read, moment + 1) > moment:
-                        names.add(read)
-                    waiting.append((read, moment))
+                seen_names[name] = is_input
+                binding = self.get(name) if is_input else None  # else it is the cell's own
+                effects = binding.effects if binding else 0
+                if name in facts.values:
+                    effects |= self._tokens.effects_mask(facts.values[name].effects)
+                if binding and binding.restless:
+                    changes.add((name, True))
+                if (
+                    binding
+                    and binding.is_opaque
+                    and name not in self.names
+                    and name not in BUILTINS
+                ):
+                    opaque.append(f"`{name}`, which may come from anywhere")
+                for number in split_bits(effects & ~seen_effects):
+                    effect = self._tokens.effects[number]
+                    changes |= effect.changes
+                    writes |= effect.writes
+                    opaque += sorted(effect.opaque)
+                    calls |= effect.calls
+                    for read in effect.reads:
+                        if facts.bound.get(read, moment + 1) > moment:
+                            names.add(read)
+                    waiting += effect.reads
+                    self._budget.spend(1 + len(effect.reads) + len(effect.calls))
+                seen_effects |= effects
+        self._budget.spend(1 + len(facts.loads) + len(calls))
+        about = self._describe_names(facts, names)
+        changes |= find_changed_objects(calls, about, self._budget)
+        outside = _drop_parameters(changes)
         stores: set[Store] = {
-            (targets, value.reach, value.effects) for targets, value in facts.stores
+            (targets, value.reach, self._tokens.effects_mask(value.effects))
+            for targets, value in facts.stores
         }
-        about = self._known(facts, names)
-        for call in calls:
-            changes |= changed_by(call, about)
-        for call in calls:  # a function may put what it is given into whatever it changes
+        given: set[Root] = set()
+        effects = 0
+        for call in calls:  # a function may put its arguments into what it changes
             if (call.arguments or call.effects) and about(call.callee).effects:
-                stores.add((_outside(changes), call.arguments, call.effects))
+                given |= call.arguments
+                effects |= self._tokens.effects_mask(call.effects)
+        if given or effects:
+            stores.add((outside, frozenset(given), effects))
         if opaque:
             names |= {*self.names, ANYTHING}
+            self._budget.spend(len(names))
         return Step(
             facts,
             {name: self.get(name) for name in names},
-            _outside(changes),
+            outside,
             frozenset(writes),
             frozenset(stores),
             tuple(dict.fromkeys(opaque)),
         )
 
-    def _known(self, facts: Uses, names: set[str]) -> Callable[[str], Known]:
-        cache: dict[str, Known] = {}
+    def _describe_names(self, facts: CellFacts, names: set[str]) -> Callable[[str], KnownName]:
+        cache: dict[str, KnownName] = {}
 
-        def known(name: str) -> Known:
+        def known(name: str) -> KnownName:
             found = cache.get(name)
             if found is None:
                 binding = self.names.get(name) if name in names else None
-                effects = binding.effects if binding else frozenset()
+                effects = binding.effects if binding else 0
                 origin = binding.origin if binding else None
                 if name in facts.values:
                     value = facts.values[name]
-                    effects |= value.effects
-                    for root in (base(each) for each, _ in value.reach):  # `model = Model()`
+                    every = value.effects
+                    self._budget.spend(len(value.reach))
+                    for root in (base_name(each) for each, _ in value.reach):  # `model = Model()`
                         if root in facts.values:
-                            effects |= facts.values[root].effects
+                            every |= facts.values[root].effects
                         if root in names and root in self.names:
                             effects |= self.names[root].effects
+                    effects |= self._tokens.effects_mask(every)
                     origin = facts.origins.get(name)
-                found = Known(effects, origin) if effects or origin else UNKNOWN
+                found = UNKNOWN
+                if effects or origin:
+                    found = KnownName(self._tokens.effects_set(effects), origin)
                 cache[name] = found
             return found
 
@@ -176,40 +560,41 @@ class Timeline:
         has not run like this: it may fail where its text allows that.
         """
         facts = step.facts
-        fresh = Objects(step.inputs, facts, cell, self._tokens)
-        mask = fresh.mask(step.changes)
-        held, targets = fresh.hold(step.stores)
+        fresh = Objects(step.inputs, facts, cell, self._tokens, self._budget)
+        mask = fresh.find_objects(step.changes)
+        add_stored, targets = fresh.apply_stores(step.stores)
         mark = Mark(cell, version, order)
         changed = {name for name, _ in step.changes} | step.writes
         updates: dict[str, Binding] = {}
-        for name in self._holding(mask | targets) | (changed & self.names.keys()):
+        for name in self._find_holders(mask | targets) | (changed & self.names.keys()):
             old = self.names[name]
-            reach, effects = held(name, old.reach)
-            new = _over(old, mark) if name in changed or (mask & old.reach) else old
-            updates[name] = replace(new, reach=reach, effects=old.effects | effects)
-        for name in step.writes:
-            everything = fresh.mask((each, True) for each in {*step.inputs, *facts.loads})
-            bit = self._tokens.bit(cell, name)
-            updates[name] = replace(
-                _over(self.get(name), mark), same=bit | everything, reach=bit | everything
-            )
+            reach, effects = add_stored(name, old.reach)
+            new = _add_mark(old, mark) if name in changed or (mask & old.reach) else old
+            updates[name] = new._replace(reach=reach, effects=old.effects | effects)
+        if step.writes:
+            everything = fresh.find_objects((each, True) for each in {*step.inputs, *facts.loads})
+            for name in step.writes:
+                bit = self._tokens.bit(cell, name)
+                updates[name] = _add_mark(self.get(name), mark)._replace(
+                    same=bit | everything, reach=bit | everything
+                )
         for name in changed - self.names.keys() if self.default else ():
-            updates.setdefault(name, _over(self.default, mark))
+            updates.setdefault(name, _add_mark(self.default, mark))
+        self._budget.spend(len(updates) + len(facts.values))
         for name, binding in updates.items():
             self._set(name, binding)
         for name in facts.values:
-            same, reach, effects, restless = fresh.of(name)
-            reach, more = held(name, reach)
+            same, reach, effects, restless = fresh.describe(name)
+            reach, more = add_stored(name, reach)
             effects |= more
             text = facts.stable.get(name) if known or name in facts.early else None
             if name in facts.deletes and surely:
-                binding = Binding("deleted", (mark,), is_deleted=True)
+                binding = Binding("deleted", Marks(mark), is_deleted=True)
                 if not known:
-                    binding = _or_still(binding, self.get(name))
+                    binding = _join_old(binding, self.get(name))
             elif not surely or name in facts.perhaps or name in facts.deletes:
-                covered = _over(self.get(name), mark)
-                binding = replace(
-                    covered,
+                covered = _add_mark(self.get(name), mark)
+                binding = covered._replace(
                     same=same | covered.same,
                     reach=reach | covered.reach,
                     effects=effects | covered.effects,
@@ -221,10 +606,16 @@ class Timeline:
                 if text and name not in changed and not (mask & reach):
                     own = Mark(cell, _digest(text), order)
                 binding = Binding(
-                    own.version, (own,), same, reach, effects, restless, facts.origins.get(name)
+                    own.version,
+                    Marks(own),
+                    same,
+                    reach,
+                    effects,
+                    restless,
+                    facts.origins.get(name),
                 )
                 if not known and name not in facts.early:
-                    binding = _or_still(binding, self.get(name))
+                    binding = _join_old(binding, self.get(name))
             self._set(name, binding)
         for module in facts.stars:
             self._cover(Mark(cell, f"import * {module}", order), is_opaque=False)
@@ -232,58 +623,44 @@ class Timeline:
             self._cover(mark, is_opaque=True)
 
     def _set(self, name: str, binding: Binding) -> None:
-        old = self.names.get(name)
         self.names[name] = binding
-        for bit in _bits(binding.reach & ~(old.reach if old else 0)):
-            self._holders.setdefault(bit, set()).add(name)
+        number = self._numbers.setdefault(name, len(self._numbers))
+        if number == len(self._by_number):
+            self._by_number.append(name)
+        self._reach.put(number, binding.reach)
 
-    def _holding(self, mask: int) -> set[str]:
+    def _find_holders(self, mask: int) -> set[str]:
         """The names through which one of these objects may be reached."""
-        found = set()
-        for bit in _bits(mask):
-            found |= self._holders.get(bit, set())
-        return {name for name in found if self.names[name].reach & mask}
+        return {self._by_number[number] for number in self._reach.find(mask)}
 
     def _cover(self, mark: Mark, *, is_opaque: bool) -> None:
         """Any name may have become something else."""
-        everything = 0
-        for binding in self.names.values():
-            everything |= binding.reach
+        everything = self._reach.union
+        self._budget.spend(4 * len(self.names))
         for name, old in self.names.items():
-            new = _over(old, mark)
+            new = _add_mark(old, mark)
             if is_opaque:
-                new = replace(new, same=new.same | everything, reach=new.reach | everything)
+                new = new._replace(same=new.same | everything, reach=new.reach | everything)
             self._set(name, new)
-        new = _over(self.default, mark)
-        self.default = replace(new, is_opaque=is_opaque or new.is_opaque)
+        new = _add_mark(self.default, mark)
+        self.default = new._replace(is_opaque=is_opaque or new.is_opaque)
 
 
-def _bits(mask: int) -> Iterator[int]:
-    """The single bits of a mask."""
-    while mask:
-        low = mask & -mask
-        yield low
-        mask ^= low
-
-
-def _over(old: Binding | None, mark: Mark) -> Binding:
-    """What was there before, perhaps changed or replaced by a run."""
+def _add_mark(old: Binding | None, mark: Mark) -> Binding:
+    """The value as before, perhaps changed or replaced by a run."""
     if old is None:
-        return Binding(_digest(f"|{mark.version}"), (mark,))
-    if old.marks[-1][:2] == mark[:2]:
+        return Binding(_digest(f"|{mark.version}"), Marks(mark))
+    if old.marks.last[:2] == mark[:2]:
         return old  # the same star import once more
-    marks = (*(each for each in old.marks if each.cell != mark.cell), mark)
-    return replace(
-        old, version=_digest(f"{old.version}|{mark.version}"), marks=marks, is_deleted=False
-    )
+    version = _digest(f"{old.version}|{mark.version}")
+    return old._replace(version=version, marks=old.marks.extend(mark), is_deleted=False)
 
 
-def _or_still(new: Binding, old: Binding | None) -> Binding:
-    """What a name stands for after a cell that may have failed before it got there."""
+def _join_old(new: Binding, old: Binding | None) -> Binding:
+    """The value of a name after a cell that may have failed before it set the name."""
     if old is None:
         return new
-    return replace(
-        new,
+    return new._replace(
         same=new.same | old.same,
         reach=new.reach | old.reach,
         effects=new.effects | old.effects,
@@ -295,5 +672,5 @@ def _digest(text: str) -> str:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=9).hexdigest()
 
 
-def _outside(roots: Iterable[Root]) -> frozenset[Root]:
+def _drop_parameters(roots: Iterable[Root]) -> frozenset[Root]:
     return frozenset(root for root in roots if root[0] not in {ARGUMENT, RECEIVER})

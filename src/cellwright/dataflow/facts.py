@@ -2,7 +2,7 @@
 
 A `Root` is where an object may come from: `("df", False)` is the object that `df` names itself,
 `("df", True)` is that or anything that can be reached from it. Inside functions, `ARGUMENT` and
-`RECEIVER` stand for what a caller passes in. `("f()", True)` is what a call of `f`, or of a method
+`RECEIVER` are what a caller passes in. `("f()", True)` is what a call of `f`, or of a method
 of it, may give: all that `f` holds, but not the function, class or module `f` itself.
 """
 
@@ -22,12 +22,15 @@ RECEIVER = "<self>"
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CallSite:
     """A call and the objects that it could change.
 
     `callee` is the global name that it starts from, or empty; `path` the attributes after it, the
-    last one being the method. `effects` are those of functions among the arguments. `statement` says that nothing is done with the result, which is why
-    people call functions for their effects.
+    last one being the method. `effects` are those of functions among the arguments. `statement`
+    says that the result is not used, so that the call is made for its effect.
+
+    The rest follows from that: `passed` are the objects that a function of the notebook would get,
+    `functions` what the call runs or passes on, if it is a function: `f(x)`, `map(f, xs)`.
     """
 
     callee: str
@@ -37,6 +40,16 @@ class Call:
     statement: bool = False
     in_place: bool = False
     effects: frozenset[Effects] = frozenset()
+    passed: frozenset[Root] = field(init=False, repr=False, compare=False)
+    functions: frozenset[str | Effects] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        passed = self.arguments | self.receiver if self.path else self.arguments
+        names = {base_name(name) for name, _ in self.arguments}
+        if self.callee:
+            names.add(self.callee)
+        object.__setattr__(self, "passed", passed)
+        object.__setattr__(self, "functions", self.effects.union(names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,23 +57,46 @@ class Effects:
     """What running a function does to global names, whenever it is called.
 
     Of a class, it is what all methods do. `methods` are known by name, and those that change their
-    own object are `changing`. `returns` are global objects that a caller may get hold of. `restless` marks what changes by being looked at: generators, or
-    objects that count how often they are read.
+    own object are `changing`. `returns` are global objects that a caller may get. `restless` marks
+    what changes by being read: generators, or objects that count how often they are read.
+
+    The rest follows from that: `argument_calls` are the calls that get something of the arguments,
+    `passes_to` the functions that get it.
     """
 
     reads: frozenset[str] = frozenset()
     writes: frozenset[str] = frozenset()
     changes: frozenset[Root] = frozenset()
-    calls: frozenset[Call] = frozenset()
+    calls: frozenset[CallSite] = frozenset()
     opaque: frozenset[str] = frozenset()
     restless: bool = False
     returns: frozenset[Root] = frozenset()
     methods: frozenset[str] = frozenset()
     changing: frozenset[str] = frozenset()
+    argument_calls: tuple[CallSite, ...] = field(init=False, repr=False, compare=False)
+    passes_to: frozenset[str | Effects] = field(init=False, repr=False, compare=False)
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        calls = tuple(
+            call
+            for call in self.calls
+            if is_argument_in(call.arguments) or is_argument_in(call.receiver)
+        )
+        passes_to = {
+            each for call in calls if is_argument_in(call.passed) for each in call.functions
+        }
+        object.__setattr__(self, "argument_calls", calls)
+        object.__setattr__(self, "passes_to", frozenset(passes_to))
+        parts = (self.reads, self.writes, self.changes, self.calls, self.opaque, self.returns)
+        object.__setattr__(self, "_hash", hash(parts))
+
+    def __hash__(self) -> int:
+        return self._hash  # it is a member of many sets
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class ValueExpression:
     """What the value of an expression may be (`same`) and what it may hold (`reach`)."""
 
     same: frozenset[Root] = frozenset()
@@ -68,28 +104,28 @@ class Value:
     effects: frozenset[Effects] = frozenset()
     restless: bool = False
 
-    def part(self) -> Value:
+    def take_part(self) -> ValueExpression:
         """Something taken out of it, such as an item, an attribute or a view."""
-        return Value(self.reach, self.reach, self.effects, self.restless)
+        return ValueExpression(self.reach, self.reach, self.effects, self.restless)
 
     @staticmethod
-    def either(values: Iterable[Value]) -> Value:
+    def join(values: Iterable[ValueExpression]) -> ValueExpression:
         """One of them."""
         return _join(list(values), keep_same=True)
 
     @staticmethod
-    def holding(values: Iterable[Value]) -> Value:
+    def hold(values: Iterable[ValueExpression]) -> ValueExpression:
         """A new object that has them inside."""
         return _join(list(values), keep_same=False)
 
 
-def _join(values: list[Value], *, keep_same: bool) -> Value:
+def _join(values: list[ValueExpression], *, keep_same: bool) -> ValueExpression:
     if not values:
         return NEW
     if len(values) == 1 and keep_same:
         return values[0]
     none: frozenset[Root] = frozenset()
-    return Value(
+    return ValueExpression(
         none.union(*(value.same for value in values)) if keep_same else none,
         none.union(*(value.reach for value in values)),
         frozenset[Effects]().union(*(value.effects for value in values)),
@@ -97,10 +133,10 @@ def _join(values: list[Value], *, keep_same: bool) -> Value:
     )
 
 
-NEW = Value()
+NEW = ValueExpression()
 
 
-def called(roots: Iterable[Root]) -> frozenset[Root]:
+def list_call_results(roots: Iterable[Root]) -> frozenset[Root]:
     """What calling something of these may give."""
     return frozenset(
         (name if name in {ARGUMENT, RECEIVER} or name.endswith("()") else f"{name}()", True)
@@ -108,13 +144,18 @@ def called(roots: Iterable[Root]) -> frozenset[Root]:
     )
 
 
-def base(name: str) -> str:
-    """The name itself of a root that stands for the result of a call."""
+def is_argument_in(roots: frozenset[Root]) -> bool:
+    """Whether something that a caller passes in is among these."""
+    return (ARGUMENT, False) in roots or (ARGUMENT, True) in roots
+
+
+def base_name(name: str) -> str:
+    """The name in a root that is the result of a call: `f` of `f()`."""
     return name.removesuffix("()")
 
 
 @dataclass(frozen=True, slots=True)
-class Uses:
+class CellFacts:
     """What a cell does to the names of its notebook.
 
     Attributes:
@@ -122,10 +163,11 @@ class Uses:
         uses: Names that it reads before it has surely bound them itself, without Python's own.
         mutates: Names whose object it may change, as far as the cell alone can tell.
         deletes: Names that it removes.
-        opaque: Why what it does to names cannot be told, such as `exec`; empty if it can.
+        opaque: Why the text does not show what it does to names, such as `exec` or code that is too
+            large to analyse; empty if it does.
         stars: Modules that it imports all names of.
-        environment: It sets up something that is no name, such as the working directory.
-        syntax_error: Why it is no Python; it then may do anything to the names that it mentions.
+        environment: It sets up something other than names, such as the working directory.
+        syntax_error: Why it is not valid Python; it then may do anything to the names that it mentions.
     """
 
     defines: frozenset[str] = frozenset()
@@ -144,11 +186,12 @@ class Uses:
     # of them that come before any statement that could fail; `code`: functions and classes.
     loads: Mapping[str, int] = field(default_factory=dict, hash=False)
     bound: Mapping[str, int] = field(default_factory=dict, hash=False)
-    values: Mapping[str, Value] = field(default_factory=dict, hash=False)
+    values: Mapping[str, ValueExpression] = field(default_factory=dict, hash=False)
     origins: Mapping[str, str] = field(default_factory=dict, hash=False)
     stable: Mapping[str, str] = field(default_factory=dict, hash=False)
     early: frozenset[str] = frozenset()
     code: frozenset[str] = frozenset()
-    calls: frozenset[Call] = frozenset()
+    calls: frozenset[CallSite] = frozenset()
     changes: frozenset[Root] = frozenset()
-    stores: frozenset[tuple[frozenset[Root], Value]] = frozenset()
+    stores: frozenset[tuple[frozenset[Root], ValueExpression]] = frozenset()
+    work: int = 1  # how many steps the analysis took

@@ -18,7 +18,7 @@ def source_hash(source: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class DataflowCell:
     """A cell of the notebook as it is now. `id` is its handle: unique, and the same in its runs."""
 
     id: str
@@ -27,12 +27,12 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class DataflowRun:
     """One execution of a cell, or of code that is in no cell.
 
     Attributes:
         cell: The handle that the cell had.
-        order: Larger for whatever started later in the same kernel.
+        order: Larger for what started later in the same kernel.
         status: `ok`, or why not: `error timed_out cancelled died running`. A `pending` run has
             not happened yet.
         kernel: Which life of which kernel it ran in; another one knows nothing of it.
@@ -55,7 +55,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a cell is stale, or what to beware of: a kind for programs, a sentence for everybody.
+    """Why a cell is stale, or what to beware of: a kind for programs, a sentence for people.
 
     `names` are the names that it is about, `cell` is the other cell that it is about, if any.
 
@@ -69,12 +69,12 @@ class Reason:
     | `upstream_rerun` | uses a name that another cell defined or changed again after it ran |
     | `upstream_stale` | uses a name of a cell that is itself stale |
     | `upstream_deleted` | used a name of a cell that is not in the notebook any more |
-    | `out_of_order` | used a name as a cell left it that stands below |
+    | `out_of_order` | used a name as a cell below it left it |
     | `own_run` | used a name as its own earlier run left it |
     | `other_source` | used a name from another cell than it would from top to bottom |
     | `unknown_name` | used a name that no cell defines |
     | `history` | uses an earlier output by number |
-    | `opaque` | depends on a cell of which nobody can tell what it does |
+    | `opaque` | depends on a cell whose effects are unknown |
 
     Only in warnings: `defined_below`, `undefined`, `rerun_differs`, `cannot_tell`.
     """
@@ -87,17 +87,13 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class CellState:
-    """Whether what a cell shows is what the notebook, run from top to bottom, would give.
-
-    `upstream` are the cells that it takes names from when the notebook runs from top to bottom.
-    """
+    """Whether what a cell shows is what the notebook, run from top to bottom, would give."""
 
     cell: str
     index: int
     state: State
     reasons: tuple[Reason, ...] = ()
     warnings: tuple[Reason, ...] = ()
-    upstream: tuple[str, ...] = ()
 
     @property
     def is_stale(self) -> bool:

@@ -1,31 +1,48 @@
-"""`staleness`: which results still stand, which do not, and why."""
+"""`staleness`: which results are fresh, which are stale, and why."""
 
 from __future__ import annotations
 
-from cellwright.dataflow._history import History
-from cellwright.dataflow._reasons import Narrator
+import itertools
+import re
+from dataclasses import dataclass, field
+
+from cellwright.dataflow import _known_names as known_names
+from cellwright.dataflow._history import History, analyse_within_limits
 from cellwright.dataflow._timeline import ANYTHING
-from cellwright.dataflow.analyse import analyse, is_python
+from cellwright.dataflow.analyse import is_python
 from cellwright.dataflow.records import CellState, Reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
-    from cellwright.dataflow._history import Judged
-    from cellwright.dataflow.records import Cell, Run
+    from cellwright.dataflow._history import FactsReader, JudgedCell
+    from cellwright.dataflow._timeline import Binding, Mark
+    from cellwright.dataflow.records import DataflowCell, DataflowRun
+
+_history_name = re.compile(r"_i?\d+").fullmatch
+_MOST_NAMES = 3
+
+_FAILURES = {
+    "error": "its last run raised an error",
+    "timed_out": "its last run was stopped for taking too long",
+    "cancelled": "its last run was cancelled",
+    "died": "the kernel died while it ran",
+    "running": "it is still running",
+}
 
 
 def staleness(
-    cells: Sequence[Cell],
-    runs: Iterable[Run],
+    cells: Sequence[DataflowCell],
+    runs: Iterable[DataflowRun],
     language: str = "python",
     *,
     kernel: str | None = None,
     provided: Collection[str] = (),
     count_from: int = 0,
+    should_stop: Callable[[], bool] | None = None,
 ) -> list[CellState]:
-    """Say of every cell whether what it shows still stands.
+    """Say of every cell whether its result is fresh or stale.
 
     **Fresh** means: its last run ended well, its text is the one that ran, and everything that it
     used came from the same runs of the same cells as it would if the notebook ran from top to
@@ -35,7 +52,8 @@ def staleness(
 
     What is not followed: files, environment variables, the clock, and state inside libraries.
     In other languages than Python every cell may use and change everything, so that only the
-    order from top to bottom leaves cells fresh; a warning says so.
+    order from top to bottom leaves cells fresh; a warning says so. So may a cell that is too large
+    to analyse (`CELL_LIMIT`), and every cell of a notebook that is (`NOTEBOOK_LIMIT`).
 
     Args:
         cells: The notebook as it is now, in order.
@@ -45,57 +63,59 @@ def staleness(
             the last run was in, be it alive or not.
         provided: Names that are there without a cell, such as parameters.
         count_from: The number of the first cell in sentences.
+        should_stop: Asked now and then; if it returns true, the analysis ends.
+
+    Raises:
+        AnalysisStopped: `should_stop` returned true.
     """
-    history = History(cells, runs, language, kernel, provided)
-    narrator = Narrator(history, count_from)
-    definers = _definers(history)
+    runs = list(runs)
+
+    def find(reader: FactsReader) -> list[CellState]:
+        return _judge_all(History(cells, runs, reader, kernel, provided), count_from)
+
+    return analyse_within_limits(find, language, should_stop)
+
+
+def _judge_all(history: History, count_from: int) -> list[CellState]:
+    writer = ReasonWriter(history, count_from)
+    definers = _find_definers(history)
     found: dict[str, CellState] = {}
     for judged in history.judge():
-        reasons = narrator.own(judged)
+        reasons = writer.explain_own_run(judged)
         if judged.run and not judged.is_edited:
-            reasons += narrator.upstream(judged) + narrator.hidden(judged)
-        narrator.remember(judged, reasons)
+            reasons += writer.explain_inputs(judged) + writer.explain_hidden(judged)
+        writer.remember(judged, reasons)
         ran = judged.run or judged.last_elsewhere
         found[judged.cell.id] = CellState(
             judged.cell.id,
             judged.index,
             ("stale" if reasons else "fresh") if ran else "never",
             tuple(reasons),
-            tuple(_warnings(judged, reasons, narrator, definers)),
-            upstream(judged),
+            tuple(_list_warnings(judged, reasons, writer, definers)),
         )
     return [
         found.get(cell.id) or CellState(cell.id, index, "not_code")
-        for index, cell in enumerate(cells)
+        for index, cell in enumerate(history.cells)
     ]
 
 
-def upstream(judged: Judged) -> tuple[str, ...]:
-    """The cells that a cell takes names from, from top to bottom."""
-    return tuple(
-        dict.fromkeys(
-            mark.cell
-            for binding in judged.step.inputs.values()
-            if binding
-            for mark in binding.marks
-        )
-    )
-
-
-def _definers(history: History) -> dict[str, list[int]]:
+def _find_definers(history: History) -> dict[str, list[int]]:
     """Which cells define a name, by index."""
     found: dict[str, list[int]] = {}
     for index, cell in enumerate(history.cells):
         if cell.type == "code":
-            for name in analyse(cell.source, history.language).defines:
+            for name in history.reader.read(cell.source).defines:
                 found.setdefault(name, []).append(index)
     return found
 
 
-def _warnings(
-    judged: Judged, reasons: list[Reason], narrator: Narrator, definers: dict[str, list[int]]
+def _list_warnings(
+    judged: JudgedCell,
+    reasons: list[Reason],
+    writer: ReasonWriter,
+    definers: dict[str, list[int]],
 ) -> list[Reason]:
-    history = narrator.history
+    history = writer.history
     told = {
         name
         for reason in reasons
@@ -108,7 +128,7 @@ def _warnings(
         below = [index for index in where if index > judged.index]
         if below:
             cell = history.cells[below[0]].id
-            sentence = f"It uses `{name}`, which only {narrator.label(cell)}, below it, defines."
+            sentence = f"It uses `{name}`, which only {writer.name_cell(cell)}, below it, defines."
             found.append(Reason("defined_below", sentence, (name,), cell))
         elif where and judged.index not in where:
             sentence = f"It uses `{name}`, which is deleted above it."
@@ -117,9 +137,10 @@ def _warnings(
             sentence = f"It uses `{name}`, which no cell of the notebook defines."
             found.append(Reason("undefined", sentence, (name,)))
     if judged.is_intact:
-        found += _would_differ(judged, history, narrator)
-    if not is_python(history.language) and judged.step.opaque:
-        sentence = f"Names are not followed in {history.language}: only the order of runs counts."
+        found += _warn_of_rerun(judged, history, writer)
+    language = history.reader.language
+    if not is_python(language) and judged.step.opaque:
+        sentence = f"Names are not followed in {language}: only the order of runs counts."
         found.append(Reason("cannot_tell", sentence))
     elif judged.step.opaque:
         what = ", ".join(judged.step.opaque)
@@ -128,15 +149,206 @@ def _warnings(
     return found
 
 
-def _would_differ(judged: Judged, history: History, narrator: Narrator) -> list[Reason]:
-    """A result that stands, although running the cell alone now would give another."""
+def _warn_of_rerun(judged: JudgedCell, history: History, writer: ReasonWriter) -> list[Reason]:
+    """Warn of a fresh result that a run of the cell alone would change."""
     found = []
     for name, binding in sorted(judged.step.inputs.items()):
         now = history.now.get(name)
         if name == ANYTHING or not binding or not now or now.version == binding.version:
             continue
-        last = now.marks[-1].cell
+        last = now.marks.last.cell
         if last != judged.cell.id:
-            sentence = f"Run alone now it would use `{name}` as {narrator.label(last)} left it."
+            sentence = f"Run alone now it would use `{name}` as {writer.name_cell(last)} left it."
             found.append(Reason("rerun_differs", sentence, (name,), last))
     return found
+
+
+@dataclass(slots=True)
+class ReasonWriter:
+    """Words the reasons of one notebook. Knows which cells above turned out stale, and why."""
+
+    history: History
+    count_from: int
+    causes: dict[str, tuple[str, str]] = field(default_factory=dict)  # cell: kind, short clause
+
+    def name_cell(self, cell: str) -> str:
+        """How a sentence names a cell."""
+        index = self.history.index.get(cell)
+        if index is None:
+            return f"a deleted cell (id {cell})"
+        return f"cell {index + self.count_from} (id {cell})"
+
+    # --- The cell itself ---------------------------------------------------------------------------
+
+    def explain_own_run(self, judged: JudgedCell) -> list[Reason]:
+        """What is wrong with the cell's own last run."""
+        run = judged.run
+        if run is None:
+            if judged.last_elsewhere is None:
+                return [Reason("never", "It has not run.")]
+            return [
+                Reason(
+                    "kernel",
+                    "It ran in a kernel that is gone: what it defined does not exist any more.",
+                )
+            ]
+        found = []
+        if judged.is_edited:
+            found.append(Reason("edited", "It was edited since it ran."))
+        if run.status != "ok":
+            kind = "running" if run.status == "running" else "failed"
+            clause = _FAILURES.get(run.status, f"its last run ended as `{run.status}`")
+            found.append(Reason(kind, f"{clause[0].upper()}{clause[1:]}."))
+        return found
+
+    def explain_hidden(self, judged: JudgedCell) -> list[Reason]:
+        """Names that it found although no cell above defines them."""
+        names = [name for name in judged.hidden if name not in judged.differing]
+        found = []
+        earlier = [name for name in names if _is_history(name)]
+        others = [name for name in names if not _is_history(name)]
+        if earlier:
+            sentence = f"It uses {_list_names(earlier)}, an earlier output: which one depends on what ran before."
+            found.append(Reason("history", sentence, tuple(earlier)))
+        if others:
+            sentence = (
+                f"It uses {_list_names(others)}, which no cell above it defines, nor any that ran."
+            )
+            found.append(Reason("unknown_name", sentence, tuple(others)))
+        return found
+
+    # --- What it uses ------------------------------------------------------------------------------
+
+    def explain_inputs(self, judged: JudgedCell) -> list[Reason]:
+        """Why it saw something else than it would see from top to bottom."""
+        groups: dict[tuple[str, str | None, str], list[str]] = {}
+        for name, (was, would) in sorted(judged.differing.items()):
+            group = self._explain_difference(judged, name, was, would)
+            groups.setdefault(group, []).append(name)
+        found = []
+        for (kind, cell, clause), names in groups.items():
+            real = [name for name in names if name != ANYTHING]
+            real = [name for name in real if name not in known_names.BUILTINS] or real
+            subject = _list_names(real) if real else "names that only running it could tell"
+            found.append(Reason(kind, f"It uses {subject}, {clause}.", tuple(real), cell))
+        return found
+
+    def _explain_difference(
+        self, judged: JudgedCell, name: str, was: Binding | None, would: Binding | None
+    ) -> tuple[str, str | None, str]:
+        """The kind, the other cell, and a clause that begins with `which`."""
+        seen, wanted = self._find_first_difference(was, would)
+        me = judged.cell.id
+        if wanted and wanted.cell in self.causes and (not seen or seen.cell in {wanted.cell, me}):
+            return self._explain_stale(name, wanted.cell)
+        if seen and seen.cell == me:
+            return "own_run", me, "which its own earlier run had already changed"
+        if seen and seen.cell not in self.history.index:
+            clause = f"which {self.name_cell(seen.cell)} had left behind"
+            return "upstream_deleted", seen.cell, clause
+        if seen and self.history.index[seen.cell] > judged.index:
+            clause = f"which {self.name_cell(seen.cell)}, below it, had set before it ran"
+            return "out_of_order", seen.cell, clause
+        if wanted and wanted.cell in self.causes:
+            return self._explain_stale(name, wanted.cell)
+        if wanted:
+            last = was.marks.last if was else None
+            return self._explain_fresh(judged, name, seen or last, wanted)
+        if seen:
+            clause = f"which {self.name_cell(seen.cell)} set with a text that it has no more"
+            kind = "upstream_edited" if seen.cell in self.causes else "other_source"
+            return kind, seen.cell, clause
+        clause = "which may not be the same in a run from top to bottom"
+        return "opaque", None, clause
+
+    def _find_first_difference(
+        self, was: Binding | None, would: Binding | None
+    ) -> tuple[Mark | None, Mark | None]:
+        """The first contribution that is not the same on both sides."""
+        left = list(was.marks) if was else []
+        right = list(would.marks) if would else []
+        self.history.reader.budget.spend(1 + (len(left) + len(right)) // 4)
+        for one, two in itertools.zip_longest(left, right):
+            if not (one and two and one[:2] == two[:2]):
+                return one, two
+        return (left[-1] if left else None), (right[-1] if right else None)
+
+    def _explain_fresh(
+        self, judged: JudgedCell, name: str, seen: Mark | None, wanted: Mark
+    ) -> tuple[str, str, str]:
+        who = self.name_cell(wanted.cell)
+        if judged.run and wanted.order > judged.run.order:
+            verb = self._choose_verb(name, wanted.cell, past=True)
+            again = " again" if seen and seen.cell == wanted.cell else ""
+            return "upstream_rerun", wanted.cell, f"which {who} {verb}{again} after this cell ran"
+        source = f"{self.name_cell(seen.cell)} had set" if seen else "something else had set"
+        verb = self._choose_verb(name, wanted.cell)
+        clause = f"which {source} when it ran; from top to bottom {who} {verb} it later"
+        return "other_source", wanted.cell, clause
+
+    def _explain_stale(self, name: str, cell: str) -> tuple[str, str, str]:
+        kind, cause = self.causes[cell]
+        which = f"which {self.name_cell(cell)} {self._choose_verb(name, cell)}"
+        match kind:
+            case "edited":
+                return "upstream_edited", cell, f"{which}; that cell was edited since it ran"
+            case "never" | "kernel":
+                return "upstream_never", cell, f"{which}; that cell has not run"
+            case "failed":
+                return "upstream_failed", cell, f"{which}; that cell did not end well"
+            case "running":
+                return "upstream_failed", cell, f"{which}; that cell is still running"
+            case _:
+                return "upstream_stale", cell, f"{which}; that cell is stale itself: {cause}"
+
+    def _choose_verb(self, name: str, cell: str, *, past: bool = False) -> str:
+        """What a cell, as it is now, does to a name."""
+        facts = self.history.reader.read(self.history.by_id[cell].source)
+        if facts.opaque:
+            return "may have changed" if past else "may change"
+        if name in facts.defines:
+            return "defined" if past else "defines"
+        return "changed" if past else "changes"
+
+    def remember(self, judged: JudgedCell, reasons: list[Reason]) -> None:
+        """Keep why this cell is stale, for the cells below that use it."""
+        if not reasons:
+            return
+        first = reasons[0]
+        who = self.name_cell(judged.cell.id)
+        other = self.name_cell(first.cell) if first.cell else ""
+        match first.kind:
+            case "edited":
+                cause = f"{who} was edited"
+            case "never" | "kernel":
+                cause = f"{who} has not run"
+            case "failed" | "running":
+                cause = (
+                    f"the last run of {who} ended as `{judged.run.status if judged.run else ''}`"
+                )
+            case "own_run":
+                cause = f"{who} ran again on its own result"
+            case "upstream_rerun":
+                cause = f"{other} ran after it"
+            case "out_of_order":
+                cause = f"{who} used what {other}, below it, had set"
+            case "upstream_deleted":
+                cause = f"{who} used what {other} had left behind"
+            case "unknown_name":
+                cause = f"{who} uses {_list_names(list(first.names))} that no cell defines"
+            case _ if first.cell in self.causes:
+                cause = self.causes[first.cell][1]
+            case _:
+                cause = f"{who} did not see what it would from top to bottom"
+        self.causes[judged.cell.id] = (first.kind, cause)
+
+
+def _is_history(name: str) -> bool:
+    return name in known_names.HISTORY or bool(_history_name(name))
+
+
+def _list_names(names: list[str]) -> str:
+    shown = [f"`{name}`" for name in names[:_MOST_NAMES]]
+    if len(names) > _MOST_NAMES:
+        return f"{', '.join(shown)} and {len(names) - _MOST_NAMES} more"
+    return " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else shown[0]

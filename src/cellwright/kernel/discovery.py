@@ -112,7 +112,7 @@ def choose_python(
     if version < OLDEST_PYTHON:
         raise KernelMissing(
             f"{python} is Python {version[0]}.{version[1]}",
-            hint="It must be 3.9 or newer; choose another",
+            hint="It must be 3.9 or newer; choose another kernel",
         )
     return str(python)
 
@@ -231,10 +231,10 @@ def _suggest_kernel(name: str, known: Mapping[str, KernelSpec]) -> str:
     from difflib import get_close_matches
 
     if not known:
-        return "None is installed; install ipykernel, or use the plain Python runner"
+        return "None is installed; install ipykernel"
     by_words = {spec.display_name: spec.name for spec in known.values()} | {n: n for n in known}
     near = get_close_matches(name, by_words, n=1)
-    listing = f"Choose one of {', '.join(sorted(known))}"
+    listing = f"There are: {', '.join(sorted(known))}; choose one of them"
     return f"Did you mean `{by_words[near[0]]}`? {listing}" if near else listing
 
 
@@ -434,7 +434,7 @@ def require_ipykernel(python: Path) -> None:
     if not has_ipykernel(python):
         raise KernelMissing(
             f"{python} has no ipykernel",
-            hint=f"Install it: `{build_install_command(python)}`; or use the plain Python runner",
+            hint=f"Install it: `{build_install_command(python)}`; or choose another kernel",
         )
 
 
@@ -477,7 +477,7 @@ def _run_interpreter(python: Path) -> InterpreterFacts:
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         raise KernelMissing(
             f"{python} does not run: {_describe_failure(error)}",
-            hint="Choose another",
+            hint="Choose another kernel",
         ) from error
     return InterpreterFacts((version[0], version[1]), has_one)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
 
     from cellwright.tools.tool import Tool, ToolCaller
-    from cellwright.workspace.requests import Mode
+    from cellwright.workspace.api.requests import Mode
 
 
 class Toolbox:

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from cellwright.errors import CellwrightError
 from cellwright.outputs.sanitize import make_visible
-from cellwright.workspace.values import to_plain
+from cellwright.workspace.api.values import to_plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from cellwright.tools.page import Page
-    from cellwright.workspace.answers import CellView, OtherActor
+    from cellwright.workspace.api.answers import CellView, OtherActor
+    from cellwright.workspace.api.values import Value
     from cellwright.workspace.runs.execution import Execution
-    from cellwright.workspace.values import Value
     from cellwright.workspace.workspace import AsyncWorkspace
 
 MOST_ROWS = 200

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cellwright.kernel.memory import MemoryKernel
-    from cellwright.workspace.requests import Mode
+    from cellwright.workspace.api.requests import Mode
     from tests.integration.assistant.model_servers import Dialect, Received, Step
     from tests.unit.assistant.chatting import Conversation, Turn
 

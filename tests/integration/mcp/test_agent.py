@@ -16,15 +16,17 @@ from mcp import Client
 
 import cellwright
 from tests.conftest import ROOT
+from tests.engines import engine_of_its_own, is_alive, wait_for
 from tests.integration.mcp.process import parameters, raw_server
-from tests.unit.engine.engines import engine_of_its_own, is_alive, wait_for
 from tests.unit.mcp.serving import ERAS, notebook, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.unit.engine.engines import Engine
+    from cellwright.workspace.answers import AttachAnswer
+
+    from tests.engines import Engine
 
 EXAMPLES = ROOT / "examples"
 

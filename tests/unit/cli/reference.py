@@ -24,9 +24,9 @@ COMMAND_LINE = f"""# Command line
 
 <!-- Written by {WRITER}, which a test holds against the commands themselves. -->
 
-`cellwright`, or `cw` for short, reads and edits notebooks. stdout is data and stderr is talk, so \
-that everything can be piped. A cell is named by its id, by `cell-N`, or by its index, which counts \
-from 0, or from the end if it is negative. `-` stands for stdin.
+`cellwright`, or `cw` for short, reads, edits and runs notebooks. Data is printed on stdout, \
+messages on stderr, so that every command works in a pipe. Name a cell by its id, by `cell-N`, or by \
+its index, which counts from 0, or from the end if it is negative. `-` means stdin.
 
 With `--json`, stdout is one object in one line:
 
@@ -36,7 +36,7 @@ With `--json`, stdout is one object in one line:
 "hint": "Did you mean c1?", "retryable": false}}}}
 ```
 
-[Errors](errors.md) lists the codes, [Settings](settings.md) what can be set. Colours are used on a \
+[Errors](errors.md) lists the codes, [Settings](settings.md) the settings. Colours are used on a \
 terminal; `NO_COLOR` switches them off and `FORCE_COLOR` on.
 
 ## Exit codes
@@ -44,14 +44,16 @@ terminal; `NO_COLOR` switches them off and `FORCE_COLOR` on.
 | exit code | means |
 |---|---|
 | 0 | done |
-| 1 | a cell failed, or `doctor` found a problem |
+| 1 | a cell failed: `CELL_FAILED`, `run --check` found a difference, or `doctor` found a problem |
 | 2 | wrong usage: `USAGE`, or a wrong setting |
 | 3 | a bad notebook, text or cell reference, or a save that the system refused |
-| 4 | trouble with a kernel, or with a language model |
+| 4 | a kernel, the engine or a language model failed |
 | 5 | the mode forbids it: `MODE_FORBIDS` |
-| 6 | a conflict: `CONFLICT`, or a base that nobody remembers: `UNKNOWN_REVISION` |
+| 6 | a conflict: `CONFLICT`, an unknown base revision: `UNKNOWN_REVISION`, or another process runs \
+the notebook: `OWNED_ELSEWHERE` |
 | 70 | a bug in Cellwright: `INTERNAL_ERROR` |
-| 124 | another writer held the notebook too long: `LOCKED` |
+| 124 | a cell or a run took longer than its limit: `EXECUTION_TIMED_OUT`, or another writer kept the \
+notebook locked too long: `LOCKED` |
 | 130 | interrupted |
 
 ## Commands
@@ -61,17 +63,17 @@ SETTINGS = f"""# Settings
 
 <!-- Written by {WRITER}, which a test holds against the settings themselves. -->
 
-A setting is taken from the first of these places that has it:
+A setting comes from the first of these places that has it:
 
 1. an argument or a flag;
 2. the variable `{PREFIX}<NAME>`, in capitals;
-3. the nearest `cellwright.toml`, or `[tool.cellwright]` in the nearest `pyproject.toml`, going up \
-from the working folder;
-4. `config.toml` in the user's configuration folder, which `cellwright doctor` names;
+3. the nearest `cellwright.toml`, or `[tool.cellwright]` in the nearest `pyproject.toml`, from the \
+working folder upwards;
+4. `config.toml` in the user's configuration folder, which `cellwright doctor` prints;
 5. the default.
 
-An unknown name or a wrong value is an error that tells its place. `cellwright config --origin` shows \
-the settings that hold here and where each came from. Durations are seconds and sizes are bytes.
+An unknown name or a wrong value is an error that says where it is. `cellwright config --origin` shows \
+the current settings and where each comes from. Durations are seconds and sizes are bytes.
 
 | setting | default | from | to | meaning | in a project's file |
 |---|---|---|---|---|---|

@@ -10,13 +10,14 @@ import pytest
 from rich.cells import cell_len
 
 from cellwright.app.workspaces import open_chat_workspaces
+from cellwright.assistant.availability import FILE_TOOLS
+from cellwright.assistant.chat import Chat
 from cellwright.assistant.models.model import Usage
 from cellwright.assistant.models.scripted import ScriptedModel
 from cellwright.assistant.transcripts import Transcript
 from cellwright.cli.chat.confirmation import Confirmer
 from cellwright.cli.chat.display import DisplayedChange
 from cellwright.cli.chat.session import ChatSession
-from cellwright.cli.chat.startup import PaneChat
 from cellwright.cli.chat.state import ChatState
 from cellwright.cli.chat.terminal import Canvas, TerminalDisplay
 from cellwright.cli.render.screen import make_screen
@@ -103,7 +104,7 @@ def test_a_picture_that_the_terminal_draws_itself_stands_between_the_lines_of_it
 
 async def test_the_line_below_the_prompt_tells_what_lies_on_the_desk(chat_folder: Path) -> None:
     workspaces = open_chat_workspaces(chat_folder)
-    chat = PaneChat(workspaces, ScriptedModel("ok"))
+    chat = Chat(workspaces, ScriptedModel("ok"), file_tools=FILE_TOOLS)
     state = ChatState(cwd=str(chat_folder))
     display = display_on(Glass(80, 24))
     session = ChatSession(

@@ -13,14 +13,15 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from cellwright.app.workspaces import open_chat_workspaces
+from cellwright.assistant.availability import FILE_TOOLS
+from cellwright.assistant.chat import Chat
 from cellwright.assistant.models.direct import DirectModel
 from cellwright.assistant.permissions import Operation
 from cellwright.cli.chat.completion import Completer, FileNames
 from cellwright.cli.chat.confirmation import Confirmer
 from cellwright.cli.chat.prompt import CtrlC, Prompt
-from cellwright.cli.chat.startup import PaneChat
 from cellwright.cli.chat.state import ChatState
-from cellwright.cli.chat.turn import InterruptHandler
+from cellwright.cli.chat.turn import ChatInterrupts
 from cellwright.kernel.events import InputRequested
 from tests.unit.cli import samples
 from tests.unit.cli.cards import card
@@ -49,7 +50,7 @@ async def state(chat_folder: Path) -> ChatState:
 @pytest.fixture
 async def complete(state: ChatState, chat_folder: Path) -> AsyncIterator[Callable[[str], Any]]:
     workspaces = open_chat_workspaces(chat_folder)
-    completer = Completer(PaneChat(workspaces, DirectModel()), state)
+    completer = Completer(Chat(workspaces, DirectModel(), file_tools=FILE_TOOLS), state)
 
     async def names(text: str) -> list[str]:
         found = await completer.complete(text)
@@ -314,7 +315,7 @@ class Turn:
         self.stopped: list[str] = []
         self.ended = 0
         self.said: list[str] = []
-        self.interrupts = InterruptHandler(self._stop, self._end, self.said.append)
+        self.interrupts = ChatInterrupts(self._stop, self._end, self.said.append)
 
     async def _stop(self, run: str) -> None:
         self.stopped.append(run)

@@ -137,7 +137,7 @@ def test_a_bug_of_ours_is_told_in_one_line_and_ends_with_a_code_of_its_own(
     def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError("by \x1b[31mzero")
 
-    monkeypatch.setattr("cellwright.workspace.book.Book.read", fail)
+    monkeypatch.setattr("cellwright.workspace.workspace.Book.read", fail)
     monkeypatch.setenv("FORCE_COLOR", "1")
     answer = call("read", folder / "nb.ipynb")
     assert answer.code == 70

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cellwright.dataflow.records import Cell, Run
+from cellwright.dataflow.records import DataflowCell, DataflowRun
 
 
 class Story(NamedTuple):
@@ -23,10 +23,10 @@ class Story(NamedTuple):
     language: str = "python"
 
 
-def play(story: Story) -> tuple[list[Cell], list[Run]]:
+def play(story: Story) -> tuple[list[DataflowCell], list[DataflowRun]]:
     """The notebook as it is at the end, and what ran."""
-    cells = [Cell(name, source) for name, source in story.cells.items()]
-    runs: list[Run] = []
+    cells = [DataflowCell(name, source) for name, source in story.cells.items()]
+    runs: list[DataflowRun] = []
     life = 1
     for step in story.steps:
         words = step.split()
@@ -37,23 +37,27 @@ def play(story: Story) -> tuple[list[Cell], list[Run]]:
             case [("edit" | "type") as what, name, *_]:
                 k = _find(cells, name.rstrip(":"))
                 old = cells[k]
-                cells[k] = Cell(old.id, text) if what == "edit" else Cell(old.id, old.source, text)
+                cells[k] = (
+                    DataflowCell(old.id, text)
+                    if what == "edit"
+                    else DataflowCell(old.id, old.source, text)
+                )
             case ["delete", name]:
                 del cells[_find(cells, name)]
             case ["move", name]:
                 cells.append(cells.pop(_find(cells, name)))
             case ["insert", name, "before", _, *_]:
-                cells.insert(_find(cells, head.split()[-1]), Cell(name, text))
+                cells.insert(_find(cells, head.split()[-1]), DataflowCell(name, text))
             case [
                 ("error" | "timed_out" | "cancelled" | "died" | "running" | "pending") as how,
                 name,
             ]:
                 source = cells[_find(cells, name)].source
-                runs.append(Run(name, len(runs) + 1, how, str(life), source))
+                runs.append(DataflowRun(name, len(runs) + 1, how, str(life), source))
             case _:
                 for name in words:
                     source = cells[_find(cells, name)].source
-                    runs.append(Run(name, len(runs) + 1, "ok", str(life), source))
+                    runs.append(DataflowRun(name, len(runs) + 1, "ok", str(life), source))
     return cells, runs
 
 
@@ -62,7 +66,7 @@ def kernel_of(story: Story) -> str:
     return str(1 + story.steps.count("new kernel"))
 
 
-def _find(cells: list[Cell], name: str) -> int:
+def _find(cells: list[DataflowCell], name: str) -> int:
     return next(k for k, cell in enumerate(cells) if cell.id == name)
 
 

@@ -148,7 +148,7 @@ class JsonDisplay(ChatDisplay):
 
     def print_error(self, error: CellwrightError) -> None:
         """Print an event for it."""
-        self.print_event("error", error=describe_error(error))
+        self.print_event("error", error=describe_error(error, "chat"))
 
     def print_event(self, kind: str, **facts: Any) -> None:
         """Print an event that is not one of the chat."""

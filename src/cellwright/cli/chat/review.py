@@ -14,14 +14,14 @@ from cellwright.outputs.sanitize import one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
-    from typing import Any
+    from collections.abc import Awaitable, Callable
 
     from cellwright.assistant.changes import ChangeSet, Proposal
     from cellwright.assistant.chat import Chat
     from cellwright.cli.chat.display import ChatDisplay
     from cellwright.cli.chat.turn import TurnOutcome
     from cellwright.cli.questions import Asker
+    from cellwright.workspace.api.answers import CellChangeView
 
 _TURN_KEYS = {"a": "accept", "r": "reject", "s": "skip", "q": "stop"}
 _PROPOSAL_KEYS = {"a": "accept", "r": "reject", "f": "refine"}
@@ -89,10 +89,10 @@ class TurnReview:
             ids = [edit.change for edit in changes.edits if edit.path == path]
             shown = await workspace.open(path).diff(f"{ids[0]}^", ids[-1])
             language = await self._find_language(path)
-            for fact, part in zip(shown["cells"], split_diff(shown["diff"]), strict=False):
-                if (path, fact["handle"]) in remaining:
+            for fact, part in zip(shown.cells, split_diff(shown.diff), strict=False):
+                if (path, fact.handle) in remaining:
                     change = _describe_change(path, fact, part, language)
-                    found.append(ReviewedCell(path, fact["handle"], change))
+                    found.append(ReviewedCell(path, fact.handle, change))
         return found
 
     async def _find_language(self, path: str) -> str:
@@ -137,14 +137,12 @@ def split_diff(diff: str) -> list[str]:
     return ["\n".join(part) for part in found]
 
 
-def _describe_change(
-    path: str, fact: Mapping[str, Any], diff: str, language: str
-) -> DisplayedChange:
-    index = fact["after"] if fact["after"] is not None else fact["before"]
+def _describe_change(path: str, fact: CellChangeView, diff: str, language: str) -> DisplayedChange:
+    index = fact.after if fact.after is not None else fact.before or 0
     return DisplayedChange(
-        action=f"{_VERBS.get(fact['kind'], 'Updated')} cell {index + 1}",
-        name=one_line(fact["handle"][:80]),
-        kind=one_line(fact["type"][:20]),
+        action=f"{_VERBS.get(fact.kind, 'Updated')} cell {index + 1}",
+        name=one_line(fact.handle[:80]),
+        kind=one_line(fact.type[:20]),
         path=one_line(path[:200]),
         diff=diff,
         language=language,

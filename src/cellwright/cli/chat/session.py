@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from dataclasses import replace
 
 from cellwright.assistant.models.direct import DirectModel
 from cellwright.cli.chat.review import ProposalReview
@@ -30,10 +29,10 @@ from cellwright.outputs.sanitize import one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import Iterator
 
     from cellwright.assistant.chat import Chat, TurnStartEvent
-    from cellwright.assistant.models.model import Model, ModelEvent, ModelRequest
+    from cellwright.assistant.models.model import Model
     from cellwright.assistant.transcripts import Transcript, Transcripts
     from cellwright.cli.chat.confirmation import Confirmer
     from cellwright.cli.chat.display import ChatDisplay
@@ -97,8 +96,8 @@ class ChatSession:
 
     def set_model(self, model: Model) -> None:
         """Let another model answer from now on."""
-        if self._is_interactive and type(model) is DirectModel:
-            model = BriefDirectModel()
+        if self._is_interactive and isinstance(model, DirectModel):
+            model = DirectModel(repeats_outputs=False)  # cards show them
         self.chat.model = model
         if not isinstance(model, DirectModel):
             from cellwright.assistant.models.language_model import LanguageModel
@@ -227,18 +226,6 @@ async def _prepare_model(model: Model) -> None:
     if prepare is not None:
         with contextlib.suppress(CellwrightError):
             await prepare()
-
-
-class BriefDirectModel(DirectModel):
-    """The built-in assistant where cards show the outputs of a run: it does not repeat them."""
-
-    async def respond(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
-        """Answer as `DirectModel` does for a run without outputs."""
-        last = request.messages[-1]
-        if last.role == "tool" and "executions" in last.data:
-            request = replace(request, messages=(*request.messages[:-1], replace(last, text="")))
-        async for event in super().respond(request):
-            yield event
 
 
 class LogBuffer(logging.Handler):

@@ -12,7 +12,7 @@ from cellwright.assistant.context import render_context
 from cellwright.assistant.models.direct import DirectModel
 from cellwright.assistant.transcripts import Transcripts, to_markdown
 from cellwright.cli.chat.review import TurnReview
-from cellwright.cli.chat.state import MODES, WrongCommand, require_file, resolve_file
+from cellwright.cli.chat.state import MODES, WrongCommand, require_file, shorten_path
 from cellwright.errors import AlreadyExists, NothingToUndo
 from cellwright.outputs.sanitize import one_line
 
@@ -290,7 +290,7 @@ class SlashCommands:
         self._session.is_closed = True
 
     def _resolve(self, name: str) -> str:
-        return resolve_file(name.removeprefix("@"), self._state.cwd)
+        return shorten_path(name.removeprefix("@"), self._state.cwd)
 
 
 def _require_one(words: list[str], usage: str) -> str:

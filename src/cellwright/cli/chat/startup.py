@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import click
 
-from cellwright.assistant.availability import FILE_TOOLS, offer_tools
+from cellwright.app.workspaces import open_chat_workspaces, wants_engine
+from cellwright.assistant.availability import FILE_TOOLS
 from cellwright.assistant.chat import Chat
 from cellwright.assistant.models.providers import choose_model
 from cellwright.assistant.permissions import Permissions
@@ -21,14 +22,13 @@ from cellwright.cli.chat.confirmation import Confirmer
 from cellwright.cli.chat.display import JsonDisplay, PlainDisplay, make_brief_printer
 from cellwright.cli.chat.session import ChatSession, buffer_log, exit_code_of_error
 from cellwright.cli.chat.slash_commands import NO_MODEL
-from cellwright.cli.chat.state import MODES, ChatState, require_file, resolve_file
-from cellwright.cli.options import resolve_root
-from cellwright.cli.output import INTERRUPTED, OK, CommandOutput, is_terminal
+from cellwright.cli.chat.state import MODES, ChatState, require_file, shorten_path
+from cellwright.cli.options import print_warning, resolve_root
+from cellwright.cli.output import INTERRUPTED, OK, is_terminal
 from cellwright.cli.questions import PlainAsker, read_in_thread, read_line
 from cellwright.config.directories import state_directory
 from cellwright.config.loading import load
 from cellwright.errors import CellwrightError
-from cellwright.tools.profiles.positron import POSITRON
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
-    from cellwright.assistant.availability import ToolOffer
-    from cellwright.assistant.models.model import Model
-    from cellwright.assistant.requests import ChatRequest, Detection
     from cellwright.assistant.workspaces import ChatWorkspaces
     from cellwright.cli.chat.display import ChatDisplay
     from cellwright.cli.chat.prompt import Prompt
@@ -46,7 +43,7 @@ if TYPE_CHECKING:
     from cellwright.cli.options import CommandCall
     from cellwright.cli.questions import Asker
     from cellwright.config.settings import Settings
-    from cellwright.workspace.requests import Mode
+    from cellwright.workspace.api.requests import Mode
     from cellwright.workspace.workspace import AsyncWorkspace
 
 
@@ -221,30 +218,11 @@ def _open_display(call: CommandCall, options: ChatOptions) -> Iterator[ChatDispl
 # -- what a chat needs ----------------------------------------------------------------------
 
 
-class PaneChat(Chat):
-    """A chat with tools for notebooks in notebook mode, and with tools for files otherwise.
-
-    In notebook mode the tools for files are absent: a notebook must not be changed as a file.
-    """
-
-    def __init__(self, workspaces: ChatWorkspaces, model: Model, **options: Any) -> None:
-        super().__init__(workspaces, model, tools=(*POSITRON, *FILE_TOOLS), **options)
-
-    async def look(self, request: ChatRequest) -> tuple[Detection, ToolOffer]:
-        """Find what a request is about and which tools it has, before anything is sent."""
-        detection, offer = await super().look(request)
-        if detection.context is not None:
-            offer = offer_tools(
-                request, POSITRON, has_notebook=True, edit_mode_edits=self.edit_mode_edits
-            )
-        return detection, offer
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenedChat:
     """A chat and what belongs to it; `folder` holds its files."""
 
-    chat: PaneChat
+    chat: Chat
     state: ChatState
     settings: Settings
     transcript: Transcript
@@ -266,10 +244,17 @@ async def open_chat(options: ChatOptions) -> OpenedChat:
     # The built-in assistant of a resumed chat gives way to the model of the settings.
     resumed_model = resumed.model if resumed is not None and resumed.model != "direct" else None
     model = choose_model(options.model or resumed_model, settings)
-    workspaces = _open_workspaces(root, cwd, options)
-    chat = PaneChat(
+    workspaces = open_chat_workspaces(
+        root,
+        cwd=cwd,
+        actor=options.actor,
+        engine=options.uses_engine and wants_engine(),
+        warn=print_warning,
+    )
+    chat = Chat(
         workspaces,
         model,
+        file_tools=FILE_TOOLS,
         permissions=Permissions(folder / "allowed.json"),
         prompts=PromptFolder.of(settings),
         edit_mode_edits=settings.edit_mode_edits,
@@ -331,28 +316,13 @@ def _find_resumed(
     return transcripts.load(options.resume or None, root), options.notebooks
 
 
-def _restore_chat(
-    chat: PaneChat, state: ChatState, resumed: Transcript, options: ChatOptions
-) -> None:
+def _restore_chat(chat: Chat, state: ChatState, resumed: Transcript, options: ChatOptions) -> None:
     chat.history += resumed.messages
     chat.turns += resumed.turns
     if options.cell is None:
         state.restore(resumed.desk)
     if options.mode is None and resumed.mode in MODES:
         state.mode = MODES[MODES.index(resumed.mode)]
-
-
-def _open_workspaces(root: str, cwd: str, options: ChatOptions) -> ChatWorkspaces:
-    """Return workspaces in the engine, or in this process."""
-    from cellwright.app.workspaces import open_chat_workspaces, wants_engine
-
-    return open_chat_workspaces(
-        root,
-        cwd=cwd,
-        actor=options.actor,
-        engine=options.uses_engine and wants_engine(),
-        warn=lambda sentence: CommandOutput(as_json=False).warn([sentence]),
-    )
 
 
 async def _fill_state(
@@ -383,7 +353,7 @@ async def _fill_state(
 
 def _rebase_path(name: str, start: str, cwd: str) -> str:
     """A name relative to one folder, as a name relative to another."""
-    return resolve_file(os.path.join(start, os.path.expanduser(name)), cwd)  # noqa: PTH111, PTH118
+    return shorten_path(os.path.join(start, os.path.expanduser(name)), cwd)  # noqa: PTH111, PTH118
 
 
 async def _select_cells(state: ChatState, options: ChatOptions, workspace: AsyncWorkspace) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from cellwright.workspace.requests import Mode
+    from cellwright.workspace.api.requests import Mode
 
 MODES: tuple[Mode, ...] = ("ask", "edit", "agent")
 
@@ -121,7 +121,7 @@ class ChatState:
             self.attach(f"#{name}")
 
 
-def resolve_file(name: str, cwd: str) -> str:
+def shorten_path(name: str, cwd: str) -> str:
     """The name of a file relative to a folder if it is inside, else its absolute path."""
     place = resolve_file(name, cwd)
     if place is None:

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from cellwright.assistant.chat import ToolResultEvent, TurnStartEvent
 from cellwright.cli.chat.display import ChatDisplay
+from cellwright.cli.hints import complete_hint
 from cellwright.cli.render.cards.card import RenderedLines, lay_out
 from cellwright.cli.render.cards.frame import INDENT, CardFrame, hunk_parts
 from cellwright.cli.render.layout import BOLD, DIM, FoldedLines, Gate, Margin
@@ -164,8 +165,9 @@ class TerminalDisplay(ChatDisplay):
     def print_error(self, error: CellwrightError) -> None:
         """Print an error with its hint."""
         parts = [Text.assemble(("error: ", Style(color="red")), make_visible(error.message))]
-        if error.hint:
-            parts.append(Text.assemble(("hint: ", Style(color="cyan")), make_visible(error.hint)))
+        hint = complete_hint(error, "chat")
+        if hint:
+            parts.append(Text.assemble(("hint: ", Style(color="cyan")), make_visible(hint)))
         self.print_parts([Text(), *(Margin(part, INDENT) for part in parts)])
 
     def expand_card(self, card: Card) -> None:

@@ -66,6 +66,7 @@ def chat_command(call: CommandCall, notebooks: tuple[str, ...], **options: Any) 
     is_interactive = options["prompt"] is None and is_terminal(sys.stdin)
     if is_interactive:
         _require_terminal(call)
+    from cellwright.app.workspaces import name_actor
     from cellwright.cli.chat.startup import ChatOptions, run_chat
 
     source = click.get_current_context().get_parameter_source("mode")
@@ -75,7 +76,7 @@ def chat_command(call: CommandCall, notebooks: tuple[str, ...], **options: Any) 
         root=here.root,
         cwd=here.cwd,
         mode=here.mode if has_mode else None,
-        actor=here.actor.replace("cli:", "chat:", 1),
+        actor=name_actor("chat"),
         uses_engine=call.uses_engine,
         notebooks=notebooks,
         open=options["opened"],

@@ -8,6 +8,7 @@ import json
 import click
 
 from cellwright.cli.changes import report_change
+from cellwright.cli.hints import complete_notes
 from cellwright.cli.options import CommandCall, common
 from cellwright.cli.output import (
     STATUS_CODES,
@@ -22,6 +23,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
+
+    from cellwright.workspace.api.answers import EditAnswer
 
 
 TYPES = click.Choice(["code", "markdown", "raw"])
@@ -124,31 +127,27 @@ def edit_action(function: Callable[..., dict[str, Any] | list[Any]]) -> click.Co
     return click.command(cls=EditCommand)(run)
 
 
-def _report_edit(call: CommandCall, answer: dict[str, Any], *, show_diff: bool) -> int:
+def _report_edit(call: CommandCall, answer: EditAnswer, *, show_diff: bool) -> int:
     """Print what the edit did and how the cells ran after it; returns the exit code."""
-    if not answer.get("executions"):
+    if not answer.executions:
         report_change(call.output, answer, show_diff=show_diff)
         return 0
     from cellwright.cli.commands.run import describe_failure
 
-    failed = [
-        run
-        for run in answer["executions"]
-        if run["status"] not in ("ok", "pending", "running") and not run["expected"]
-    ]
-    code = STATUS_CODES[failed[0]["status"]] if failed else 0
+    failed = [run for run in answer.executions if run.is_failure]
+    code = STATUS_CODES[failed[0].status] if failed else 0
     if call.output.as_json:
-        error = describe_failure(failed[0]) if failed else None
+        error = describe_failure(failed[0], answer.path) if failed else None
         print_json({"ok": not failed, "data": answer, "error": error})
         return code
     from cellwright.outputs.describe import describe
 
     report_change(call.output, answer, show_diff=show_diff)
-    for run in answer["executions"]:
-        call.output.say(f"  Ran: {one_line(run['cell'])} (index {run['index']}), {run['status']}")
-        if run["outputs"]:
-            write(printable(describe(run["outputs"]).text) + "\n")
-        call.output.warn(run["notes"])
+    for run in answer.executions:
+        call.output.say(f"  Ran: {one_line(run.cell or '')} (index {run.index}), {run.status}")
+        if run.outputs:
+            write(printable(describe(run.outputs).text) + "\n")
+        call.output.warn(complete_notes(run, answer.path))
     return code
 
 
@@ -374,7 +373,7 @@ def new_command(call: CommandCall, notebook: str, kernel: str | None) -> None:
     """
     with call.workspace() as workspace:
         answer = workspace.create(notebook, kernel=kernel)
-        call.output.warn(answer["warnings"])
+        call.output.warn(answer.warnings)
         call.output.data(answer, "")
         call.output.say("✓ Notebook created", color="green")
         call.output.say(f"  Notebook: {one_line(notebook)}")

@@ -14,7 +14,11 @@ from cellwright.errors import EngineLost, EngineUnavailable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, TypeVar
+
+    from cellwright.workspace.api.values import Value
+
+    V = TypeVar("V", bound=Value)
 
 _STOP_WITHIN = 30.0
 _LINES = 50
@@ -68,12 +72,14 @@ def start(call: CommandCall) -> None:
     \b
     cellwright engine start
     """
-    from cellwright.engine.client import connect
+    from cellwright.engine.client import EngineApi
+    from cellwright.workspace.caller import Caller
 
-    engine = connect(actor="cli:engine")
-    assert engine is not None  # noqa: S101  # it was started, or an error raised
-    with engine:
-        found = engine.status()
+    engine = EngineApi(Caller(actor="cli:engine"))
+    try:
+        found = engine.call_engine("status")
+    finally:
+        engine.close()
     call.output.data({"running": True, **found}, f"The engine is running, process {found['pid']}\n")
 
 
@@ -97,16 +103,23 @@ def status(call: CommandCall) -> None:
 def _describe_engine(found: dict[str, Any]) -> list[str]:
     from cellwright.cli.commands.kernel import session_row
     from cellwright.cli.commands.run import run_row
+    from cellwright.workspace.api.answers import RunView, SessionView
 
-    active = [run for run in found["runs"] if run["ended"] is None]
+    active = [run for run in _restore(RunView, found["runs"]) if run.ended is None]
     draining = f", draining: {one_line(found['draining'])}" if found["draining"] else ""
     return [
         f"The engine is running, process {found['pid']}, version {found['version']}{draining}\n",
         f"  {len(found['sessions'])} sessions, {len(active)} runs, ",
         f"{len(found['clients'])} clients, up {found['seconds']:.0f} s\n",
-        *map(session_row, found["sessions"]),
+        *map(session_row, _restore(SessionView, found["sessions"])),
         *map(run_row, active),
     ]
+
+
+def _restore(kind: type[V], shapes: list[dict[str, Any]]) -> list[V]:
+    """Make values of data; an engine of another version may leave fields out."""
+    nothing = dict.fromkeys(kind.FIELDS)
+    return [kind.from_json({**nothing, **shape}) for shape in shapes]
 
 
 @engine_command.command()

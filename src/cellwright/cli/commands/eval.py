@@ -24,6 +24,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from cellwright.workspace.runs.execution import Execution
+
 
 @click.command()
 @click.argument("code", nargs=-1)
@@ -76,17 +78,16 @@ def eval_command(call: CommandCall, code: tuple[str, ...], **options: Any) -> in
             progress=_EvalPrinter(call, cells).print_progress,
             detach=options["detach"],
         )
-    rows = answer["cells"]
-    failed = [row for row in rows if row["status"] not in ("ok", "pending")]
+    failed = [run for run in answer.cells if run.status not in ("ok", "pending")]
     if call.output.as_json:
         error = _describe_error(failed[0]) if failed else None
         print_json({"ok": not failed, "data": answer, "error": error})
     else:
-        if not answer["done"]:
-            call.output.say(describe_detached(answer["run"]))
-        for row in rows:
-            call.output.warn([*row.get("notes", ()), *_describe_cut(row)])
-    return STATUS_CODES[failed[0]["status"]] if failed else OK
+        if not answer.done:
+            call.output.say(describe_detached(answer.run))
+        for run in answer.cells:
+            call.output.warn([*run.notes, *_describe_cut(run)])
+    return STATUS_CODES[failed[0].status] if failed else OK
 
 
 def _collect_cells(code: tuple[str, ...], options: dict[str, Any]) -> list[dict[str, Any]]:
@@ -111,21 +112,20 @@ def _collect_cells(code: tuple[str, ...], options: dict[str, Any]) -> list[dict[
     return cells
 
 
-def _describe_error(row: dict[str, Any]) -> dict[str, Any]:
-    error = row["error"]
-    notes = " ".join(row["notes"])
+def _describe_error(run: Execution) -> dict[str, Any]:
+    notes = " ".join(run.notes)
     return {
-        "code": STATUS_ERRORS[row["status"]],
-        "message": f"{error['ename']}: {error['evalue']}" if error else notes,
+        "code": STATUS_ERRORS[run.status],
+        "message": f"{run.error.ename}: {run.error.evalue}" if run.error else notes,
         "hint": notes or "Its traceback is in the text",
         "retryable": False,
     }
 
 
-def _describe_cut(row: dict[str, Any]) -> list[str]:
-    if not row.get("truncated") or row["artifact"] is None:
+def _describe_cut(run: Execution) -> list[str]:
+    if not run.truncated or run.artifact is None:
         return []
-    return [f"{row['total_lines']:,} lines of output; all stored as artifact://{row['artifact']}"]
+    return [f"{run.total_lines:,} lines of output; all stored as artifact://{run.artifact}"]
 
 
 class _EvalPrinter:

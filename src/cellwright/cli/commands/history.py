@@ -12,7 +12,8 @@ from cellwright.cli.output import one_line, uses_colors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from cellwright.journal.history import Backup, Entry
+    from cellwright.workspace.api.answers import BlameAnswer, CellStaleness
 
 
 @click.command()
@@ -34,15 +35,15 @@ def log_command(call: CommandCall, notebook: str, limit: int | None) -> None:
         call.output.warn(warnings)
 
 
-def _log_row(entry: dict[str, Any]) -> str:
-    words = [f"{cell['kind']} {one_line(cell['handle'])}" for cell in entry["cells"][:4]]
-    if len(entry["cells"]) > 4:
-        words.append(f"and {len(entry['cells']) - 4} more")
-    undone = "  (undone)" if entry.get("undone_by") else ""
-    change = click.style(entry["id"], fg="yellow") if uses_colors(sys.stdout) else entry["id"]
-    label = f"  {one_line(entry['label'])}" if entry["label"] else ""
+def _log_row(entry: Entry) -> str:
+    words = [f"{cell.kind} {one_line(cell.handle)}" for cell in entry.cells[:4]]
+    if len(entry.cells) > 4:
+        words.append(f"and {len(entry.cells) - 4} more")
+    undone = "  (undone)" if entry.undone_by else ""
+    change = click.style(entry.id, fg="yellow") if uses_colors(sys.stdout) else entry.id
+    label = f"  {one_line(entry.label)}" if entry.label else ""
     return (
-        f"{change}  {entry['when'][:19]}  {entry['kind']:8} {one_line(entry['actor'])}"
+        f"{change}  {entry.when[:19]}  {entry.kind:8} {one_line(entry.actor)}"
         f"{label}  {', '.join(words)}{undone}\n"
     )
 
@@ -72,7 +73,9 @@ def diff_command(call: CommandCall, notebook: str, before: str | None, after: st
         else:
             answer = book.diff(before, after)
         warnings = book.warnings()
-        call.output.data({**answer, "warnings": warnings}, color_diff(answer["diff"]), styled=True)
+        call.output.data(
+            {**answer.to_json(), "warnings": warnings}, color_diff(answer.diff), styled=True
+        )
         call.output.warn(warnings)
 
 
@@ -92,8 +95,8 @@ def undo_command(call: CommandCall, notebook: str, change: str | None, *, dry_ru
     """
     with call.workspace() as workspace:
         answer = workspace.open(notebook).undo(change, dry_run=dry_run)
-        report_change(call.output, answer, f"Undone {answer['concerns']}", show_diff=dry_run)
-        if answer["changed"] and answer["saved"]:
+        report_change(call.output, answer, f"Undone {answer.concerns}", show_diff=dry_run)
+        if answer.changed and answer.saved:
             call.output.say("  Variables in the kernel are not undone")
 
 
@@ -111,7 +114,7 @@ def redo_command(call: CommandCall, notebook: str, change: str | None, *, dry_ru
     """
     with call.workspace() as workspace:
         answer = workspace.open(notebook).redo(change, dry_run=dry_run)
-        report_change(call.output, answer, f"Redone {answer['concerns']}", show_diff=dry_run)
+        report_change(call.output, answer, f"Redone {answer.concerns}", show_diff=dry_run)
 
 
 @click.command()
@@ -133,12 +136,12 @@ def blame_command(call: CommandCall, notebook: str) -> None:
         call.output.warn(warnings)
 
 
-def _blame_row(row: dict[str, Any]) -> str:
+def _blame_row(row: BlameAnswer) -> str:
     who = "before the first recorded change"
-    if row["change"] is not None:
-        label = f"  {one_line(row['label'])}" if row["label"] else ""
-        who = f"{row['change']}  {row['when'][:19]}  {one_line(row['actor'])}{label}"
-    return f"{row['index']:4}  {one_line(row['handle']):12} {row['type']:8}  {who}\n"
+    if row.change is not None:
+        label = f"  {one_line(row.label)}" if row.label else ""
+        who = f"{row.change}  {(row.when or '')[:19]}  {one_line(row.actor or '')}{label}"
+    return f"{row.index:4}  {one_line(row.handle):12} {row.type:8}  {who}\n"
 
 
 @click.command()
@@ -172,8 +175,8 @@ def backup_command(call: CommandCall, notebook: str, restore: str | None, *, dry
         call.output.warn(warnings)
 
 
-def _backup_row(state: dict[str, Any]) -> str:
-    return f"{state['id']:10} {state['when'][:19]}  {state['kind']:8} {one_line(state['label'])}\n"
+def _backup_row(state: Backup) -> str:
+    return f"{state.id:10} {state.when[:19]}  {state.kind:8} {one_line(state.label)}\n"
 
 
 @click.command()
@@ -191,12 +194,10 @@ def stale_command(call: CommandCall, notebook: str) -> None:
     with call.workspace() as workspace:
         book = workspace.open(notebook)
         data = book.stale()
-        call.output.data(data, map(_stale_row, data["cells"]), styled=True)
+        call.output.data(data, map(_stale_row, data.cells), styled=True)
         call.output.warn(book.warnings())
 
 
-def _stale_row(cell: dict[str, Any]) -> str:
-    why = cell["stale_reason"] or "; ".join(cell["warnings"])
-    return (
-        f"{cell['index']:>4}  {one_line(cell['cell']):12} {cell['state']:6} {one_line(why or '')}\n"
-    )
+def _stale_row(cell: CellStaleness) -> str:
+    why = cell.stale_reason or "; ".join(cell.warnings)
+    return f"{cell.index:>4}  {one_line(cell.cell):12} {cell.state:6} {one_line(why or '')}\n"

@@ -11,7 +11,8 @@ from cellwright.cli.output import is_terminal, one_line, write_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from cellwright.outputs.artifacts import Artifact, ArtifactStore
+    from cellwright.workspace.api.answers import KernelAnswer, KernelSpecView, SessionView, Variable
 
 
 _session = click.argument("session", default="default")
@@ -39,15 +40,15 @@ def specs(call: CommandCall) -> None:
     call.output.data({"specs": found}, map(_spec_row, found), styled=True)
 
 
-def _spec_row(spec: dict[str, Any]) -> str:
-    if "problem" in spec:
-        return f"* {one_line(spec['problem'])}\n  {one_line(spec['hint'])}\n"
-    mark = "*" if spec["default"] else " "
-    place = one_line(spec["python"] or spec["folder"] or "")
-    return f"{mark} {one_line(spec['name']):16} {one_line(spec['language']):10} {place}\n"
+def _spec_row(spec: KernelSpecView) -> str:
+    if spec.problem is not None:
+        return f"* {one_line(spec.problem)}\n  {one_line(spec.hint or '')}\n"
+    mark = "*" if spec.default else " "
+    place = one_line(spec.python or spec.folder or "")
+    return f"{mark} {one_line(spec.name or ''):16} {one_line(spec.language or ''):10} {place}\n"
 
 
-def _act_on_kernel(call: CommandCall, action: str, session: str) -> dict[str, Any]:
+def _act_on_kernel(call: CommandCall, action: str, session: str) -> KernelAnswer:
     with call.workspace() as workspace:
         return workspace.kernel(action, session)
 
@@ -75,7 +76,7 @@ def interrupt(call: CommandCall, session: str) -> None:
     cellwright kernel interrupt mine
     """
     found = _act_on_kernel(call, "interrupt", session)
-    call.output.data(found, "Interrupted\n" if found["interrupted"] else "Nothing was running\n")
+    call.output.data(found, "Interrupted\n" if found.interrupted else "Nothing was running\n")
 
 
 @kernel_command.command()
@@ -102,13 +103,13 @@ def variables(call: CommandCall, session: str) -> None:
     cellwright kernel variables mine
     """
     found = _act_on_kernel(call, "variables", session)
-    call.output.data(found, map(_variable_row, found["variables"]), styled=True)
+    call.output.data(found, map(_variable_row, found.variables or ()), styled=True)
 
 
-def _variable_row(variable: dict[str, Any]) -> str:
-    size = variable["size"] or ""
-    value = one_line(variable["value"])[:60]
-    return f"{one_line(variable['name']):20} {one_line(variable['type']):14} {size:10} {value}\n"
+def _variable_row(variable: Variable) -> str:
+    size = variable.size or ""
+    value = one_line(variable.value)[:60]
+    return f"{one_line(variable.name):20} {one_line(variable.type):14} {size:10} {value}\n"
 
 
 @kernel_command.command()
@@ -140,11 +141,11 @@ def sessions_command(call: CommandCall) -> None:
         call.output.say("No sessions are running")
 
 
-def session_row(session: dict[str, Any]) -> str:
+def session_row(session: SessionView) -> str:
     """Render a session on one line."""
-    name = one_line(session["session"])
-    kernel = session["kernel"] or "no kernel"
-    return f"{name:20} {session['state']:6} {kernel:16} {one_line(session['cwd'])}\n"
+    name = one_line(session.session)
+    kernel = session.kernel or "no kernel"
+    return f"{name:20} {session.state:6} {kernel:16} {one_line(session.cwd)}\n"
 
 
 @click.command()
@@ -163,33 +164,34 @@ def artifact_command(
     cellwright artifact artifact://k3m9x2 --offset 1000 --limit 500
     cellwright artifact k3m9x2 > picture.png
     """
-    from cellwright.workspace.artifacts import list_artifacts
-
     with call.here() as workspace:
-        store = workspace.artifacts
+        store = workspace.caller.hub.artifacts
         if artifact is None:
-            found = list_artifacts(store)
-            call.output.data({"artifacts": found}, map(_artifact_row, found), styled=True)
+            from dataclasses import asdict
+
+            found = store.list()
+            data = {"artifacts": list(map(asdict, found))}
+            call.output.data(data, map(_artifact_row, found), styled=True)
         elif delete:
-            workspace.require("edit", "delete an artifact")
+            workspace.caller.require("edit", "delete an artifact")
             store.delete(artifact)
             call.output.data({"deleted": artifact}, "Deleted\n")
         elif call.output.as_json:
             call.output.data(workspace.artifact(artifact, offset, limit or 65536), "")
         else:
-            _print_artifact(call, workspace, artifact, offset, limit)
+            _print_artifact(call, store, artifact, offset, limit)
 
 
 def _print_artifact(
-    call: CommandCall, workspace: Any, artifact: str, offset: int, limit: int | None
+    call: CommandCall, store: ArtifactStore, artifact: str, offset: int, limit: int | None
 ) -> None:
-    facts = workspace.artifacts.get(artifact)
+    facts = store.get(artifact)
     if is_terminal(sys.stdout) and not facts.mime.startswith("text/"):
         call.output.say(f"{facts}: redirect it to a file with `> FILE`")
         return
     left = facts.size - offset if limit is None else limit
     while left > 0:
-        part = workspace.artifacts.read(artifact, offset, min(left, 2**20))
+        part = store.read(artifact, offset, min(left, 2**20))
         if is_terminal(sys.stdout):
             call.output.data(None, part.data.decode("utf-8", "replace"))
         else:
@@ -200,9 +202,9 @@ def _print_artifact(
         offset = part.next_offset
 
 
-def _artifact_row(artifact: dict[str, Any]) -> str:
+def _artifact_row(artifact: Artifact) -> str:
     from datetime import UTC, datetime
 
-    when = datetime.fromtimestamp(artifact["created"], UTC).isoformat(timespec="seconds")[:19]
-    name = one_line(f"{artifact['name']} {artifact['origin']}".strip())
-    return f"{artifact['id']}  {when}  {artifact['size']:>12,}  {one_line(artifact['mime']):16} {name}\n"
+    when = datetime.fromtimestamp(artifact.created, UTC).isoformat(timespec="seconds")[:19]
+    name = one_line(f"{artifact.name} {artifact.origin}".strip())
+    return f"{artifact.id}  {when}  {artifact.size:>12,}  {one_line(artifact.mime):16} {name}\n"

@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from cellwright.cli.hints import complete_notes
 from cellwright.cli.options import CommandCall, common
 from cellwright.cli.output import (
     FAILED,
@@ -18,6 +19,7 @@ from cellwright.cli.output import (
     one_line,
     print_json,
 )
+from cellwright.workspace.api.answers import EvalAnswer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cellwright.cli.output import CommandOutput
+    from cellwright.workspace.api.answers import AttachAnswer, RunView
     from cellwright.workspace.runs.execution import Execution
 
 
@@ -84,16 +87,16 @@ def run_command(call: CommandCall, notebook: str, cells: tuple[str, ...], **opti
     code = _exit_code_of_check(done) if options["check"] else _exit_code(done, is_over=done.done)
     if call.output.as_json:
         data = {"path": notebook, **done.to_json(), "warnings": warnings}
-        print_json({"ok": code == OK, "data": data, "error": _find_error(done, code)})
+        print_json({"ok": code == OK, "data": data, "error": _find_error(done, code, notebook)})
         return code
     if options["check"]:
         _print_check(call.output, done)
     for run in done:
         if run.is_failure and _check_result(run) != "same":
-            call.output.warn([describe_failure(run.to_json())["message"]])
-            for line in run.traceback:
+            call.output.warn([describe_failure(run, notebook)["message"]])
+            for line in (run.error and run.error.traceback) or ():
                 call.output.say(f"    {line}")
-        call.output.warn(run.notes)
+        call.output.warn(complete_notes(run, notebook))
     call.output.warn(warnings)
     ran = sum(run.status != "pending" for run in done)
     call.output.say(f"Ran {ran} of {len(done)} cells of {notebook}")
@@ -107,17 +110,17 @@ def describe_detached(run: str) -> str:
     return f"Still running as {run}; `cellwright attach {run}` follows it"
 
 
-def describe_failure(run: dict[str, Any]) -> dict[str, Any]:
+def describe_failure(run: Execution, notebook: str) -> dict[str, Any]:
     """Describe a cell that failed as an error."""
-    error = run["error"]
-    why = run["status"].replace("_", " ")
-    if error and run["status"] == "error":
-        why = f"{error['ename']}: {error['evalue']}"
-    line = f", line {error['line']}" if error and error.get("line") else ""
+    error = run.error
+    why = run.status.replace("_", " ")
+    if error is not None and run.status == "error":
+        why = f"{error.ename}: {error.evalue}"
+    line = f", line {error.line}" if error is not None and error.line else ""
     return {
-        "code": STATUS_ERRORS[run["status"]],
-        "message": f"cell {run['cell']} (index {run['index']}){line}: {why}",
-        "hint": ". ".join(run["notes"]) or "Its traceback is in the outputs",
+        "code": STATUS_ERRORS[run.status],
+        "message": f"cell {run.cell} (index {run.index}){line}: {why}",
+        "hint": ". ".join(complete_notes(run, notebook)) or "Its traceback is in the outputs",
         "retryable": False,
     }
 
@@ -152,13 +155,13 @@ def _check_result(run: Execution) -> str:
     return "unchecked" if run.check is None else str(run.check["result"])
 
 
-def _find_error(done: Sequence[Execution], code: int) -> dict[str, Any] | None:
+def _find_error(done: Sequence[Execution], code: int, notebook: str) -> dict[str, Any] | None:
     """Describe the first error of a run; None if the exit code says there is none."""
     if code == OK:
         return None
     found = next((run for run in done if run.is_failure), None)
     if found is not None:
-        return describe_failure(found.to_json())
+        return describe_failure(found, notebook)
     differs = next((run for run in done if _check_result(run) == "differs"), None)
     if differs is not None:
         where = f"cell {differs.cell} (index {differs.index})"
@@ -173,7 +176,7 @@ def _print_check(output: CommandOutput, done: Sequence[Execution]) -> None:
     """Print a row for each cell, with the diff below cells that differ."""
     rows = []
     for run in done:
-        rows.append(f"{run.index:>4}  {one_line(run.cell):12} {_check_result(run)}\n")
+        rows.append(f"{run.index:>4}  {one_line(run.cell or ''):12} {_check_result(run)}\n")
         diff = run.check["diff"] if run.check else ""
         rows += [f"      {one_line(line)}\n" for line in diff.splitlines()]
     output.data(None, rows)
@@ -196,13 +199,12 @@ def runs_command(call: CommandCall) -> None:
         call.output.say("Nothing is running")
 
 
-def run_row(run: dict[str, Any]) -> str:
+def run_row(run: RunView) -> str:
     """Render a run on one line."""
-    cells = run["cells"].values()
+    cells = run.cells.values()
     done = sum(status not in ("pending", "running") for status in cells)
     count = f"{done}/{len(cells)}" if cells else ""
-    subject = one_line(run["subject"])
-    return f"{run['run']}  {run['state']:8} {run['seconds']:8.1f} s  {count:7} {subject}\n"
+    return f"{run.run}  {run.state:8} {run.seconds:8.1f} s  {count:7} {one_line(run.subject)}\n"
 
 
 @click.command()
@@ -229,20 +231,22 @@ def attach_command(call: CommandCall, run: str, wait: float | None) -> int:
     return _report_run(call, found)
 
 
-def _report_run(call: CommandCall, found: dict[str, Any]) -> int:
+def _report_run(call: CommandCall, found: AttachAnswer) -> int:
     """Print how a run ended, or that it continues; returns the exit code."""
-    answer = found["answer"] or {}
-    statuses = [row["status"] for row in answer.get("executions") or answer.get("cells") or ()]
-    failed = [status for status in statuses if status not in ("ok", "pending")]
-    error = found["error"] and {**found["error"], "hint": None, "retryable": False}
+    answer = found.answer
+    ran: Sequence[Execution] = answer.cells if isinstance(answer, EvalAnswer) else answer or ()
+    failed = [each.status for each in ran if each.status not in ("ok", "pending")]
+    error: dict[str, Any] | None = None
+    if found.error is not None:
+        error = {**found.error.to_json(), "hint": None, "retryable": False}
     if call.output.as_json:
         print_json({"ok": not failed and error is None, "data": found, "error": error})
-    elif not found["done"]:
-        call.output.say(f"{found['run']} is still running after {found['seconds']:.1f} s")
+    elif not found.done:
+        call.output.say(f"{found.run} is still running after {found.seconds:.1f} s")
     else:
         if error is not None:
             call.output.warn([error["message"]])
-        call.output.say(f"{found['run']} ended after {found['seconds']:.1f} s")
+        call.output.say(f"{found.run} ended after {found.seconds:.1f} s")
     if error is not None:
         is_cancelled = error["code"] == STATUS_ERRORS["cancelled"]
         return STATUS_CODES["cancelled" if is_cancelled else "died"]
@@ -260,5 +264,5 @@ def cancel_command(call: CommandCall, run: str) -> None:
     """
     with call.workspace() as workspace:
         found = workspace.cancel(run)
-    text = f"Stopped {run}\n" if found["cancelled"] else f"{run} had already ended\n"
+    text = f"Stopped {run}\n" if found.cancelled else f"{run} had already ended\n"
     call.output.data(found, text)

@@ -135,7 +135,7 @@ def _describe_settings() -> str:
 
 def _describe_journal(call: CommandCall) -> str:
     with call.here() as workspace:
-        return workspace.journal.describe()
+        return workspace.caller.journal.describe()
 
 
 def _check_mcp(call: CommandCall) -> dict[str, Any]:

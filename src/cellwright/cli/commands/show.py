@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cellwright.document.notebook import Notebook
+    from cellwright.workspace.api.answers import CellOutputs
     from cellwright.workspace.workspace import Workspace
 
 
@@ -156,10 +157,10 @@ def outputs_command(
     with call.workspace() as workspace:
         book = workspace.open(notebook)
         data = book.outputs(list(cells) or None, max_tokens=max_tokens)
-        call.output.data(data, map(_describe_cell, data["cells"]))
+        call.output.data(data, map(_describe_cell, data.cells))
         call.output.warn(book.warnings())
 
 
-def _describe_cell(cell: dict[str, Any]) -> str:
-    count = " " if cell["execution_count"] is None else cell["execution_count"]
-    return f"── cell {cell['index']} {cell['handle']} [{count}]\n{cell['text']}\n"
+def _describe_cell(cell: CellOutputs) -> str:
+    count = " " if cell.execution_count is None else cell.execution_count
+    return f"── cell {cell.index} {cell.handle} [{count}]\n{cell.text}\n"

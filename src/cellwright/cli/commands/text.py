@@ -13,7 +13,9 @@ from cellwright.cli.output import is_terminal, one_line, read_input, write_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Sequence
+
+    from cellwright.workspace.api.answers import OutlineRow, ReadAnswer, SelectAnswer
 
 
 @click.command()
@@ -42,30 +44,32 @@ def read_command(call: CommandCall, notebook: str, *, stale: bool) -> None:
         if selector == "raw" and not call.output.as_json and not is_terminal(sys.stdout):
             write_bytes(book.raw())
             return
+        found: ReadAnswer | SelectAnswer
         if selector is None:
-            data = book.read(stale=stale)
-            text = end_with_newline(data["text"]) if data["cells"] else ""
+            found = book.read(stale=stale)
+            text = end_with_newline(found.text or "") if found.cells else ""
         else:
-            data = book.select(selector)
-            lines = [line["text"] + "\n" for line in data["lines"] if not line["context"]]
-            text = render_outline(data) if data["outline"] else "".join(lines)
-            cells = data["total_cells"]
-            count = "" if cells is None else f", {cells} cells"
-            call.output.say(f"{data['total_lines']} lines{count} in total")
+            found = book.select(selector)
+            lines = [line.text + "\n" for line in found.lines if not line.context]
+            text = render_outline(found.outline) if found.outline else "".join(lines)
+            count = "" if found.total_cells is None else f", {found.total_cells} cells"
+            call.output.say(f"{found.total_lines} lines{count} in total")
         warnings = book.warnings()
-        call.output.data({**data, "warnings": warnings}, text)
+        # Only `--json` needs the answer as data, which takes long for a large notebook.
+        data = {**found.to_json(), "warnings": warnings} if call.output.as_json else None
+        call.output.data(data, text)
         call.output.warn(warnings)
 
 
-def render_outline(data: dict[str, Any]) -> str:
+def render_outline(outline: Sequence[OutlineRow]) -> str:
     """Render an outline: a row for each heading and cell, with its lines."""
     rows = []
-    for entry in data["outline"]:
-        lines = f"{entry['first']}-{entry['last']}"
-        name = "#" * entry["level"] if entry["kind"] == "heading" else f"  {entry['type']}"
-        mark = " *" if entry["has_outputs"] and entry["kind"] == "cell" else ""
-        title = one_line(entry["title"])[:80]
-        rows.append(f"{lines:>12}  {one_line(entry['handle']):12}  {name} {title}{mark}\n")
+    for entry in outline:
+        lines = f"{entry.first}-{entry.last}"
+        name = "#" * entry.level if entry.kind == "heading" else f"  {entry.type}"
+        mark = " *" if entry.has_outputs and entry.kind == "cell" else ""
+        title = one_line(entry.title)[:80]
+        rows.append(f"{lines:>12}  {one_line(entry.handle):12}  {name} {title}{mark}\n")
     return "".join(rows)
 
 

@@ -24,7 +24,7 @@ from cellwright.cli.render.layout import (
 from cellwright.cli.render.outputs import join_streams, markdown_parts, show_output
 from cellwright.cli.render.screen import make_screen
 from cellwright.cli.render.view import ScreenView
-from cellwright.document.outputs import Display, Error, Result, Stream
+from cellwright.document.outputs import Display, ErrorOutput, Result, Stream
 from cellwright.errors import CellwrightError
 from cellwright.outputs.sanitize import make_visible, one_line
 from cellwright.workspace.status import describe_cell, find_status
@@ -68,7 +68,7 @@ def render_notebook(
     metadata = _read_metadata(notebook)
     count = len(notebook.cells)
     gutter = max(2, len(str(count - 1)))
-    cells = CellView(view, language_of(metadata), gutter)
+    cells = CellRenderer(view, language_of(metadata), gutter)
     yield render_heading(notebook, name, metadata, view.width)
     for index in range(count) if indexes is None else indexes:
         yield from _group_parts(cells.parts(notebook.cells[index]))
@@ -109,7 +109,7 @@ def _read_metadata(notebook: Notebook) -> dict[str, Any]:
         return {}
 
 
-class CellView:
+class CellRenderer:
     """Shows the cells of one notebook.
 
     `gutter` is the width of the widest index. The rule of outputs is right of it, so that sources
@@ -223,10 +223,13 @@ class CellView:
 
 
 def _status_of(cell: Cell) -> str | None:
+    if cell.type != "code":
+        return None
     try:
-        return find_status(cell)
+        status, _ = find_status(cell)
     except CellwrightError:
         return "broken"
+    return status
 
 
 def _count_of(cell: Cell) -> int | None:
@@ -266,8 +269,8 @@ def describe_notebook(
 
 
 def _describe_cell(cell: Cell, view: ScreenView) -> dict[str, Any]:
-    described = describe_cell(cell)
-    described.pop("hash")
+    described = describe_cell(cell).to_json()
+    del described["hash"]
     shown: list[Output] = []
     if view.outputs and cell.type == "code" and not cell.problem:
         try:
@@ -307,4 +310,4 @@ def _kind_of(output: Output) -> str:
         return "result"
     if isinstance(output, Display):
         return "display"
-    return "error" if isinstance(output, Error) else "unknown"
+    return "error" if isinstance(output, ErrorOutput) else "unknown"

@@ -192,7 +192,7 @@ def _explain_refusal(error: OSError, python: str, cwd: str) -> KernelMissing | K
     if not Path(cwd).is_dir():
         return KernelStartFailed(NAME, f"no folder {cwd}", hint="Create it, or run elsewhere")
     if isinstance(error, FileNotFoundError):
-        return KernelMissing(f"No Python at {python}", hint="Choose another")
+        return KernelMissing(f"No Python at {python}", hint="Choose another kernel")
     return KernelStartFailed(NAME, f"{error.strerror or error} ({python})")
 
 

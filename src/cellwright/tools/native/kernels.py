@@ -14,7 +14,7 @@ from cellwright.tools.wording import format_count, quote_name, shorten, to_facts
 
 if TYPE_CHECKING:
     from cellwright.tools.tool import ToolCaller
-    from cellwright.workspace.answers import KernelSpecView, SessionView, Variable
+    from cellwright.workspace.api.answers import KernelSpecView, SessionView, Variable
 
 
 class KernelParams(Params):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from cellwright.document.snapshot import Snapshot
     from cellwright.outputs.images import ModelImage
     from cellwright.tools.tool import ToolCaller
-    from cellwright.workspace.requests import Effect
+    from cellwright.workspace.api.requests import Effect
     from cellwright.workspace.workspace import AsyncBook
 
 TOKENS = 8000

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from cellwright.tools.tool import Tag, ToolCaller
-    from cellwright.workspace.answers import CellView, EditAnswer
-    from cellwright.workspace.requests import Effect
+    from cellwright.workspace.api.answers import CellView, EditAnswer
+    from cellwright.workspace.api.requests import Effect
     from cellwright.workspace.runs.execution import Execution
     from cellwright.workspace.workspace import AsyncBook
 

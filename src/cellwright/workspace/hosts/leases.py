@@ -13,8 +13,8 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import threading
 import time
+from _thread import allocate_lock  # `threading` would cost every command its import
 from hashlib import blake2b
 
 from cellwright.config.directories import runtime_directory
@@ -41,7 +41,7 @@ class Leases:
     def __init__(self, holder: str) -> None:
         self._holder = f"{holder} (process {os.getpid()})"
         self._owned: dict[str, int] = {}
-        self._guard = threading.Lock()
+        self._guard = allocate_lock()
 
     def own(self, real: str) -> None:
         """Own a notebook from now on, unless another process does.

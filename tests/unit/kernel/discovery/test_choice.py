@@ -71,7 +71,7 @@ def test_a_project_without_ipykernel_is_an_error_that_says_what_to_install(
         python = venv / "bin" / "python"
         assert str(python) in caught.value.message
         assert f"`uv pip install --python {python} ipykernel`" in str(caught.value.hint)
-        assert "plain Python runner" in str(caught.value.hint)
+        assert "another kernel" in str(caught.value.hint)
 
 
 def test_an_environment_with_pip_is_told_to_use_it(

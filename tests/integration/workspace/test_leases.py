@@ -1,0 +1,206 @@
+"""Leases: at most one owner of a notebook, and writers only where nobody owns it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cellwright.config.directories import runtime_directory
+from cellwright.errors import OwnedElsewhere, UnsafeDirectory
+from cellwright.workspace.hosts import leases as module
+from cellwright.workspace.hosts.leases import Leases
+
+if TYPE_CHECKING:
+    from cellwright import Workspace
+
+REAL = "/somewhere/nb.ipynb"
+OTHER = """
+import sys
+from cellwright.workspace.hosts.leases import Leases
+leases = Leases("another")
+{}
+print("here", flush=True)
+sys.stdin.read()
+"""
+
+
+def elsewhere(what: str) -> subprocess.Popen[bytes]:
+    """Another process that has done something, until its stdin ends."""
+    words = [sys.executable, "-c", OTHER.format(what)]
+    process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"here\n"
+    return process
+
+
+def leave(process: subprocess.Popen[bytes]) -> None:
+    process.communicate(b"", timeout=20)
+
+
+def test_an_owner_keeps_others_from_running_and_writing_and_is_named() -> None:
+    process = elsewhere(f"leases.own({REAL!r})")
+    mine = Leases("me")
+    with pytest.raises(OwnedElsewhere) as caught:
+        mine.own(REAL)
+    assert f"another (process {process.pid})" in caught.value.message
+    with pytest.raises(OwnedElsewhere), mine.share(REAL):
+        pass
+    mine.own("/somewhere/else.ipynb")
+    leave(process)
+    mine.own(REAL)
+    mine.own(REAL)  # ours already
+    assert mine.owns(REAL)
+    mine.close()
+    assert not mine.owns(REAL)
+
+
+def test_an_owner_that_was_killed_owns_nothing() -> None:
+    process = elsewhere(f"leases.own({REAL!r})")
+    process.kill()
+    leave(process)
+    mine = Leases("me")
+    with mine.share(REAL):
+        pass
+    mine.own(REAL)
+    mine.close()
+
+
+def test_writers_share_and_an_owner_waits_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = Leases("me")
+    process = elsewhere(f"lease = leases.share({REAL!r}); lease.__enter__()")
+    with mine.share(REAL):
+        pass
+    ended: list[float] = []
+    waits, sleep = threading.Event(), time.sleep
+    monkeypatch.setattr(module.time, "sleep", lambda seconds: (waits.set(), sleep(seconds)))
+
+    def end() -> None:
+        assert waits.wait(20)
+        ended.append(time.monotonic())
+        leave(process)
+
+    thread = threading.Thread(target=end)
+    thread.start()
+    mine.own(REAL)
+    assert ended
+    assert time.monotonic() > ended[0]
+    thread.join()
+    mine.close()
+
+
+def test_a_writer_that_does_not_end_is_not_waited_for_forever() -> None:
+    process = elsewhere(f"lease = leases.share({REAL!r}); lease.__enter__()")
+    mine = Leases("me")
+    began = time.monotonic()
+    with pytest.raises(OwnedElsewhere):
+        mine.own(REAL)
+    assert 1 < time.monotonic() - began < 20
+    leave(process)
+
+
+def test_a_second_hub_of_this_process_may_write_but_not_own() -> None:
+    first, second = Leases("one"), Leases("two")
+    first.own(REAL)
+    with second.share(REAL):
+        pass
+    with pytest.raises(OwnedElsewhere):
+        second.own(REAL)
+    first.release(REAL)
+    second.own(REAL)
+    second.close()
+
+
+def test_asking_for_one_does_not_hold_up_another() -> None:
+    process = elsewhere(f"lease = leases.share({REAL!r}); lease.__enter__()")
+    mine = Leases("me")
+    refused: list[Exception] = []
+
+    def ask() -> None:
+        try:
+            mine.own(REAL)
+        except OwnedElsewhere as error:
+            refused.append(error)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    began = time.monotonic()
+    mine.own("/other.ipynb")
+    mine.release("/other.ipynb")
+    assert time.monotonic() - began < 1
+    thread.join()
+    assert refused
+    leave(process)
+
+
+def test_a_cleaner_of_temp_folders_does_not_make_two_owners_of_new_files() -> None:
+    mine = Leases("me")
+    for file in Path(runtime_directory()).glob("*.lease"):
+        file.unlink()
+    mine.own(REAL)
+    mine.release(REAL)
+    with mine.share(REAL):
+        for file in Path(runtime_directory()).glob("*.lease"):
+            file.unlink()
+    mine.own(REAL)
+    mine.close()
+
+
+def test_a_lease_that_is_held_for_days_does_not_look_old() -> None:
+    mine = Leases("me")
+    mine.own(REAL)
+    (file,) = Path(runtime_directory()).glob("*.lease")
+    os.utime(file, (0, 0))
+    mine.touch()
+    assert file.stat().st_mtime > 1e9
+    mine.close()
+
+
+def test_a_folder_that_cannot_be_written_to_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> int:
+        raise OSError(30, "Read-only file system")
+
+    mine = Leases("me")
+    monkeypatch.setattr(module.os, "open", refuse)
+    with pytest.raises(UnsafeDirectory, match="Read-only"):
+        mine.own(REAL)
+    with pytest.raises(UnsafeDirectory), mine.share(REAL):
+        pass
+
+
+def test_leases_are_private_files_in_the_runtime_directory() -> None:
+    mine = Leases("me")
+    mine.own(REAL)
+    (file,) = Path(runtime_directory()).glob("*.lease")
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert file.read_text() == f"me (process {os.getpid()})"
+    mine.close()
+    assert file.read_text() == ""
+
+
+def test_an_edit_of_a_notebook_that_runs_elsewhere_is_refused_and_changes_nothing(
+    workspace: Workspace, folder: Path
+) -> None:
+    book = workspace.open("nb.ipynb")
+    process = elsewhere(f"leases.own({book.real!r})")
+    before = (folder / "nb.ipynb").read_bytes()
+    edits = [{"op": "replace", "cell": "sum", "source": "x"}]
+    for refused in (
+        lambda: book.edit(edits),
+        lambda: book.write("# %% [code]\nx"),
+        book.upgrade,
+        lambda: book.run(["sum"]),
+    ):
+        with pytest.raises(OwnedElsewhere):
+            refused()
+    assert (folder / "nb.ipynb").read_bytes() == before
+    assert book.edit(edits, dry_run=True).changed
+    assert book.read().cells
+    leave(process)
+    assert book.edit(edits).changed
