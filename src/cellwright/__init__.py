@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cellwright.document.edits import Delete as Delete
     from cellwright.document.edits import Edit as Edit
     from cellwright.document.edits import Insert as Insert
-    from cellwright.document.edits import Merge as Merge
+    from cellwright.document.edits import MergeCells as MergeCells
     from cellwright.document.edits import Move as Move
     from cellwright.document.edits import Replace as Replace
     from cellwright.document.edits import ReplaceText as ReplaceText
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from cellwright.document.merge import merge as merge
     from cellwright.document.notebook import Notebook as Notebook
     from cellwright.document.outputs import Display as Display
-    from cellwright.document.outputs import Error as Error
+    from cellwright.document.outputs import ErrorOutput as ErrorOutput
     from cellwright.document.outputs import Output as Output
     from cellwright.document.outputs import Result as Result
     from cellwright.document.outputs import Stream as Stream
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from cellwright.errors import CellwrightError as CellwrightError
     from cellwright.text.combine import from_text as from_text
     from cellwright.text.view import to_text as to_text
+    from cellwright.workspace.api.requests import Mode as Mode
     from cellwright.workspace.hosts.file import edit as edit
     from cellwright.workspace.hosts.file import write as write
-    from cellwright.workspace.requests import Mode as Mode
     from cellwright.workspace.runs.execution import CellError as CellError
     from cellwright.workspace.runs.execution import Execution as Execution
     from cellwright.workspace.runs.execution import Executions as Executions
@@ -64,7 +64,7 @@ _HOMES = {
         "Delete",
         "Edit",
         "Insert",
-        "Merge",
+        "MergeCells",
         "Move",
         "Replace",
         "ReplaceText",
@@ -77,14 +77,14 @@ _HOMES = {
     "cellwright.document.files": ("Saved", "read"),
     "cellwright.document.merge": ("Merged", "merge"),
     "cellwright.document.notebook": ("Notebook",),
-    "cellwright.document.outputs": ("Display", "Error", "Output", "Result", "Stream"),
+    "cellwright.document.outputs": ("Display", "ErrorOutput", "Output", "Result", "Stream"),
     "cellwright.document.snapshot": ("CellRef", "Snapshot"),
     "cellwright.engine.client": ("connect",),
     "cellwright.errors": ("CellConflict", "CellwrightError"),
     "cellwright.text.combine": ("from_text",),
     "cellwright.text.view": ("to_text",),
     "cellwright.workspace.hosts.file": ("edit", "write"),
-    "cellwright.workspace.requests": ("Mode",),
+    "cellwright.workspace.api.requests": ("Mode",),
     "cellwright.workspace.runs.execution": ("CellError", "Execution", "Executions"),
     "cellwright.workspace.workspace": ("AsyncBook", "AsyncWorkspace", "Book", "Workspace"),
 }

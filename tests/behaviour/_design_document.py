@@ -64,7 +64,7 @@ ROWS = (
     row("D-049", "§3", "An id that looks like a number wins over the index", Done("tests/unit/document/test_refs.py::test_an_id_wins_over_what_it_looks_like")),
     row("D-050", "§3", "An unknown cell is CELL_NOT_FOUND with near misses, never a guess", Done("tests/unit/document/test_refs.py::test_an_unknown_cell_comes_with_near_misses")),
     row("D-051", "§3", "An id that two cells have is AMBIGUOUS_CELL and lists both", Done("tests/unit/document/test_refs.py::test_an_id_that_several_cells_have_names_all_their_places")),
-    row("D-052", "§3", "Every cell has a handle that names it again, with or without an id", Done("tests/unit/document/test_refs.py::test_every_handle_finds_its_own_cell_again")),
+    row("D-052", "§3", "Every cell has a handle that names it again, with or without an id", Done("tests/property/test_refs.py::test_every_handle_finds_its_own_cell_again")),
 
     # Revisions and conflicts
     row("D-053", "§4", "A cell's hash depends on its type and source alone", Done("tests/unit/document/test_revision.py::test_a_hash_depends_on_nothing_but_type_and_source")),
@@ -109,12 +109,12 @@ ROWS = (
     row("D-086", "§4", "A key that stands twice never makes an edit hit the wrong one", Done("tests/unit/document/test_edits.py::test_a_key_that_stands_twice_never_makes_an_edit_hit_the_wrong_one")),
     row("D-087", "§4", "Duplicate, missing and invalid ids do not keep a notebook from being read and edited", Done("tests/unit/document/test_validity.py::test_duplicate_missing_and_invalid_ids_keep_nothing_from_being_read_and_edited")),
     row("D-088", "§4", "NaN and Infinity are read and kept, and never newly written", Done("tests/unit/document/test_cells.py::test_numbers_that_are_none_are_read_and_kept_and_never_newly_written")),
-    row("D-089", "§4", "Nesting of 1000 and more, and integers of thousands of digits, raise no traceback", Done("tests/unit/document/test_cells.py::test_no_depth_and_no_length_of_a_number_raises_anything_but_ours")),
-    row("D-090", "§4", "Invalid UTF-8 and UTF-16 are refused by name", Done("tests/unit/document/test_malformed.py::test_what_is_no_notebook_is_refused_by_name")),
+    row("D-089", "§4", "Nesting of 1000 and more, and integers of thousands of digits, raise no traceback", Done("tests/property/test_cells.py::test_no_depth_and_no_length_of_a_number_raises_anything_but_ours")),
+    row("D-090", "§4", "Invalid UTF-8 and UTF-16 are refused by name", Done("tests/property/test_malformed.py::test_what_is_no_notebook_is_refused_by_name")),
     row("D-091", "§4", "An empty file, a folder, a FIFO and a device are refused at once, by name", Done("tests/integration/test_reading.py::test_what_is_no_notebook_is_refused_at_once")),
     row("D-092", "§4", "A file over the size limit is refused without being read", Done("tests/integration/test_reading.py::test_a_file_of_two_gigabytes_is_refused_by_its_size")),
     row("D-093", "§4", "A broken cell is named by its position while the others can be used", Done("tests/unit/document/test_cells.py::test_a_broken_cell_is_named_by_its_position_while_the_others_can_be_used")),
-    row("D-094", "§4", "At least 150 malformed inputs are each accepted exactly or refused by a one-line named error", Done("tests/unit/document/test_malformed.py::test_what_is_no_notebook_is_refused_by_name", also=("tests/unit/document/test_malformed.py::test_an_odd_file_is_taken_as_it_is", "tests/unit/document/test_malformed.py::test_the_table_is_long_enough_and_covers_both_outcomes"))),
+    row("D-094", "§4", "At least 150 malformed inputs are each accepted exactly or refused by a one-line named error", Done("tests/property/test_malformed.py::test_what_is_no_notebook_is_refused_by_name", also=("tests/property/test_malformed.py::test_an_odd_file_is_taken_as_it_is", "tests/property/test_malformed.py::test_the_table_is_long_enough_and_covers_both_outcomes"))),
 
     # Validity and cost
     row("D-095", "§4", "A notebook that was valid is valid against its own schema after any edit", Done("tests/property/test_lossless.py::test_a_valid_notebook_stays_valid_whatever_is_edited")),

@@ -291,7 +291,7 @@ def test_outputs_are_of_four_types(path: Path) -> None:
         cellwright.Stream("stdout", "1\n"),
         cellwright.Result({"text/plain": "2"}, {}, 3),
         cellwright.Display({"image/png": "QUJD"}, {"w": 1}),
-        cellwright.Error("E", "why", ("line",)),
+        cellwright.ErrorOutput("E", "why", ("line",)),
     )
 
 

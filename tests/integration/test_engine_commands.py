@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.engines import Engine, engine_of_its_own, is_alive, wait_for
 from tests.unit.cli import samples
 from tests.unit.cli.calling import Answer, call, command
-from tests.unit.engine.engines import Engine, engine_of_its_own, is_alive, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

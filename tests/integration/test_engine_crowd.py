@@ -18,9 +18,9 @@ import pytest
 from cellwright import Workspace
 from cellwright.journal.place import default_path
 from tests.conftest import ROOT
+from tests.engines import Engine, engine_of_its_own, is_alive, wait_for
 from tests.integration.engine_crowd import NOTEBOOKS
 from tests.unit.cli import samples
-from tests.unit.engine.engines import Engine, engine_of_its_own, is_alive, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,9 +11,9 @@ import pytest
 from cellwright.engine import wire
 from cellwright.engine.client import EngineConnection
 from cellwright.engine.launch import try_connect
+from tests.engines import Engine, engine_of_its_own, greeting, wait_for
 from tests.unit.cli import samples
 from tests.unit.cli.calling import process
-from tests.unit.engine.engines import Engine, engine_of_its_own, greeting, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +50,7 @@ def test_who_does_not_read_is_told_what_was_missed_and_others_do_not_notice(
     assert connected is not None
     deaf = EngineConnection(connected, greeting)
     params = {"cells": [flood], "session": "flood", "timeout": 0}
-    deaf._send("eval", wire.request(99, "eval", params))
+    deaf._send("eval", wire.make_call(99, "eval", params))
 
     def runs() -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = engine.status()["runs"]

@@ -20,9 +20,7 @@ from cellwright.engine.client import EngineConnection
 from cellwright.engine.launch import connect_or_start, try_connect
 from cellwright.engine.wire import make_hello
 from cellwright.errors import EngineDraining, EngineUnavailable
-from tests.unit.cli import samples
-from tests.unit.cli.calling import command, process
-from tests.unit.engine.engines import (
+from tests.engines import (
     Engine,
     ask,
     end,
@@ -31,6 +29,8 @@ from tests.unit.engine.engines import (
     is_alive,
     wait_for,
 )
+from tests.unit.cli import samples
+from tests.unit.cli.calling import command, process
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

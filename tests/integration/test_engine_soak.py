@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.engines import engine_of_its_own
 from tests.integration.soak import soak
-from tests.unit.engine.engines import engine_of_its_own
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -22,7 +22,7 @@ import cellwright
 from cellwright import Notebook
 from cellwright.journal import Journal
 from tests.conftest import ROOT, RUN_ALL
-from tests.unit.journal.conftest import assert_counts_are_right, stored
+from tests.unit.journal.conftest import Desk, assert_counts_are_right, notebook_bytes, stored
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -443,4 +443,32 @@ def test_an_edit_of_fifty_megabytes_adds_only_the_cell(tmp_path: Path) -> None:
         journal.begin("/copy", notebook.apply({"op": "delete", "cell": 9}), actor="cli:me").finish()
         assert size(journal) - before < 300_000  # a copy shares every cell
         assert journal.first("/a").layout.to_bytes() == data
+        assert journal.warnings == []
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Path:
+    path = tmp_path / "a.ipynb"
+    path.write_bytes(notebook_bytes("a = 1", "b = 2"))
+    return path
+
+
+def test_a_forked_process_uses_a_connection_of_its_own(tmp_path: Path, book: Path) -> None:
+    with Journal(tmp_path / "j") as journal:
+        desk = Desk(book, journal)
+        desk.replace(0, "parent")
+        database = journal._recorder.database
+        parents = database._connection
+        child = os.fork()
+        if not child:
+            code = 1
+            try:
+                desk.replace(0, "child")
+                code = len(journal.warnings) + (database._connection is parents)
+                journal.close()
+            finally:
+                os._exit(code)
+        assert os.waitpid(child, 0)[1] == 0
+        desk.replace(0, "parent again")
+        assert [e.number for e in journal.log(book)] == [3, 2, 1]
         assert journal.warnings == []

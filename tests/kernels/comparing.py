@@ -11,7 +11,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cellwright.document.outputs import Display, Error, Result, Stream
+from cellwright.document.outputs import Display, ErrorOutput, Result, Stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -115,7 +115,7 @@ def _pixels(encoded: str) -> Any:
 
 # --- What our own reader sees --------------------------------------------------------------------
 
-_KINDS = {Stream: "stream", Display: "display_data", Result: "execute_result", Error: "error"}
+_KINDS = {Stream: "stream", Display: "display_data", Result: "execute_result", ErrorOutput: "error"}
 
 
 def as_nbformat(notebook: Notebook) -> list[dict[str, Any]]:

@@ -10,8 +10,8 @@ import pytest
 
 import cellwright
 from tests.conftest import ROOT, require_tool
+from tests.engines import wait_for
 from tests.kernels.manipulating import Frontend, add_spec, frontend, notebook
-from tests.unit.engine.engines import wait_for
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,8 +13,8 @@ import pytest
 import cellwright
 from cellwright.cli.main import main
 from tests.conftest import ROOT
+from tests.engines import engine_of_its_own, wait_for
 from tests.unit.cli.calling import process
-from tests.unit.engine.engines import engine_of_its_own, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -42,7 +42,7 @@ def test_changes_as_one_lead_from_the_first_state_to_the_last_and_back(
             at = None if at is None else change.origins[at]
         assert origin == at
 
-    again = Notebook.holding(whole.after)
+    again = Notebook.of_state(whole.after)
     again.apply(whole.inverse())
     assert again.to_bytes() == data
 

@@ -18,10 +18,10 @@ from cellwright import (
     Delete,
     Display,
     Edit,
-    Error,
+    ErrorOutput,
     Insert,
     MarkdownCell,
-    Merge,
+    MergeCells,
     Merged,
     Move,
     Notebook,
@@ -99,7 +99,7 @@ def describe(output: Output) -> str:
             return str(data["text/plain"])
         case Display():
             return str(output.data.get("text/plain"))
-        case Error(ename, evalue, traceback):
+        case ErrorOutput(ename, evalue, traceback):
             assert_type(traceback, tuple[str, ...])
             return f"{ename}: {evalue}"
         case _:
@@ -125,7 +125,7 @@ def edit(notebook: Notebook) -> None:
         Delete(-1),
         Move("ab12", before=3),
         Split("ab12", 2),
-        Merge(["ab12", 4]),
+        MergeCells(["ab12", 4]),
         SetType("ab12", "raw"),
         SetMetadata({"k": None}, "ab12"),
         SetMetadata({"k": 1}, merge=False),

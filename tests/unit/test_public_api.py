@@ -68,7 +68,7 @@ def test_an_unknown_name_is_an_attribute_error_that_names_it() -> None:
 def test_the_names_of_the_design_are_there() -> None:
     promised = """
         read write Notebook Change parse_edit merge
-        Replace ReplaceText Insert Delete Move Split Merge SetType SetMetadata ClearOutputs Splice
-        Cell CodeCell MarkdownCell RawCell Output Stream Display Result Error CellwrightError
+        Replace ReplaceText Insert Delete Move Split MergeCells SetType SetMetadata ClearOutputs Splice
+        Cell CodeCell MarkdownCell RawCell Output Stream Display Result ErrorOutput CellwrightError
     """
     assert set(promised.split()) <= set(cellwright.__all__)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cellwright.assistant.workspaces import ChatWorkspaces
-    from cellwright.workspace.requests import Mode, PathLike
+    from cellwright.workspace.api.requests import Mode, PathLike
 
     Warn = Callable[[str], object]
 

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from cellwright.assistant.requests import ToolAttachment
 from cellwright.errors import InvalidEdit
+from cellwright.tools.errors import describe_error
 from cellwright.tools.profiles.text import TEXT
 from cellwright.tools.tool import ToolResult
-from cellwright.tools.toolbox import Toolbox, failure
+from cellwright.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,7 +100,7 @@ class ToolOffer:
             return None
         toolbox = self.toolbox
         if not tool.is_allowed(toolbox.allowed):
-            return failure(toolbox.forbid(tool, f"use {tool.name}"))
+            return describe_error(toolbox.forbid(tool, f"use {tool.name}"))
         text = f"error: {self.why_not(tool)}"
         return ToolResult(text, {"code": "TOOL_UNAVAILABLE"}, is_error=True)
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from cellwright.assistant.changes import read_edit
 from cellwright.assistant.permissions import describe_operation, find_effect, find_kind
 from cellwright.errors import CellwrightError
+from cellwright.tools.errors import describe_error
 from cellwright.tools.native.running import describe_run_error
 from cellwright.tools.page import Page
 from cellwright.tools.tool import ToolCaller, ToolResult
-from cellwright.tools.toolbox import failure
 from cellwright.tools.wording import run_facts, shorten, show_run, summarize_run
 from cellwright.workspace.runs.execution import Executions
 
@@ -58,7 +58,7 @@ class TurnCalls:
         try:
             refusal = await self.guard.check(tool, call, where)
         except CellwrightError as error:
-            return failure(error)
+            return describe_error(error)
         if refusal is not None:
             return refusal
         task = asyncio.ensure_future(self._call(call))
@@ -87,7 +87,7 @@ class TurnCalls:
             result = await self.offer.toolbox.call(call.name, call.arguments, caller)
             return await wait_for_run(result, self.workspace)
         except CellwrightError as error:
-            return failure(error)
+            return describe_error(error)
         except Exception as error:  # noqa: BLE001  # a bug in one tool must not end the chat
             _log.exception("%s failed", call.name)
             return _refusal(shorten(f"{type(error).__name__}: {error}"), "INTERNAL_ERROR")

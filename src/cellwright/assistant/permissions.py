@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cellwright.document.cells import Cell
     from cellwright.document.notebook import Notebook
     from cellwright.tools.tool import Tool
-    from cellwright.workspace.requests import Effect
+    from cellwright.workspace.api.requests import Effect
 
 
 Kind: TypeAlias = Literal["run", "delete"]

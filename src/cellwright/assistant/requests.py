@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from cellwright.assistant.context import NotebookContext
     from cellwright.document.snapshot import CellRef
     from cellwright.journal.executions import ExecutionRecord
-    from cellwright.workspace.requests import Mode
+    from cellwright.workspace.api.requests import Mode
     from cellwright.workspace.workspace import AsyncBook, AsyncWorkspace
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from cellwright.workspace.requests import Mode
+    from cellwright.workspace.api.requests import Mode
     from cellwright.workspace.workspace import AsyncWorkspace
 
     Connect = Callable[[Mode], Awaitable[AsyncWorkspace]]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cellwright.cli.output import CommandOutput
-    from cellwright.workspace.answers import CellChangeView, EditAnswer
+    from cellwright.workspace.api.answers import CellChangeView, EditAnswer
 
 
 _word = re.compile(r"\w+|\s+|[^\w\s]")

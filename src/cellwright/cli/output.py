@@ -154,7 +154,7 @@ def describe_error(error: CellwrightError, command: str = "") -> dict[str, Any]:
         "retryable": error.retryable,
     }
     if isinstance(error, Conflict):
-        from cellwright.workspace.answers import describe_conflict
+        from cellwright.workspace.api.answers import describe_conflict
 
         shape["cells"] = [describe_conflict(conflict) for conflict in error.cells]
     return shape

@@ -22,7 +22,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from cellwright.dataflow import _known_names as known_names
-from cellwright.dataflow.facts import ARGUMENT, RECEIVER, base_name
+from cellwright.dataflow.facts import RECEIVER, is_argument_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,8 +70,8 @@ def find_changed_objects(
     found: set[Root] = set()
     for call in calls:
         found |= _find_direct_changes(call, known(call.callee) if call.callee else UNKNOWN)
-        if not changers.isdisjoint(_list_functions(call)):
-            found |= _list_passed_objects(call)
+        if not changers.isdisjoint(call.functions):
+            found |= call.passed
     return found
 
 
@@ -84,7 +84,7 @@ def _find_changers(
     So the search goes forward to all functions, and back from those of the first kind.
     """
     users: dict[_Function, list[_Function]] = {}
-    waiting = [each for call in calls for each in _list_functions(call)]
+    waiting: list[_Function] = [each for call in calls for each in call.functions]
     seen: set[_Function] = set()
     found: set[_Function] = set()
     while waiting:
@@ -98,22 +98,15 @@ def _find_changers(
         elif isinstance(function, frozenset):
             used = function
         else:
-            if _is_argument_in(function.changes):
+            used = function.passes_to
+            budget.spend(len(function.argument_calls))
+            if is_argument_in(function.changes) or any(
+                is_argument_in(
+                    _find_direct_changes(call, known(call.callee) if call.callee else UNKNOWN)
+                )
+                for call in function.argument_calls
+            ):
                 found.add(function)
-            passes_on = [
-                call for call in function.calls if _is_argument_in(call.arguments | call.receiver)
-            ]
-            for call in passes_on:
-                about = known(call.callee) if call.callee else UNKNOWN
-                if _is_argument_in(_find_direct_changes(call, about)):
-                    found.add(function)
-            used = {
-                each
-                for call in passes_on
-                if _is_argument_in(_list_passed_objects(call))
-                for each in _list_functions(call)
-            }
-            budget.spend(len(function.calls))
         for each in used:
             users.setdefault(each, []).append(function)
             waiting.append(each)
@@ -124,24 +117,6 @@ def _find_changers(
         found |= more
         waiting += more
     return found
-
-
-def _list_functions(call: CallSite) -> set[_Function]:
-    """What a call runs or passes on, if it is a function: `f(x)`, `map(f, xs)`."""
-    found: set[_Function] = {base_name(name) for name, _ in call.arguments}
-    found.update(call.effects)
-    if call.callee:
-        found.add(call.callee)
-    return found
-
-
-def _list_passed_objects(call: CallSite) -> frozenset[Root]:
-    """What a function of the notebook gets by a call."""
-    return call.arguments | call.receiver if call.path else call.arguments
-
-
-def _is_argument_in(roots: frozenset[Root]) -> bool:
-    return (ARGUMENT, False) in roots or (ARGUMENT, True) in roots
 
 
 def _find_direct_changes(call: CallSite, about: KnownName) -> frozenset[Root]:

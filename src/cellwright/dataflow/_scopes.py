@@ -8,7 +8,15 @@ import contextlib
 from cellwright.dataflow._known_names import BUILTINS
 from cellwright.dataflow._policy import UNKNOWN, KnownName, find_changed_objects
 from cellwright.dataflow._walker import LocalFrame, Statements, list_arguments
-from cellwright.dataflow.facts import ARGUMENT, NEW, RECEIVER, CellFacts, Effects, Value, base_name
+from cellwright.dataflow.facts import (
+    ARGUMENT,
+    NEW,
+    RECEIVER,
+    CellFacts,
+    Effects,
+    ValueExpression,
+    base_name,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -123,21 +131,21 @@ class FunctionScope(Scope):
     def note_load(self, name: str) -> None:
         self._reads.add(name)
 
-    def read_name(self, name: str) -> Value:
+    def read_name(self, name: str) -> ValueExpression:
         if name in self._outline.globals:
             return self.read_global(name)
         return super().read_name(name)
 
-    def note_result(self, value: Value) -> None:
+    def note_result(self, value: ValueExpression) -> None:
         self._returns.update(value.reach)
 
-    def bind(self, name: str, value: Value) -> None:
+    def bind(self, name: str, value: ValueExpression) -> None:
         for frame in reversed(self.frames):
             if frame.kind == "comprehension":
                 continue
             if frame.kind == "class" or name in frame.names:
                 old = frame.names.get(name)
-                frame.names[name] = value if old is None else Value.join([old, value])
+                frame.names[name] = value if old is None else ValueExpression.join([old, value])
                 self.budget.spend(len(frame.names[name].reach) // 16)
                 return
             if name not in self._outline.nonlocals:
@@ -175,7 +183,7 @@ class CellScope(Scope):
         self._loads: dict[str, int] = {}
         self._uses: set[str] = set()
         self._deleted: set[str] = set()
-        self._values: dict[str, list[Value]] = {}
+        self._values: dict[str, list[ValueExpression]] = {}
         self._origins: dict[str, str] = {}
         self._stable: dict[str, str | None] = {}
         self._newly_bound: list[str] = []  # by this statement, and by none before it
@@ -205,17 +213,17 @@ class CellScope(Scope):
         if name not in self._sure:
             self._uses.add(name)
 
-    def bind(self, name: str, value: Value) -> None:
+    def bind(self, name: str, value: ValueExpression) -> None:
         for frame in reversed(self.frames):
             if frame.kind == "class":
                 old = frame.names.get(name)
-                frame.names[name] = value if old is None else Value.join([old, value])
+                frame.names[name] = value if old is None else ValueExpression.join([old, value])
                 return
         self._bind(name, value, None)
         self._origins.pop(name, None)
         self._code.discard(name)
 
-    def _bind(self, name: str, value: Value, stable: str | None) -> None:
+    def _bind(self, name: str, value: ValueExpression, stable: str | None) -> None:
         self._clock += 1
         is_first = name not in self._values
         self._values.setdefault(name, []).append(value)
@@ -245,12 +253,14 @@ class CellScope(Scope):
 
     def bind_import(self, name: str, origin: str, text: str) -> None:
         if self.frames:
-            self.bind(name, Value())
+            self.bind(name, ValueExpression())
             return
-        self._bind(name, Value(), f"i {text}")
+        self._bind(name, ValueExpression(), f"i {text}")
         self._origins[name] = origin
 
-    def bind_known(self, name: str, value: Value, node: ast.stmt, *, stable: bool) -> None:
+    def bind_known(
+        self, name: str, value: ValueExpression, node: ast.stmt, *, stable: bool
+    ) -> None:
         if self.frames:
             self.bind(name, value)
             return
@@ -332,7 +342,7 @@ class CellScope(Scope):
 
     def collect_facts(self) -> CellFacts:
         """The facts of the cell, after all of it was walked."""
-        values = {name: Value.join(every) for name, every in self._values.items()}
+        values = {name: ValueExpression.join(every) for name, every in self._values.items()}
         own = {
             name: KnownName(value.effects, self._origins.get(name))
             for name, value in values.items()
@@ -364,7 +374,7 @@ class CellScope(Scope):
             work=self.budget.spent,
         )
 
-    def _find_mutated(self, roots: set[Root], values: dict[str, Value]) -> frozenset[str]:
+    def _find_mutated(self, roots: set[Root], values: dict[str, ValueExpression]) -> frozenset[str]:
         """The changed names, and those they were taken from: `for row in rows: row.x = 1`."""
         called = {call.callee for call in self.calls if not call.path}
         changed = {name for name, _ in roots if not name.endswith("()")}
@@ -397,7 +407,7 @@ class FunctionOutline:
         self.mentions = {each.id for each in every if isinstance(each, ast.Name)}
         self.reaches_out = any(isinstance(each, ast.Nonlocal) for each in every)
 
-    def make_parameters(self, *, method: bool) -> dict[str, Value]:
+    def make_parameters(self, *, method: bool) -> dict[str, ValueExpression]:
         """The parameters, as the objects that a caller may pass."""
         names = [each.arg for each in list_arguments(self.node.args)]
         found = {name: _make_parameter(ARGUMENT) for name in names}
@@ -406,8 +416,8 @@ class FunctionOutline:
         return found
 
 
-def _make_parameter(root: str) -> Value:
-    return Value(frozenset({(root, False)}), frozenset({(root, True)}))
+def _make_parameter(root: str) -> ValueExpression:
+    return ValueExpression(frozenset({(root, False)}), frozenset({(root, True)}))
 
 
 def _list_own_nodes(body: list[ast.AST]) -> Iterator[ast.AST]:

@@ -8,7 +8,14 @@ from typing import NamedTuple
 
 from cellwright.dataflow import _known_names as known_names
 from cellwright.dataflow._policy import changes_receiver
-from cellwright.dataflow.facts import NEW, RECEIVER, CallSite, Effects, Value, list_call_results
+from cellwright.dataflow.facts import (
+    NEW,
+    RECEIVER,
+    CallSite,
+    Effects,
+    ValueExpression,
+    list_call_results,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +34,7 @@ _EXPECTED |= {"__delattr__", "__del__", "__init_subclass__", "__set_name__", "__
 class LocalFrame(NamedTuple):
     """Names that are local to a function, a class body or a comprehension."""
 
-    names: dict[str, Value]
+    names: dict[str, ValueExpression]
     kind: str
 
 
@@ -39,7 +46,7 @@ class Expressions:
         self.frames = frames or []
         self.calls: set[CallSite] = set()
         self.changes: set[Root] = set()
-        self.stores: set[tuple[frozenset[Root], Value]] = set()
+        self.stores: set[tuple[frozenset[Root], ValueExpression]] = set()
         self.opaque: list[str] = []
         self.environment = False
         self.unusual_loads = 0  # of names that are not builtins
@@ -50,7 +57,7 @@ class Expressions:
         """A global name is read."""
         raise NotImplementedError
 
-    def bind(self, name: str, value: Value) -> None:
+    def bind(self, name: str, value: ValueExpression) -> None:
         """A name gets a value, wherever names are bound here."""
         raise NotImplementedError
 
@@ -58,12 +65,12 @@ class Expressions:
         """What running a function does."""
         raise NotImplementedError
 
-    def note_result(self, value: Value) -> None:
+    def note_result(self, value: ValueExpression) -> None:
         """A function returns or yields this."""
 
     # --- Names ---------------------------------------------------------------------------------
 
-    def read_name(self, name: str) -> Value:
+    def read_name(self, name: str) -> ValueExpression:
         """The value of a name, which is thereby read."""
         for frame in reversed(self.frames):
             if name in frame.names:
@@ -72,18 +79,18 @@ class Expressions:
                 return frame.names[name]
         return self.read_global(name)
 
-    def read_global(self, name: str) -> Value:
+    def read_global(self, name: str) -> ValueExpression:
         """The value of a name that is surely global."""
         self.note_load(name)
         if name not in known_names.BUILTINS:
             self.unusual_loads += 1
-        return Value(frozenset({(name, False)}), frozenset({(name, True)}))
+        return ValueExpression(frozenset({(name, False)}), frozenset({(name, True)}))
 
-    def note_change(self, value: Value) -> None:
+    def note_change(self, value: ValueExpression) -> None:
         """The object itself is changed."""
         self.changes.update(value.same)
 
-    def note_store(self, target: Value, value: Value) -> None:
+    def note_store(self, target: ValueExpression, value: ValueExpression) -> None:
         """Something is put into an object."""
         self.note_change(target)
         if (value.reach or value.effects) and target.same:
@@ -91,7 +98,7 @@ class Expressions:
 
     # --- Expressions ---------------------------------------------------------------------------
 
-    def evaluate(self, node: ast.AST | None) -> Value:
+    def evaluate(self, node: ast.AST | None) -> ValueExpression:
         """Walk an expression and say what its value may be."""
         self.budget.spend()
         match node:
@@ -107,10 +114,10 @@ class Expressions:
             case ast.Call():
                 return self.walk_call(node)
             case ast.BoolOp(values=nodes):
-                return Value.join(map(self.evaluate, nodes))
+                return ValueExpression.join(map(self.evaluate, nodes))
             case ast.IfExp(test=test, body=body, orelse=other):
                 self.evaluate(test)
-                return Value.join([self.evaluate(body), self.evaluate(other)])
+                return ValueExpression.join([self.evaluate(body), self.evaluate(other)])
             case ast.Compare(left=left, comparators=others):
                 self.evaluate_all([left, *others])
                 return NEW
@@ -119,7 +126,7 @@ class Expressions:
                 return NEW
             case ast.Lambda():
                 self.evaluate_all([*node.args.defaults, *node.args.kw_defaults])
-                return Value(effects=frozenset({self.find_effects(node)}))
+                return ValueExpression(effects=frozenset({self.find_effects(node)}))
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
                 return self.walk_comprehension(node)
             case ast.NamedExpr(target=ast.Name(id=name), value=inner):
@@ -138,19 +145,19 @@ class Expressions:
             case ast.expr_context() | ast.operator() | ast.unaryop():
                 return NEW
             case _:
-                return Value.hold(self.evaluate_all(ast.iter_child_nodes(node)))
+                return ValueExpression.hold(self.evaluate_all(ast.iter_child_nodes(node)))
 
-    def evaluate_all(self, nodes: Iterable[ast.AST | None]) -> list[Value]:
+    def evaluate_all(self, nodes: Iterable[ast.AST | None]) -> list[ValueExpression]:
         """Walk several expressions."""
         return [self.evaluate(node) for node in nodes]
 
     def walk_comprehension(
         self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
-    ) -> Value:
+    ) -> ValueExpression:
         """Walk a comprehension: a scope of its own, except for what a walrus in it binds."""
         frame = LocalFrame({}, "comprehension")
         self.frames.append(frame)
-        sources: list[Value] = []
+        sources: list[ValueExpression] = []
         for generator in node.generators:
             source = self.evaluate(generator.iter)
             sources.append(source)
@@ -158,16 +165,16 @@ class Expressions:
                 frame.names[name] = source.take_part()
             self.evaluate_all(generator.ifs)
         parts = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
-        result = Value.hold(self.evaluate_all(parts))
+        result = ValueExpression.hold(self.evaluate_all(parts))
         self.frames.pop()
         if isinstance(node, ast.GeneratorExp):
-            result = Value.hold([result, *sources])
-            return Value(result.same, result.reach, result.effects, restless=True)
+            result = ValueExpression.hold([result, *sources])
+            return ValueExpression(result.same, result.reach, result.effects, restless=True)
         return result
 
     # --- Calls ---------------------------------------------------------------------------------
 
-    def walk_call(self, node: ast.Call, *, statement: bool = False) -> Value:
+    def walk_call(self, node: ast.Call, *, statement: bool = False) -> ValueExpression:
         """Keep a call: what it changes depends on what other cells define."""
         callee, path = _split_dotted(node.func)
         is_global = bool(callee) and not any(callee in frame.names for frame in self.frames)
@@ -175,7 +182,7 @@ class Expressions:
         receiver = self.evaluate(base)
         given = self.evaluate_all(node.args)
         in_place = False
-        out: list[Value] = []
+        out: list[ValueExpression] = []
         for keyword in node.keywords:
             value = self.evaluate(keyword.value)
             given.append(value)
@@ -185,7 +192,7 @@ class Expressions:
                 out.append(value)
         for value in out:
             self.note_change(value.take_part())
-        arguments = Value.hold(given)
+        arguments = ValueExpression.hold(given)
         self.budget.spend((len(arguments.reach) + len(receiver.reach)) // 16)
         if is_global and not path:
             self._check_opaque_call(callee, node)
@@ -221,8 +228,10 @@ class Expressions:
                 self.opaque.append("`get_ipython()`")
 
 
-def _find_result(callee: str, method: str, receiver: Value, arguments: Value) -> Value:
-    inside = Value.hold([receiver, arguments])
+def _find_result(
+    callee: str, method: str, receiver: ValueExpression, arguments: ValueExpression
+) -> ValueExpression:
+    inside = ValueExpression.hold([receiver, arguments])
     if callee and not method and callee in known_names.FRESH_RESULTS:
         return NEW
     restless = (method or callee) in known_names.ONE_SHOT
@@ -230,7 +239,7 @@ def _find_result(callee: str, method: str, receiver: Value, arguments: Value) ->
         not method and callee in known_names.HOLDING_RESULTS
     )
     reach = list_call_results(inside.reach)
-    return Value(frozenset() if new else reach, reach, inside.effects, restless)
+    return ValueExpression(frozenset() if new else reach, reach, inside.effects, restless)
 
 
 def _split_dotted(node: ast.expr) -> tuple[str, tuple[str, ...]]:
@@ -276,7 +285,9 @@ class Statements(Expressions):
         del origin, text
         self.bind(name, NEW)
 
-    def bind_known(self, name: str, value: Value, node: ast.stmt, *, stable: bool) -> None:
+    def bind_known(
+        self, name: str, value: ValueExpression, node: ast.stmt, *, stable: bool
+    ) -> None:
         """A function, class or literal gets a name; stable if its text is all that it depends on."""
         del node, stable
         self.bind(name, value)
@@ -324,7 +335,9 @@ class Statements(Expressions):
                     self.assign(target, value)
                     if len(targets) > 1:  # all of them get the same object
                         self.budget.spend(len(value.reach) // 16)
-                        value = Value.join([value, *map(self.evaluate, _read_targets(target)[:1])])
+                        value = ValueExpression.join(
+                            [value, *map(self.evaluate, _read_targets(target)[:1])]
+                        )
             case ast.AugAssign():
                 self.augment(node)
             case ast.AnnAssign(target=target, annotation=annotation, value=source):
@@ -360,7 +373,7 @@ class Statements(Expressions):
             case _:
                 self.evaluate_all(ast.iter_child_nodes(node))
 
-    def assign(self, target: ast.expr, value: Value) -> None:
+    def assign(self, target: ast.expr, value: ValueExpression) -> None:
         """Bind a target of any form."""
         match target:
             case ast.Name(id=name):
@@ -372,11 +385,11 @@ class Statements(Expressions):
                     if len(part.same) <= len(
                         value.reach
                     ):  # the parts may have to do with each other
-                        part = Value.join(
+                        part = ValueExpression.join(
                             [part, *map(self.evaluate, _read_targets(element)[:1])]
                         ).take_part()
             case ast.Starred(value=inner):
-                self.assign(inner, Value.hold([value]))
+                self.assign(inner, ValueExpression.hold([value]))
             case ast.Attribute(value=base):
                 self.note_store(self.evaluate(base), value)
             case ast.Subscript(value=base, slice=index):
@@ -391,7 +404,9 @@ class Statements(Expressions):
         if isinstance(node.target, ast.Name):
             old = self.read_name(node.target.id)
             self.note_store(old, value)
-            self.bind(node.target.id, Value(old.same, old.reach | value.reach, old.effects))
+            self.bind(
+                node.target.id, ValueExpression(old.same, old.reach | value.reach, old.effects)
+            )
         else:
             self.assign(node.target, value)
 
@@ -443,7 +458,7 @@ class Statements(Expressions):
                         self.evaluate(case.guard)
                         self.walk(case.body)
 
-    def walk_pattern(self, pattern: ast.pattern, value: Value) -> None:
+    def walk_pattern(self, pattern: ast.pattern, value: ValueExpression) -> None:
         """Names that a pattern reads and binds."""
         for node in ast.walk(pattern):
             match node:
@@ -509,8 +524,12 @@ class Statements(Expressions):
         for each in node.decorator_list:
             if isinstance(each, ast.Name):  # called with the function, which it may keep
                 self.calls.add(CallSite(each.id, effects=frozenset({effects})))
-        own = Value(effects=frozenset({effects}))
-        value = Value.join([own, *head]) if node.decorator_list else Value.hold([own, *head])
+        own = ValueExpression(effects=frozenset({effects}))
+        value = (
+            ValueExpression.join([own, *head])
+            if node.decorator_list
+            else ValueExpression.hold([own, *head])
+        )
         stable = (
             not node.decorator_list
             and self.unusual_loads == before
@@ -539,8 +558,8 @@ class Statements(Expressions):
                 methods[each.name] = self.find_effects(each, method=True)
                 if each.decorator_list:
                     decorated.add(each.name)
-        own = Value(effects=frozenset({combine_methods(methods, decorated, self.budget)}))
-        value = Value.hold([own, *head, *frame.names.values()])
+        own = ValueExpression(effects=frozenset({combine_methods(methods, decorated, self.budget)}))
+        value = ValueExpression.hold([own, *head, *frame.names.values()])
         stable = (
             not node.decorator_list
             and self.unusual_loads == before

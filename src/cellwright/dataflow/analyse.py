@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from cellwright.dataflow import _known_names as known_names
 from cellwright.dataflow._scopes import CellScope, NestedTooDeep
 from cellwright.dataflow.budget import CELL_LIMIT, TooMuchWork, WorkBudget
-from cellwright.dataflow.facts import CellFacts, Value
+from cellwright.dataflow.facts import CellFacts, ValueExpression
 
 _LONGEST = 500_000  # characters; what is longer is data, not a program
 _MOST_LINES = 10_000
@@ -94,7 +94,7 @@ def _walk_source(source: str) -> CellFacts:
         facts = replace(facts, values={}, stable={}, origins={}, early=frozenset())
     else:
         for name in translated.defines:
-            scope.bind(name, Value())
+            scope.bind(name, ValueExpression())
         facts = scope.collect_facts()
     return facts
 
@@ -122,7 +122,8 @@ def _describe_invalid(source: str, problem: str) -> CellFacts:
         syntax_error=problem,
         loads=dict.fromkeys(ours, 0),
         values=dict.fromkeys(
-            ours, Value(frozenset((n, True) for n in ours), frozenset((n, True) for n in ours))
+            ours,
+            ValueExpression(frozenset((n, True) for n in ours), frozenset((n, True) for n in ours)),
         )
         if len(ours) < 500
         else {},

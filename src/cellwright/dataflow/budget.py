@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 CELL_LIMIT = 300_000
 """Steps to analyse the text of one cell; beyond that the cell is not analysed."""
 
-NOTEBOOK_LIMIT = 3_000_000
+NOTEBOOK_LIMIT = 5_000_000
 """Steps to compare a notebook with what ran; beyond that none of its cells is analysed."""
 
 _BETWEEN_CHECKS = 1_000

@@ -28,6 +28,9 @@ class CallSite:
     `callee` is the global name that it starts from, or empty; `path` the attributes after it, the
     last one being the method. `effects` are those of functions among the arguments. `statement`
     says that the result is not used, so that the call is made for its effect.
+
+    The rest follows from that: `passed` are the objects that a function of the notebook would get,
+    `functions` what the call runs or passes on, if it is a function: `f(x)`, `map(f, xs)`.
     """
 
     callee: str
@@ -37,6 +40,16 @@ class CallSite:
     statement: bool = False
     in_place: bool = False
     effects: frozenset[Effects] = frozenset()
+    passed: frozenset[Root] = field(init=False, repr=False, compare=False)
+    functions: frozenset[str | Effects] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        passed = self.arguments | self.receiver if self.path else self.arguments
+        names = {base_name(name) for name, _ in self.arguments}
+        if self.callee:
+            names.add(self.callee)
+        object.__setattr__(self, "passed", passed)
+        object.__setattr__(self, "functions", self.effects.union(names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +59,9 @@ class Effects:
     Of a class, it is what all methods do. `methods` are known by name, and those that change their
     own object are `changing`. `returns` are global objects that a caller may get. `restless` marks
     what changes by being read: generators, or objects that count how often they are read.
+
+    The rest follows from that: `argument_calls` are the calls that get something of the arguments,
+    `passes_to` the functions that get it.
     """
 
     reads: frozenset[str] = frozenset()
@@ -57,9 +73,21 @@ class Effects:
     returns: frozenset[Root] = frozenset()
     methods: frozenset[str] = frozenset()
     changing: frozenset[str] = frozenset()
+    argument_calls: tuple[CallSite, ...] = field(init=False, repr=False, compare=False)
+    passes_to: frozenset[str | Effects] = field(init=False, repr=False, compare=False)
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        calls = tuple(
+            call
+            for call in self.calls
+            if is_argument_in(call.arguments) or is_argument_in(call.receiver)
+        )
+        passes_to = {
+            each for call in calls if is_argument_in(call.passed) for each in call.functions
+        }
+        object.__setattr__(self, "argument_calls", calls)
+        object.__setattr__(self, "passes_to", frozenset(passes_to))
         parts = (self.reads, self.writes, self.changes, self.calls, self.opaque, self.returns)
         object.__setattr__(self, "_hash", hash(parts))
 
@@ -68,7 +96,7 @@ class Effects:
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class ValueExpression:
     """What the value of an expression may be (`same`) and what it may hold (`reach`)."""
 
     same: frozenset[Root] = frozenset()
@@ -76,28 +104,28 @@ class Value:
     effects: frozenset[Effects] = frozenset()
     restless: bool = False
 
-    def take_part(self) -> Value:
+    def take_part(self) -> ValueExpression:
         """Something taken out of it, such as an item, an attribute or a view."""
-        return Value(self.reach, self.reach, self.effects, self.restless)
+        return ValueExpression(self.reach, self.reach, self.effects, self.restless)
 
     @staticmethod
-    def join(values: Iterable[Value]) -> Value:
+    def join(values: Iterable[ValueExpression]) -> ValueExpression:
         """One of them."""
         return _join(list(values), keep_same=True)
 
     @staticmethod
-    def hold(values: Iterable[Value]) -> Value:
+    def hold(values: Iterable[ValueExpression]) -> ValueExpression:
         """A new object that has them inside."""
         return _join(list(values), keep_same=False)
 
 
-def _join(values: list[Value], *, keep_same: bool) -> Value:
+def _join(values: list[ValueExpression], *, keep_same: bool) -> ValueExpression:
     if not values:
         return NEW
     if len(values) == 1 and keep_same:
         return values[0]
     none: frozenset[Root] = frozenset()
-    return Value(
+    return ValueExpression(
         none.union(*(value.same for value in values)) if keep_same else none,
         none.union(*(value.reach for value in values)),
         frozenset[Effects]().union(*(value.effects for value in values)),
@@ -105,7 +133,7 @@ def _join(values: list[Value], *, keep_same: bool) -> Value:
     )
 
 
-NEW = Value()
+NEW = ValueExpression()
 
 
 def list_call_results(roots: Iterable[Root]) -> frozenset[Root]:
@@ -114,6 +142,11 @@ def list_call_results(roots: Iterable[Root]) -> frozenset[Root]:
         (name if name in {ARGUMENT, RECEIVER} or name.endswith("()") else f"{name}()", True)
         for name, _ in roots
     )
+
+
+def is_argument_in(roots: frozenset[Root]) -> bool:
+    """Whether something that a caller passes in is among these."""
+    return (ARGUMENT, False) in roots or (ARGUMENT, True) in roots
 
 
 def base_name(name: str) -> str:
@@ -153,12 +186,12 @@ class CellFacts:
     # of them that come before any statement that could fail; `code`: functions and classes.
     loads: Mapping[str, int] = field(default_factory=dict, hash=False)
     bound: Mapping[str, int] = field(default_factory=dict, hash=False)
-    values: Mapping[str, Value] = field(default_factory=dict, hash=False)
+    values: Mapping[str, ValueExpression] = field(default_factory=dict, hash=False)
     origins: Mapping[str, str] = field(default_factory=dict, hash=False)
     stable: Mapping[str, str] = field(default_factory=dict, hash=False)
     early: frozenset[str] = frozenset()
     code: frozenset[str] = frozenset()
     calls: frozenset[CallSite] = frozenset()
     changes: frozenset[Root] = frozenset()
-    stores: frozenset[tuple[frozenset[Root], Value]] = frozenset()
+    stores: frozenset[tuple[frozenset[Root], ValueExpression]] = frozenset()
     work: int = 1  # how many steps the analysis took

@@ -18,7 +18,7 @@ from cellwright.document.edits import (
     ClearOutputs,
     Delete,
     Insert,
-    Merge,
+    MergeCells,
     Move,
     Replace,
     ReplaceText,
@@ -116,7 +116,7 @@ class Draft:
                 self._move(edit)
             case Split():
                 self._split(edit)
-            case Merge():
+            case MergeCells():
                 self._merge(edit)
             case SetType():
                 i = self._resolve(edit.cell, edit.expect)
@@ -207,7 +207,7 @@ class Draft:
         self._set_source(i, "".join(lines[: edit.line]).removesuffix("\n"))
         self.arrivals.setdefault(i + 1, []).append((Slot.of(second), None))
 
-    def _merge(self, edit: Merge) -> None:
+    def _merge(self, edit: MergeCells) -> None:
         found = [self._resolve_valid(ref, None) for ref in edit.cells]
         if None in found:
             return

@@ -234,7 +234,7 @@ def _render_diff(change: Change, path: str, other: str, context: int) -> str:
     """The diff of a change; a line with its name comes before the hunks of each cell."""
     lines: list[str] = []
     if change.before.layout.skeleton != change.after.layout.skeleton:
-        rows = list(_skeleton_rows(change, context))
+        rows = list(_skeleton_hunks(change, context))
         if rows:
             lines += ["@@ notebook @@", *rows]
     for cell in change.cells:
@@ -269,15 +269,17 @@ def _cell_rows(change: Change, cell: CellChange, context: int) -> Iterator[str]:
         yield f"+[{new.facts.type}]"
     yield from _hunks(_source(old), _source(new), context)
     if old and new:
-        yield from _hunks(_shown(old.member("metadata")), _shown(new.member("metadata")), context)
+        yield from _hunks(
+            _json_lines(old.member("metadata")), _json_lines(new.member("metadata")), context
+        )
         if old.member("outputs") != new.member("outputs"):
             yield f"-outputs: {_count(old)}"
             yield f"+outputs: {_count(new)}"
 
 
-def _skeleton_rows(change: Change, context: int) -> Iterator[str]:
+def _skeleton_hunks(change: Change, context: int) -> Iterator[str]:
     before, after = change.before.layout.skeleton, change.after.layout.skeleton
-    yield from _hunks(_shown_top(before), _shown_top(after), context)
+    yield from _hunks(_skeleton_lines(before), _skeleton_lines(after), context)
 
 
 def _hunks(old: list[str], new: list[str], context: int) -> Iterator[str]:
@@ -297,7 +299,7 @@ def _source(slot: Slot | None) -> list[str]:
     return slot.facts.source.split("\n") if slot.facts.source else []
 
 
-def _shown(raw: bytes | None) -> list[str]:
+def _json_lines(raw: bytes | None) -> list[str]:
     """JSON as indented lines; the bytes of the file if it is nested too deeply."""
     if raw is None:
         return []
@@ -308,9 +310,9 @@ def _shown(raw: bytes | None) -> list[str]:
     return json.dumps(value, indent=1, ensure_ascii=False).split("\n")
 
 
-def _shown_top(skeleton: bytes) -> list[str]:
+def _skeleton_lines(skeleton: bytes) -> list[str]:
     """The notebook without its cells."""
-    lines = _shown(skeleton.removeprefix(BOM))
+    lines = _json_lines(skeleton.removeprefix(BOM))
     return [line for line in lines if not line.startswith(' "cells":')]
 
 

@@ -173,7 +173,7 @@ class Split(Edit):
 
 
 @dataclass(frozen=True, slots=True)
-class Merge(Edit):
+class MergeCells(Edit):
     """Join neighbouring cells into the first, which keeps its id, type and outputs."""
 
     op = "merge"
@@ -248,7 +248,7 @@ EDITS: dict[str, type[Edit]] = {
         Delete,
         Move,
         Split,
-        Merge,
+        MergeCells,
         SetType,
         SetMetadata,
         ClearOutputs,

@@ -205,7 +205,7 @@ def _read(
     data = load_file(reached or name, max_bytes)
     state = recent.find(real, data) if recent is not None else None
     if state is not None:
-        notebook = Notebook.holding(state, path=name)
+        notebook = Notebook.of_state(state, path=name)
     else:
         notebook = Notebook(data, path=name)
         if recent is not None:

@@ -86,7 +86,7 @@ def merge(base: Notebook, current: Notebook, other: Notebook) -> Merged:
     for notebook in (base, current, other):
         if notebook.needs_upgrade:
             raise NeedsUpgrade(notebook.version)
-    if current.to_bytes() == other.to_bytes():  # also where cells cannot be told apart
+    if current.to_bytes() == other.to_bytes():  # also if cells cannot be distinguished
         return Merged(current.with_layout(current.state.layout), ())
     to_other = align(base.snapshot(), other.snapshot())
     merging = _ThreeWayMerge(

@@ -57,7 +57,7 @@ class Notebook:
             self.state = State(layout)
 
     @classmethod
-    def holding(cls, state: State, *, path: str | None = None) -> Notebook:
+    def of_state(cls, state: State, *, path: str | None = None) -> Notebook:
         """A notebook with the content of another one, which stays independent of it."""
         notebook = cls.__new__(cls)
         notebook.origin, notebook.path, notebook.state = None, path, state

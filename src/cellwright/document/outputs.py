@@ -35,7 +35,7 @@ class Result(Display):
 
 
 @dataclass(frozen=True, slots=True)
-class Error:
+class ErrorOutput:
     """An exception that a cell raised."""
 
     ename: str
@@ -50,7 +50,7 @@ class Unknown:
     value: Any
 
 
-Output = Stream | Display | Result | Error | Unknown
+Output = Stream | Display | Result | ErrorOutput | Unknown
 
 
 def parse_output(value: Any) -> Output:
@@ -75,7 +75,7 @@ def parse_output(value: Any) -> Output:
     if kind == "error":
         traceback = value.get("traceback")
         lines = tuple(map(str, traceback)) if isinstance(traceback, list) else ()
-        return Error(str(value.get("ename", "")), str(value.get("evalue", "")), lines)
+        return ErrorOutput(str(value.get("ename", "")), str(value.get("evalue", "")), lines)
     return Unknown(value)
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any, TypeVar
 
-    from cellwright.workspace.requests import Mode, PathLike, Request
+    from cellwright.workspace.api.requests import Mode, PathLike, Request
 
     A = TypeVar("A")
 

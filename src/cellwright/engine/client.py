@@ -9,8 +9,8 @@ import threading
 from cellwright.engine import wire
 from cellwright.engine.launch import greet_engine
 from cellwright.errors import EngineError, EngineLost, EngineUnavailable
+from cellwright.workspace.api.requests import WarningsRequest
 from cellwright.workspace.caller import Caller
-from cellwright.workspace.requests import WarningsRequest
 from cellwright.workspace.workspace import Workspace
 
 TYPE_CHECKING = False
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Any, TypeVar
 
-    from cellwright.workspace.requests import Ask, Mode, PathLike, Request
+    from cellwright.workspace.api.requests import Ask, Mode, PathLike, Request
 
     A = TypeVar("A")
 

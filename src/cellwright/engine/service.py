@@ -16,9 +16,9 @@ from cellwright import __version__
 from cellwright.engine import wire
 from cellwright.errors import EngineDraining, InvalidCall, RunNotFound
 from cellwright.workspace.activity import act_for
+from cellwright.workspace.api.requests import parse_request
 from cellwright.workspace.caller import Caller
 from cellwright.workspace.hub import Hub
-from cellwright.workspace.requests import parse_request
 from cellwright.workspace.runs.run import Turns
 from cellwright.workspace.verbs import perform_on_loop
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cellwright.config.settings import Settings
     from cellwright.engine.connection import Connection
     from cellwright.kernel.events import InputRequested
-    from cellwright.workspace.requests import Request
+    from cellwright.workspace.api.requests import Request
 
 log = logging.getLogger("cellwright.engine")
 
@@ -159,10 +159,11 @@ class Service:
         request = parse_request(verb, params, **callbacks)
         if request.runs_cells and self.draining and not self._has_session(caller, request):
             raise EngineDraining(self.draining)
-        with act_for(client.name):
+        with act_for(client.name, callbacks["until"]):
             work = asyncio.ensure_future(self._take_turn(caller, request))
-        # A call that only looks on ends when it is stopped; one that runs cells stops its run.
-        if request.waits and request.effect == "read":
+        # A call that only looks on ends when it is stopped; one that runs cells stops its run, and
+        # one that asks `until` answers by itself.
+        if request.waits and request.effect == "read" and "until" not in request.FIELDS:
             client.on_stop(number, work.cancel)
         try:
             return request.encode_answer(await work)

@@ -25,8 +25,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from cellwright.workspace.api.requests import Request
     from cellwright.workspace.caller import Caller
-    from cellwright.workspace.requests import Request
 
     WireMessage = dict[str, Any]
 

@@ -72,7 +72,7 @@ class ChangeRow(NamedTuple):
 
 
 class ChangeInfo(NamedTuple):
-    """What the caller says about a change."""
+    """Kind, actor, label and concerned changes, as the caller gives them."""
 
     kind: str
     actor: str

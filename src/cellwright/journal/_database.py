@@ -96,7 +96,7 @@ class JournalDatabase:
     def _run(
         self, work: Callable[[sqlite3.Connection], Result], *, write: bool, durable: bool
     ) -> Result:
-        connection = self._opened()
+        connection = self._open_current()
         # Without a sync at every commit, WAL can lose the last commits, and nothing else.
         durable = durable or not self._is_wal
         if write and durable is not self._is_durable:
@@ -115,7 +115,7 @@ class JournalDatabase:
             connection.execute(f"PRAGMA busy_timeout = {int(PATIENCE * 1000)}")
         return result
 
-    def _opened(self) -> sqlite3.Connection:
+    def _open_current(self) -> sqlite3.Connection:
         connection = self._connection
         if connection is not None:
             try:

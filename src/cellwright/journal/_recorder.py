@@ -288,7 +288,7 @@ class KnownState(NamedTuple):
         return self.layout is state.layout and self.old is state.old
 
 
-class NotebookRow(NamedTuple):
+class NotebookRecord(NamedTuple):
     """A row of the table of notebooks."""
 
     id: int
@@ -297,15 +297,15 @@ class NotebookRow(NamedTuple):
     signature: str | None
 
 
-def find_notebook(connection: sqlite3.Connection, path: bytes) -> NotebookRow | None:
+def find_notebook(connection: sqlite3.Connection, path: bytes) -> NotebookRecord | None:
     """The notebook at a path, if it is known."""
     row = connection.execute(
         "SELECT id, first_state, last_state, signature FROM notebook WHERE path = ?", (path,)
     ).fetchone()
-    return NotebookRow(*row) if row is not None else None
+    return NotebookRecord(*row) if row is not None else None
 
 
-def find_or_add_notebook(connection: sqlite3.Connection, path: bytes) -> NotebookRow:
+def find_or_add_notebook(connection: sqlite3.Connection, path: bytes) -> NotebookRecord:
     """The notebook at a path, which is added if it is new."""
     book = find_notebook(connection, path)
     if book is not None:
@@ -315,10 +315,10 @@ def find_or_add_notebook(connection: sqlite3.Connection, path: bytes) -> Noteboo
         " SELECT ?, ?, coalesce(max(touched), 0) + 1 FROM notebook",
         (path, int(time.time() * 1000)),
     )
-    return NotebookRow(row.lastrowid or 0, None, None, None)
+    return NotebookRecord(row.lastrowid or 0, None, None, None)
 
 
-def select_announced(connection: sqlite3.Connection, book: NotebookRow) -> list[ChangeRow]:
+def select_announced(connection: sqlite3.Connection, book: NotebookRecord) -> list[ChangeRow]:
     """Changes that were announced and not confirmed yet."""
     return _changes.select_changes(
         connection, "notebook = ? AND number IS NULL ORDER BY id", book.id

@@ -53,7 +53,7 @@ class PieceStore:
     def keep(self, items: Sequence[Bytes], kind: int = BYTES) -> list[int]:
         """Store pieces; returns their numbers. The caller counts each use with `mention`."""
         hashes = [_hash(item, kind) for item in items]
-        known = self._known(hashes)
+        known = self._find_known(hashes)
         numbers = []
         for hash_, item in zip(hashes, items, strict=True):
             number = known.get(hash_)
@@ -154,7 +154,7 @@ class PieceStore:
             )
             yield row.lastrowid or 0, pack
 
-    def _known(self, hashes: Sequence[bytes]) -> dict[bytes, int]:
+    def _find_known(self, hashes: Sequence[bytes]) -> dict[bytes, int]:
         sql = "SELECT hash, id FROM piece WHERE hash IN (?)"
         known: dict[bytes, int] = dict(self._select(sql, list(set(hashes))))
         if self._new:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from cellwright.journal._changes import ChangeRow
-    from cellwright.journal._recorder import NotebookRow
+    from cellwright.journal._recorder import NotebookRecord
 
 # Undos, redos and runs cannot be undone themselves; outside changes only by their id.
 _UNDO = (
@@ -141,7 +141,10 @@ def format_time(milliseconds: int) -> str:
 
 
 def find_undo_target(
-    connection: sqlite3.Connection, book: NotebookRow | None, actor: str | None, handle: str | None
+    connection: sqlite3.Connection,
+    book: NotebookRecord | None,
+    actor: str | None,
+    handle: str | None,
 ) -> ChangeRow:
     """The change to undo."""
     if handle is not None:
@@ -160,7 +163,10 @@ def find_undo_target(
 
 
 def find_redo_target(
-    connection: sqlite3.Connection, book: NotebookRow | None, actor: str | None, handle: str | None
+    connection: sqlite3.Connection,
+    book: NotebookRecord | None,
+    actor: str | None,
+    handle: str | None,
 ) -> ChangeRow:
     """The change to redo: the one this actor undid last, if they have not edited since."""
     if handle is not None:
@@ -192,7 +198,7 @@ def rebuild_change(connection: sqlite3.Connection, handle: str) -> Change:
 
 
 def load_state_of(
-    connection: sqlite3.Connection, book: NotebookRow | None, handle: str, side: str
+    connection: sqlite3.Connection, book: NotebookRecord | None, handle: str, side: str
 ) -> State:
     """The state before or after a change, or before the first change."""
     if handle == FIRST:
@@ -206,7 +212,7 @@ def load_state_of(
     return _states.build_state(store, _states.load_state(connection, store, number))
 
 
-def list_backups(connection: sqlite3.Connection, book: NotebookRow) -> list[Backup]:
+def list_backups(connection: sqlite3.Connection, book: NotebookRecord) -> list[Backup]:
     """All states that can be restored, newest first."""
     found = [
         Backup(
@@ -242,7 +248,7 @@ def list_backups(connection: sqlite3.Connection, book: NotebookRow) -> list[Back
     return found
 
 
-def blame_cells(connection: sqlite3.Connection, book: NotebookRow) -> list[BlameRow]:
+def blame_cells(connection: sqlite3.Connection, book: NotebookRecord) -> list[BlameRow]:
     """For every cell of the newest state, the change that last changed its source or type."""
     if book.last_state is None:
         return []

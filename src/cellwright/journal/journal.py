@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cellwright.document.change import Change, State
     from cellwright.document.snapshot import Snapshot
     from cellwright.journal._changes import ChangeRow
-    from cellwright.journal._recorder import NotebookRow, Path
+    from cellwright.journal._recorder import NotebookRecord, Path
     from cellwright.journal.executions import ExecutionRecord
     from cellwright.journal.history import Backup, BlameRow, Entry
 
@@ -128,7 +128,7 @@ class Journal:
     def recall(self, path: Path, revision: str) -> Snapshot | None:
         """The snapshot of a revision of this notebook; None if it is not remembered."""
 
-        def ask(connection: sqlite3.Connection, book: NotebookRow | None) -> Snapshot | None:
+        def ask(connection: sqlite3.Connection, book: NotebookRecord | None) -> Snapshot | None:
             if book is None:
                 return None
             name = _changes.storable_text(revision)
@@ -141,7 +141,7 @@ class Journal:
         where = "notebook = ? AND number < ? ORDER BY number DESC LIMIT ?"
         number = before if before is not None else 2**62
 
-        def ask(connection: sqlite3.Connection, book: NotebookRow | None) -> list[ChangeRow]:
+        def ask(connection: sqlite3.Connection, book: NotebookRecord | None) -> list[ChangeRow]:
             return (
                 _changes.select_changes(connection, where, book.id, number, limit) if book else []
             )
@@ -232,7 +232,7 @@ class Journal:
         return f"{path}: {self._ask(pruning.describe)}"
 
     def _answer(
-        self, path: Path, question: Callable[[sqlite3.Connection, NotebookRow | None], Result]
+        self, path: Path, question: Callable[[sqlite3.Connection, NotebookRecord | None], Result]
     ) -> Result:
         key = notebook_key(path)
         return self._ask(

@@ -52,7 +52,7 @@ class JournalLimits:
 def needs_pruning(connection: sqlite3.Connection, limits: JournalLimits) -> bool:
     """Whether there is anything to delete or to give back to the system; this is cheap."""
     unused = connection.execute("SELECT EXISTS (SELECT 1 FROM piece WHERE refs = 0)").fetchone()[0]
-    return bool(unused) or _used(connection) > limits.total or _has_much_free(connection)
+    return bool(unused) or _used_bytes(connection) > limits.total or _has_much_free(connection)
 
 
 def prune(connection: sqlite3.Connection, limits: JournalLimits, in_use: int, added: int) -> None:
@@ -63,7 +63,9 @@ def prune(connection: sqlite3.Connection, limits: JournalLimits, in_use: int, ad
         freed = _collect(connection, store)
         left -= freed
         if not freed:
-            if _used(connection) <= limits.total or not _prune(connection, store, limits, in_use):
+            if _used_bytes(connection) <= limits.total or not _prune(
+                connection, store, limits, in_use
+            ):
                 break
             left -= PIECE_COSTS
     if _has_much_free(connection):
@@ -77,7 +79,7 @@ def describe(connection: sqlite3.Connection) -> str:
         "SELECT (SELECT count(*) FROM notebook),"
         " (SELECT count(*) FROM change WHERE number IS NOT NULL)"
     ).fetchone()
-    size = _used(connection) / 2**20
+    size = _used_bytes(connection) / 2**20
     mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
     return f"{notebooks} notebooks, {changes} changes, {size:.1f} MiB, {mode} mode"
 
@@ -157,7 +159,7 @@ def _has_much_free(connection: sqlite3.Connection) -> bool:
     return _pragma(connection, "freelist_count") > _FREE_PAGES
 
 
-def _used(connection: sqlite3.Connection) -> int:
+def _used_bytes(connection: sqlite3.Connection) -> int:
     pages = _pragma(connection, "page_count") - _pragma(connection, "freelist_count")
     return pages * _pragma(connection, "page_size")
 

@@ -10,7 +10,7 @@ import mcp_types as types
 if TYPE_CHECKING:
     from cellwright.tools.tool import Tool, ToolResult
     from cellwright.tools.toolbox import Toolbox
-    from cellwright.workspace.requests import Effect
+    from cellwright.workspace.api.requests import Effect
 
 FACTS = "cellwright/facts"
 """The key of `_meta` that holds an result's facts for programs."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from cellwright.mcp.http import HttpAddress
-    from cellwright.workspace.requests import Mode
+    from cellwright.workspace.api.requests import Mode
 
 # Watches of notebooks wait in threads where there is no engine.
 _THREADS = 64

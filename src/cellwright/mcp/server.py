@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from cellwright.kernel.session import Ask
     from cellwright.tools.tool import Tool
-    from cellwright.workspace.requests import Mode
+    from cellwright.workspace.api.requests import Mode
     from cellwright.workspace.workspace import AsyncWorkspace
 
     Context = ServerRequestContext[Any, Any]

@@ -11,7 +11,7 @@ from cellwright.app.workspaces import SharedWorkspaces, name_actor
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cellwright.workspace.requests import Mode
+    from cellwright.workspace.api.requests import Mode
     from cellwright.workspace.workspace import AsyncWorkspace
 
 _MOST_CLIENTS = 64  # clients of one server that are told apart

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from cellwright.document.outputs import Display, Error, Result, Stream, parse_output
+from cellwright.document.outputs import Display, ErrorOutput, Result, Stream, parse_output
 from cellwright.outputs import images
 from cellwright.outputs.mime import (
     MimeImage,
@@ -272,7 +272,7 @@ class OutputReader:
             if isinstance(output, Stream):
                 label = one_line(output.name[:_LONGEST_NAME])
                 items.append(DescriptionItem(first, last, _without_signs(label), output.text, 2))
-            elif isinstance(output, Error):
+            elif isinstance(output, ErrorOutput):
                 items.append(DescriptionItem(first, last, "error", _error_text(output), 0, "tail"))
             elif isinstance(output, Display):
                 is_result = isinstance(output, Result)
@@ -345,7 +345,7 @@ def _json_text(value: Any) -> str:
         return f"<application/json, {part_size('application/json', value)} B, not readable>"
 
 
-def _error_text(error: Error) -> str:
+def _error_text(error: ErrorOutput) -> str:
     summary = f"{error.ename}: {error.evalue}" if error.evalue else error.ename
     text = "\n".join(error.traceback).rstrip("\n")
     if not text:

@@ -43,8 +43,8 @@ async def start_bridge(hub: Hub) -> Bridge:
 
     It ends with the hub's kernels.
     """
+    from cellwright.workspace.api.local import AsyncLocalApi
     from cellwright.workspace.caller import Caller
-    from cellwright.workspace.local import AsyncLocalApi
     from cellwright.workspace.workspace import AsyncWorkspace
 
     def make_workspace(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cellwright.errors import CellwrightError
     from cellwright.kernel.session import Ask
     from cellwright.outputs.images import ModelImage
-    from cellwright.workspace.requests import Effect, Mode
+    from cellwright.workspace.api.requests import Effect, Mode
     from cellwright.workspace.workspace import AsyncBook, AsyncWorkspace
 
     Progress = Callable[[dict[str, Any]], object]

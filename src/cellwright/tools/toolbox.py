@@ -5,16 +5,11 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, Any
 
-from cellwright.errors import CellwrightError, Conflict, ModeForbids, NotebookNotFound
-from cellwright.tools.page import Page
+from cellwright.errors import CellwrightError, ModeForbids, NotebookNotFound
+from cellwright.tools.errors import describe_error
 from cellwright.tools.params import InvalidParameters
 from cellwright.tools.tool import ToolResult, allowed_effects
-from cellwright.tools.wording import (
-    find_similar_notebooks,
-    format_hint,
-    quote_name,
-    shorten,
-)
+from cellwright.tools.wording import find_similar_notebooks, quote_name, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,7 +17,7 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
 
     from cellwright.tools.tool import Tool, ToolCaller
-    from cellwright.workspace.requests import Mode
+    from cellwright.workspace.api.requests import Mode
 
 
 class Toolbox:
@@ -74,7 +69,7 @@ class Toolbox:
         if tool is None:
             return self._unknown(name)
         if not tool.is_allowed(self.allowed):
-            return failure(self.forbid(tool, f"call {tool.name} to {tool.weakest_effect}"))
+            return describe_error(self.forbid(tool, f"call {tool.name} to {tool.weakest_effect}"))
         try:
             params = tool.model.model_validate(dict(arguments or {}))
         except ValidationError as error:
@@ -82,11 +77,13 @@ class Toolbox:
         try:
             return await tool.call(caller, params)
         except ModeForbids as error:  # said in the same words whatever the profile
-            return failure(error)
+            return describe_error(error)
         except CellwrightError as error:
             if isinstance(error, NotebookNotFound):
                 await _suggest_path(error, caller)
-            return tool.refused(error) if tool.refused is not None else failure(error)
+            if tool.refused is not None:
+                return tool.refused(error)
+            return describe_error(error, [tool.name for tool in self.list_tools()])
 
     def forbid(self, tool: Tool, what: str) -> ModeForbids:
         """The error for a tool that the mode does not allow, with the mode that does."""
@@ -123,22 +120,3 @@ async def _suggest_path(error: NotebookNotFound, caller: ToolCaller) -> None:
     if near:
         paths = " or ".join(f"`{shorten(path, 100)}`" for path in near)
         error.hint = f"Did you mean {paths}?"
-
-
-def failure(error: CellwrightError) -> ToolResult:
-    """An error of ours as a result; a conflict shows what every side holds."""
-    page = Page(2000)
-    message, hint = shorten(error.message, 400), format_hint(error) or None
-    page.say(f"error: {error.code}: {message}")
-    if hint:
-        page.say(f"hint: {hint}")
-    for cell in error.cells if isinstance(error, Conflict) else ():
-        if not page.say(
-            f"cell {quote_name(cell.handle)} (index {cell.index}): {shorten(cell.reason)}"
-        ):
-            break
-        for side, text in (("now", cell.current), ("yours", cell.other)):
-            if text is not None:
-                page.show(side, text, 2000, cell=cell.handle)
-    data = {"code": error.code, "message": message, "hint": hint}
-    return page.to_result({**data, "retryable": error.retryable}, is_error=True)

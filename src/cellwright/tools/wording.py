@@ -1,4 +1,4 @@
-"""Wording that tools share: names, counts, hints, and how cells and runs read in a result."""
+"""Wording that tools share: names, counts, and how cells and runs read in a result."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from cellwright.errors import CellNotFound, CellwrightError, InvalidSelector
+from cellwright.errors import CellwrightError
 from cellwright.outputs.sanitize import make_visible
-from cellwright.workspace.values import to_plain
+from cellwright.workspace.api.values import to_plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from cellwright.tools.page import Page
-    from cellwright.workspace.answers import CellView, OtherActor
+    from cellwright.workspace.api.answers import CellView, OtherActor
+    from cellwright.workspace.api.values import Value
     from cellwright.workspace.runs.execution import Execution
-    from cellwright.workspace.values import Value
     from cellwright.workspace.workspace import AsyncWorkspace
 
 MOST_ROWS = 200
@@ -44,16 +44,6 @@ def quote_name(name: str, most: int = _LONGEST) -> str:
     if len(name) <= most and _plain(name):
         return name
     return json.dumps(shorten(name, most), ensure_ascii=False)
-
-
-def format_hint(error: CellwrightError) -> str:
-    """What to try next; names that come from the notebook are quoted where they must be."""
-    if isinstance(error, CellNotFound) and error.near:
-        return f"Did you mean {', '.join(map(quote_name, error.near[:3]))}?"
-    if isinstance(error, InvalidSelector) and "Did you mean `" in (error.hint or ""):
-        titles = (error.hint or "").partition("Did you mean ")[2].rstrip("?").split(", ")
-        return f"Did you mean {', '.join(quote_name(title.strip('`')) for title in titles)}?"
-    return shorten(error.hint or "", 400)
 
 
 def format_count(number: int, what: str) -> str:

@@ -7,7 +7,7 @@ import threading
 import time
 from contextvars import ContextVar
 
-from cellwright.workspace.answers import OtherActor
+from cellwright.workspace.api.answers import OtherActor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,16 +91,27 @@ class NotebookEvents:
 
 
 _client: ContextVar[str] = ContextVar("client", default="")
+_is_abandoned: ContextVar[Callable[[], bool] | None] = ContextVar("is_abandoned", default=None)
 
 
 @contextlib.contextmanager
-def act_for(client: str) -> Iterator[None]:
-    """Work for a client inside this block; threads and tasks that it starts know it too."""
-    token = _client.set(client)
+def act_for(client: str, is_abandoned: Callable[[], bool] | None = None) -> Iterator[None]:
+    """Work for a client inside this block; threads and tasks that it starts know it too.
+
+    `is_abandoned` tells whether the client does not wait for the answer any more.
+    """
+    tokens = _client.set(client), _is_abandoned.set(is_abandoned)
     try:
         yield
     finally:
-        _client.reset(token)
+        _client.reset(tokens[0])
+        _is_abandoned.reset(tokens[1])
+
+
+def is_abandoned() -> bool:
+    """Whether the caller of the current work does not wait for it any more."""
+    check = _is_abandoned.get()
+    return check is not None and check()
 
 
 class ClientWarnings(list[str]):

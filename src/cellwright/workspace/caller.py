@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     from cellwright.config.settings import Settings
     from cellwright.journal import Journal
+    from cellwright.workspace.api.requests import Effect, Mode, PathLike
     from cellwright.workspace.hub import Hub
     from cellwright.workspace.notebook import OpenNotebook
-    from cellwright.workspace.requests import Effect, Mode, PathLike
 
 ALLOWED: dict[str, frozenset[str]] = {
     "ask": frozenset({"read"}),

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from cellwright.journal import Journal
     from cellwright.kernel.session import Session
     from cellwright.outputs.artifacts import ArtifactStore
+    from cellwright.workspace.api.portal import Portal
     from cellwright.workspace.hosts.host import NotebookHost
     from cellwright.workspace.notebook import OpenNotebook
-    from cellwright.workspace.portal import Portal
     from cellwright.workspace.runs.run import RunRegistry
     from cellwright.workspace.runs.sessions import KernelStarter, SessionManager
 
@@ -187,7 +187,7 @@ class Hub:
 
         None if another process may run it.
         """
-        if not self.leases.owns(real):
+        if real not in self._hosts and not self.leases.owns(real):
             return None
         return self._runs.list_cells(real) if self._runs is not None else {}
 
@@ -213,7 +213,7 @@ class Hub:
         """The way to the loop from other threads."""
         with self._lock:
             if self._portal is None:
-                from cellwright.workspace.portal import Portal
+                from cellwright.workspace.api.portal import Portal
 
                 self._portal = Portal(self._loop)
             return self._portal

@@ -7,7 +7,7 @@ two is found out and every stored state has an entry.
 from __future__ import annotations
 
 from cellwright.errors import AlreadyExists, CellwrightError, UnknownRevision
-from cellwright.workspace.answers import EditAnswer, describe_change
+from cellwright.workspace.api.answers import EditAnswer, describe_change
 from cellwright.workspace.paths import confine, resolve
 
 TYPE_CHECKING = False

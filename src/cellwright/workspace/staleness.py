@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+
+from cellwright.dataflow.budget import AnalysisStopped
 from cellwright.dataflow.plans import stale_closure
 from cellwright.dataflow.records import DataflowCell, DataflowRun
 from cellwright.dataflow.states import staleness
-from cellwright.workspace.answers import CellStaleness, StaleReason
+from cellwright.errors import ExecutionCancelled
+from cellwright.workspace.activity import is_abandoned
+from cellwright.workspace.api.answers import CellStaleness, StaleReason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from cellwright.document.cells import Cell as NotebookCell
     from cellwright.document.notebook import Notebook
@@ -23,12 +28,14 @@ def describe_staleness(
     notebook: Notebook, executions: Sequence[ExecutionRecord], kernel: str | None = None
 ) -> list[CellStaleness]:
     """Describe for every code cell whether it is fresh, stale or never run, and why."""
-    states = staleness(
-        list_dataflow_cells(notebook),
-        list_dataflow_runs(executions),
-        find_language(notebook),
-        kernel=kernel,
-    )
+    with _stop_if_abandoned():
+        states = staleness(
+            list_dataflow_cells(notebook),
+            list_dataflow_runs(executions),
+            find_language(notebook),
+            kernel=kernel,
+            should_stop=is_abandoned,
+        )
     return [
         CellStaleness(
             state.index,
@@ -51,11 +58,25 @@ def find_stale_cells(
 ) -> list[int]:
     """Return the indices of the cells to run, so that no result is stale after that."""
     cells = list_dataflow_cells(notebook)
-    found = stale_closure(
-        cells, list_dataflow_runs(executions), find_language(notebook), kernel=kernel
-    )
+    with _stop_if_abandoned():
+        found = stale_closure(
+            cells,
+            list_dataflow_runs(executions),
+            find_language(notebook),
+            kernel=kernel,
+            should_stop=is_abandoned,
+        )
     places = {cell.id: index for index, cell in enumerate(cells)}
     return sorted(places[cell.id] for cell in found)
+
+
+@contextlib.contextmanager
+def _stop_if_abandoned() -> Iterator[None]:
+    """Cancel the call if its client is gone: an analysis may take seconds."""
+    try:
+        yield
+    except AnalysisStopped:
+        raise ExecutionCancelled from None
 
 
 def list_dataflow_cells(notebook: Notebook) -> list[DataflowCell]:

@@ -8,7 +8,7 @@ the last run, whatever program ran it, and with them, where Jupyter records it, 
 
 from __future__ import annotations
 
-from cellwright.workspace.answers import CellView, LastRun, ReadAnswer
+from cellwright.workspace.api.answers import CellView, LastRun, ReadAnswer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

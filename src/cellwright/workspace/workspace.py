@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
-from cellwright.workspace import requests
+from cellwright.workspace.api import requests
 from cellwright.workspace.caller import Caller
 from cellwright.workspace.paths import confine, resolve
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from cellwright.config.settings import Settings
     from cellwright.document.notebook import Notebook
     from cellwright.journal import Journal
+    from cellwright.workspace.api.requests import Mode, PathLike, Request
     from cellwright.workspace.hub import Hub
-    from cellwright.workspace.requests import Mode, PathLike, Request
 
 P = ParamSpec("P")
 A = TypeVar("A")
@@ -123,10 +123,41 @@ class _LazySignature:
         return Signature(parameters)
 
 
+class _Face:
+    """What both kinds of workspace are made of: a caller, from where and with which rights."""
+
+    caller: Caller
+
+    @property
+    def cwd(self) -> str:
+        """The folder that relative paths resolve against."""
+        return self.caller.cwd
+
+    @property
+    def root(self) -> str | None:
+        """The folder that no path may leave, if there is one."""
+        return self.caller.root
+
+    @property
+    def mode(self) -> Mode:
+        """What is allowed: `ask`, `edit` or `agent`."""
+        return self.caller.mode
+
+    @property
+    def actor(self) -> str:
+        """Who is asking, as `door:name`."""
+        return self.caller.actor
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the working folder."""
+        return self.caller.settings
+
+
 # -- blocking -----------------------------------------------------------------------------------
 
 
-class Workspace:
+class Workspace(_Face):
     """Notebooks below one root, opened by path.
 
     Args:
@@ -182,31 +213,6 @@ class Workspace:
         self.api.close()
         self.caller.close()
 
-    @property
-    def cwd(self) -> str:
-        """The folder that relative paths resolve against."""
-        return self.caller.cwd
-
-    @property
-    def root(self) -> str | None:
-        """The folder that no path may leave, if there is one."""
-        return self.caller.root
-
-    @property
-    def mode(self) -> Mode:
-        """What is allowed: `ask`, `edit` or `agent`."""
-        return self.caller.mode
-
-    @property
-    def actor(self) -> str:
-        """Who is asking, as `door:name`."""
-        return self.caller.actor
-
-    @property
-    def settings(self) -> Settings:
-        """The settings of the working folder."""
-        return self.caller.settings
-
     def open(self, path: PathLike) -> Book:
         """Return a notebook by path; it need not exist yet, since an edit may create it."""
         return Book(self, os.fspath(path))
@@ -261,7 +267,7 @@ class Book:
 # -- awaiting -----------------------------------------------------------------------------------
 
 
-class AsyncWorkspace:
+class AsyncWorkspace(_Face):
     """The verbs of `Workspace`, to be awaited; the arguments are the same."""
 
     def __init__(
@@ -303,31 +309,6 @@ class AsyncWorkspace:
     async def close(self) -> None:
         """End the kernels that were started here, or hang up if they live in the engine."""
         await self.api.close()
-
-    @property
-    def cwd(self) -> str:
-        """The folder that relative paths resolve against."""
-        return self.caller.cwd
-
-    @property
-    def root(self) -> str | None:
-        """The folder that no path may leave, if there is one."""
-        return self.caller.root
-
-    @property
-    def mode(self) -> Mode:
-        """What is allowed: `ask`, `edit` or `agent`."""
-        return self.caller.mode
-
-    @property
-    def actor(self) -> str:
-        """Who is asking, as `door:name`."""
-        return self.caller.actor
-
-    @property
-    def settings(self) -> Settings:
-        """The settings of the working folder."""
-        return self.caller.settings
 
     def open(self, path: PathLike) -> AsyncBook:
         """Return a notebook by path; it need not exist yet, since an edit may create it."""
@@ -381,13 +362,13 @@ class AsyncBook:
 
 
 def _make_local_api(caller: Caller) -> WorkspaceApi:
-    from cellwright.workspace.local import LocalApi
+    from cellwright.workspace.api.local import LocalApi
 
     return LocalApi(caller)
 
 
 def _make_async_local_api(caller: Caller) -> AsyncWorkspaceApi:
-    from cellwright.workspace.local import AsyncLocalApi
+    from cellwright.workspace.api.local import AsyncLocalApi
 
     return AsyncLocalApi(caller)
 

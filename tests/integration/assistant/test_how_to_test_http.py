@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cellwright.kernel.memory import MemoryKernel
-    from cellwright.workspace.requests import Mode
+    from cellwright.workspace.api.requests import Mode
     from tests.integration.assistant.model_servers import Dialect, Received, Step
     from tests.unit.assistant.chatting import Conversation, Turn
 
@@ -594,5 +594,5 @@ def test_nothing_below_the_assistant_knows_of_it() -> None:
         for path in source.glob("cellwright*/**/*.py")
         if "cellwright.assistant" in path.read_text(encoding="utf-8")
     }
-    assert rooms <= {"assistant", "cli", "mcp", "server"}
+    assert rooms <= {"app", "assistant", "cli", "mcp", "server"}
     assert "assistant" in rooms

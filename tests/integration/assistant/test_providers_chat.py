@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from cellwright.workspace.requests import Mode
+    from cellwright.workspace.api.requests import Mode
     from tests.integration.assistant.model_servers import Dialect, Script
     from tests.unit.assistant.chatting import Conversation
 

@@ -284,7 +284,7 @@ import asyncio
 from cellwright.assistant.models.model import ChatMessage, ModelRequest, Situation, TextDelta
 from cellwright.assistant.models.providers import choose_model
 from cellwright.assistant.requests import ChatRequest
-from cellwright.config import load
+from cellwright.config.loading import load
 async def main():
     model = choose_model(None, load())
     request = ModelRequest(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cellwright.kernel.memory import MemoryKernel
-    from cellwright.workspace.requests import Mode
+    from cellwright.workspace.api.requests import Mode
     from tests.integration.assistant.model_servers import Dialect, Received
     from tests.unit.assistant.chatting import Conversation
 

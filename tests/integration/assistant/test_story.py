@@ -6,12 +6,12 @@ import contextlib
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.unit.engine.engines import engine_of_its_own
 
 from cellwright.app.workspaces import open_chat_workspaces
 from cellwright.assistant.models.scripted import ScriptedModel
 from tests.unit.assistant import notebooks
 from tests.unit.assistant.chatting import NOTEBOOK, Conversation, call
-from tests.unit.engine.engines import engine_of_its_own
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -13,11 +13,11 @@ import pytest
 from cellwright import read
 from cellwright.assistant.models.model import ToolCall
 from cellwright.cli.main import main
+from tests.engines import engine_of_its_own, wait_for
 from tests.integration.assistant.model_servers import Holds, served
 from tests.integration.cli.chat_terminal import ChatTerminal
 from tests.unit.cli import samples
 from tests.unit.cli.calling import command
-from tests.unit.engine.engines import engine_of_its_own, wait_for
 
 if TYPE_CHECKING:
     from pathlib import Path

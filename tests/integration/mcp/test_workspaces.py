@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from cellwright.engine import aio
 from cellwright.errors import EngineUnavailable
 from cellwright.mcp.workspaces import ClientWorkspaces
-from tests.unit.mcp.serving import notebook
+from tests.unit.mcp.serving import door, notebook, serving, text_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +28,7 @@ async def test_without_an_engine_it_works_in_process_and_says_so(
         edit = {"op": "replace", "cell": "one", "source": "2"}
         await first.open("a.ipynb").edit([edit])
         found = await second.open("a.ipynb").read()
-        assert [other["actor"] for other in found["others"]] == ["mcp:a"]
+        assert [other.actor for other in found.others] == ["mcp:a"]
         done = await second.open("a.ipynb").run([0])
         assert [row.status for row in done] == ["ok"], "and they share kernels"
         assert await first.sessions() == await second.sessions() != []
@@ -37,3 +37,24 @@ async def test_without_an_engine_it_works_in_process_and_says_so(
 
     assert len(said) == 1
     assert "in this process alone" in said[0]
+
+
+CALL = """\
+import json, os, urllib.request
+
+asked = urllib.request.Request(
+    os.environ["CELLWRIGHT_TOOL_BRIDGE_URL"] + "/tools/notebook_list",
+    b"{}",
+    {"Authorization": "Bearer " + os.environ["CELLWRIGHT_TOOL_BRIDGE_TOKEN"]},
+)
+print(json.load(urllib.request.urlopen(asked, timeout=30))["data"]["total"], "notebook")
+"""
+
+
+async def test_kernels_of_this_process_call_tools(tmp_path: Path) -> None:
+    notebook(tmp_path / "a.ipynb", ("one", "1"))
+    async with serving(door(tmp_path)) as client:
+        answer = await client.call_tool("eval", {"cells": [{"code": CALL}]})
+
+    assert not answer.is_error
+    assert "1 notebook" in text_of(answer)

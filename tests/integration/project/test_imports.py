@@ -1,18 +1,16 @@
-"""How little `import cellwright` and the calls of its root cost: which modules they import."""
+"""What importing, reading and editing load: an agent pays for it at every command."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
+from cellwright.config import directories
 from tests.unit.document.samples import STREAM, code, write
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PROBE = """
 import sys
@@ -135,3 +133,65 @@ def test_editing_a_notebook_imports_no_validator_and_no_event_loop(twenty_cells:
     # Edits are dataclasses, which bring `inspect` and what it needs.
     allowed = {"ast", "dataclasses", "inspect"}
     assert not (HEAVY - allowed) & modules
+
+
+def test_text_is_read_and_written_with_no_kernel_and_no_event_loop() -> None:
+    """S3: the text view has no session, execution, chunks or artifacts."""
+    script = """
+import sys
+from cellwright.text.combine import from_text
+from cellwright.text.view import to_text
+made = from_text("# %% [code]\\nx = 1")
+from_text(to_text(made).replace("1", "2"), base=made)
+assert "cellwright.text.view" in sys.modules
+unwanted = {"asyncio", "anyio", "zmq", "jupyter_client", "nbformat", "subprocess", "socket"}
+unwanted |= {f"cellwright.{room}" for room in ("kernel", "engine", "journal", "workspace")}
+print(sorted(unwanted & set(sys.modules)))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_reading_needs_neither_the_edits_nor_dataclasses() -> None:
+    """Cold start: `read` pays for what it uses."""
+    script = """
+import sys
+from cellwright.document.notebook import Notebook
+from cellwright.text.selection import select
+from cellwright.text.view import render_text
+select(render_text(Notebook()), "outline")
+print(sorted({"dataclasses", "inspect", "cellwright.document.edits"} & set(sys.modules)))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_importing_the_journal_loads_no_database() -> None:
+    script = (
+        "import sys, cellwright.journal, cellwright.journal.journal as j; j.Journal('x');"
+        "sys.exit(any(m in sys.modules for m in ('sqlite3', 'asyncio', 'dataclasses', 'pathlib')))"
+    )
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+def test_asking_for_the_runtime_directory_imports_nothing_new() -> None:
+    """Every save asks; what it imports, every command pays for."""
+    script = (
+        "import os, stat, sys, cellwright; before = set(sys.modules)\n"
+        "import cellwright.config.directories as directories\n"
+        "directories.runtime_directory()\n"
+        "print(*sorted(set(sys.modules) - before))"
+    )
+    printed = subprocess.run(
+        [sys.executable, "-S", "-c", script],
+        env=os.environ | {"PYTHONPATH": str(Path(directories.__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+
+    assert set(printed) <= {"__future__", "cellwright.config", "cellwright.config.directories"}

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import cellwright
 from cellwright import AsyncWorkspace
 from cellwright.kernel.environment import build_session_variables
-from cellwright.tools.bridge import MOST_BODY, Bridge, start_bridge
-from cellwright.workspace.workspace import Workspace
+from cellwright.tools.bridge import MOST_BODY, Bridge
 from tests.unit.tools.support import book, outside, picture
 
 if TYPE_CHECKING:
@@ -27,14 +27,15 @@ if TYPE_CHECKING:
 @pytest.fixture
 async def bridge(folder: Path, workspace: AsyncWorkspace) -> AsyncIterator[Bridge]:
     """A bridge whose sessions share the kernels of `workspace`."""
-    shared: Workspace = workspace._here
 
-    def make(session: str, mode: str, root: str | None, cwd: str | None) -> AsyncWorkspace:
-        from cellwright.workspace.local import AsyncLocalApi
-
-        place = {"cwd": cwd or str(folder), "mode": mode, "actor": f"kernel:{session}"}
-        here = Workspace(root or folder, hub=shared.hub, **place)  # type: ignore[arg-type]
-        return AsyncWorkspace(root or folder, api=AsyncLocalApi(here), **place)  # type: ignore[arg-type]
+    def make(session: str, mode: Any, root: str | None, cwd: str | None) -> AsyncWorkspace:
+        return AsyncWorkspace(
+            root or folder,
+            cwd=cwd or str(folder),
+            mode=mode,
+            actor=f"kernel:{session}",
+            hub=workspace.caller.hub,
+        )
 
     bridge = Bridge(make)
     await bridge.start()
@@ -242,7 +243,7 @@ async def test_whoever_hangs_up_stops_what_it_asked_for(
             await asyncio.sleep(0.02)
         writer.close()
         await writer.wait_closed()
-        while (await workspace.runs())[0]["ended"] is None:
+        while (await workspace.runs())[0].ended is None:
             await asyncio.sleep(0.02)
 
 
@@ -286,7 +287,7 @@ async def test_another_process_finds_the_bridge_in_its_environment(
     )  # fmt: skip
     assert ran.stdout.split("\n")[:3] == ["7", "True", "my session"], ran.stderr
     (entry,) = await workspace.open("nb.ipynb").log()
-    assert entry["actor"] == "kernel:my session"
+    assert entry.actor == "kernel:my session"
     assert kernels == []
 
 
@@ -309,38 +310,40 @@ async def test_code_in_kernels_calls_the_tools_of_its_session(folder: Path) -> N
     )
     (folder / "other.ipynb").write_bytes(book("a", "b", "c"))
     async with AsyncWorkspace(folder, cwd=str(folder)) as workspace:
-        hub = workspace._here.hub
-        bridge = await asyncio.to_thread(lambda: hub.call(start_bridge(hub)))
-        try:
-            edits = "[{'op': 'insert', 'source': 'd'}]"
-            code = f"{CALL}\nprint(tool('notebook_edit', path='other.ipynb', edits={edits})['ok'])"
-            done = await workspace.eval(
-                [code, "print(tool('eval', cells=[{'code': '6*7'}], session='inner')['text'])"]
-            )
-            assert done["cells"][0]["text"] == "True\n"
-            assert "42" in done["cells"][1]["text"]
-            (entry,) = await workspace.open("other.ipynb").log()
-            assert entry["actor"] == "kernel:default"
-            ran = await workspace.open("nb.ipynb").run()
-            assert [execution.status for execution in ran] == ["ok", "ok"]
-            assert ran[1].outputs[0]["text"] == "4\n"
-            assert len(await workspace.sessions()) == 3
-            await workspace.kernel("shutdown", "default")
-            assert "default" not in [name for name, *_ in bridge._sessions]
-        finally:
-            await asyncio.to_thread(lambda: hub.call(bridge.close()))
+        edits = "[{'op': 'insert', 'source': 'd'}]"
+        code = f"{CALL}\nprint(tool('notebook_edit', path='other.ipynb', edits={edits})['ok'])"
+        done = await workspace.eval(
+            [code, "print(tool('eval', cells=[{'code': '6*7'}], session='inner')['text'])"]
+        )
+        assert done.cells[0].text == "True\n"
+        assert "42" in done.cells[1].text
+        (entry,) = await workspace.open("other.ipynb").log()
+        assert entry.actor == "kernel:default"
+        ran = await workspace.open("nb.ipynb").run()
+        assert [execution.status for execution in ran] == ["ok", "ok"]
+        assert ran[1].outputs[0]["text"] == "4\n"
+        assert len(await workspace.sessions()) == 3
+        await workspace.kernel("shutdown", "default")
+        bridge = workspace.caller.hub.sessions.bridge
+        assert isinstance(bridge, Bridge)
+        assert "default" not in [name for name, *_ in bridge._sessions]
+
+
+def test_code_in_kernels_of_a_workspace_that_blocks_calls_tools(folder: Path) -> None:
+    (folder / "nb.ipynb").write_bytes(book(CALL, "print(tool('notebook_list')['data']['total'])"))
+    with cellwright.Workspace(folder, cwd=str(folder)) as workspace:
+        done = workspace.eval([f"{CALL}\nprint(tool('notebook_list')['ok'])"])
+        ran = workspace.open("nb.ipynb").run()
+
+    assert done.cells[0].text == "True\n"
+    assert ran[1].outputs[0]["text"] == "1\n"
 
 
 async def test_a_cell_that_runs_its_own_notebook_is_answered_and_ends(folder: Path) -> None:
     source = "print(tool('notebook_run', path='nb.ipynb', cells=[2], wait=0.5)['data']['done'])"
     (folder / "nb.ipynb").write_bytes(book(CALL, source, "print('later')"))
-    async with AsyncWorkspace(folder, cwd=str(folder)) as workspace:
-        hub = workspace._here.hub
-        bridge = await asyncio.to_thread(lambda: hub.call(start_bridge(hub)))
-        try:
-            async with asyncio.timeout(50):
-                ran = await workspace.open("nb.ipynb").run(["c0", "c1"])
-            assert [execution.status for execution in ran] == ["ok", "ok"]
-            assert ran[1].outputs[0]["text"] == "False\n"
-        finally:
-            await asyncio.to_thread(lambda: hub.call(bridge.close()))
+    async with AsyncWorkspace(folder, cwd=str(folder)) as workspace, asyncio.timeout(50):
+        ran = await workspace.open("nb.ipynb").run(["c0", "c1"])
+
+    assert [execution.status for execution in ran] == ["ok", "ok"]
+    assert ran[1].outputs[0]["text"] == "False\n"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from cellwright.assistant.permissions import Decision, Operation
     from cellwright.assistant.requests import Location
     from cellwright.document.snapshot import CellRef
-    from cellwright.workspace.requests import Mode
+    from cellwright.workspace.api.requests import Mode
 
 NOTEBOOK = "sales.ipynb"
 

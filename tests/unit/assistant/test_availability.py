@@ -14,7 +14,7 @@ from cellwright.tools.profiles.positron import POSITRON
 if TYPE_CHECKING:
     from cellwright.assistant.availability import ToolOffer
     from cellwright.assistant.requests import Location
-    from cellwright.workspace.requests import Mode
+    from cellwright.workspace.api.requests import Mode
 
 MODES: tuple[Mode, ...] = ("ask", "edit", "agent")
 READING = ["#getNotebookCells", "#getCellOutputs"]

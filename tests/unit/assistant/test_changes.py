@@ -30,7 +30,7 @@ STEPS = [
 
 async def kinds(chat: Conversation, name: str) -> list[str]:
     agent = await chat.workspaces.get("agent")
-    return [entry["kind"] for entry in await agent.open(name).log()]
+    return [entry.kind for entry in await agent.open(name).log()]
 
 
 async def test_each_notebook_of_a_turn_is_taken_back_in_one_step(conversation: Make) -> None:

@@ -480,7 +480,7 @@ async def test_a_cancelled_run_is_stopped(conversation: Make, folder: Path) -> N
         with pytest.raises(asyncio.CancelledError):
             await task
     agent = await chat.workspaces.get("agent")
-    assert [run["ended"] is not None for run in await agent.runs()] == [True]
+    assert [run.ended is not None for run in await agent.runs()] == [True]
 
 
 async def test_a_run_that_outlasts_its_tool_is_waited_for(
@@ -520,7 +520,7 @@ async def test_breaking_off_a_run_that_outlasts_its_tool_stops_it(
         with pytest.raises(asyncio.CancelledError):
             await task
     agent = await chat.workspaces.get("agent")
-    assert [run["ended"] is not None for run in await agent.runs()] == [True]
+    assert [run.ended is not None for run in await agent.runs()] == [True]
 
 
 async def test_an_edit_that_was_under_way_when_a_turn_was_broken_off_can_be_undone(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cellwright import AsyncWorkspace
-    from cellwright.workspace.requests import Mode
+    from cellwright.workspace.api.requests import Mode
 
 MODES: tuple[Mode, ...] = ("ask", "edit", "agent")
 READING = ["GetNotebookCells", "GetCellOutputs"]

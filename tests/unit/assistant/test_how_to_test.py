@@ -19,7 +19,7 @@ from tests.unit.assistant.chatting import Conversation, call
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cellwright.workspace.requests import Mode
+    from cellwright.workspace.api.requests import Mode
 
     Make = Callable[..., Conversation]
 

@@ -15,7 +15,7 @@ from cellwright.assistant.models.language_model import LanguageModel
 from cellwright.assistant.models.model import ChatMessage, ModelRequest, Situation
 from cellwright.assistant.models.providers import PROVIDERS, choose_model, find_endpoint
 from cellwright.assistant.requests import ChatRequest
-from cellwright.config import load
+from cellwright.config.loading import load
 from cellwright.config.settings import Settings
 from cellwright.errors import InvalidSetting, ModelNotConfigured, UnknownModel
 

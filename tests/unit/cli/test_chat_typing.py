@@ -21,7 +21,7 @@ from cellwright.cli.chat.completion import Completer, FileNames
 from cellwright.cli.chat.confirmation import Confirmer
 from cellwright.cli.chat.prompt import CtrlC, Prompt
 from cellwright.cli.chat.state import ChatState
-from cellwright.cli.chat.turn import InterruptHandler
+from cellwright.cli.chat.turn import ChatInterrupts
 from cellwright.kernel.events import InputRequested
 from tests.unit.cli import samples
 from tests.unit.cli.cards import card
@@ -315,7 +315,7 @@ class Turn:
         self.stopped: list[str] = []
         self.ended = 0
         self.said: list[str] = []
-        self.interrupts = InterruptHandler(self._stop, self._end, self.said.append)
+        self.interrupts = ChatInterrupts(self._stop, self._end, self.said.append)
 
     async def _stop(self, run: str) -> None:
         self.stopped.append(run)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -247,22 +246,3 @@ def test_an_unknown_home_folder_is_a_named_error(monkeypatch: pytest.MonkeyPatch
 
     with pytest.raises(UnsafeDirectory, match="home folder"):
         directories.state_directory()
-
-
-def test_asking_for_the_runtime_directory_imports_nothing_new() -> None:
-    """Every save asks; what it imports, every command pays for."""
-    script = (
-        "import os, stat, sys, cellwright; before = set(sys.modules)\n"
-        "import cellwright.config.directories as directories\n"
-        "directories.runtime_directory()\n"
-        "print(*sorted(set(sys.modules) - before))"
-    )
-    printed = subprocess.run(
-        [sys.executable, "-S", "-c", script],
-        env=os.environ | {"PYTHONPATH": str(Path(directories.__file__).parents[2])},
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.split()
-
-    assert set(printed) <= {"__future__", "cellwright.config", "cellwright.config.directories"}

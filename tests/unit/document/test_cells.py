@@ -7,12 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
 
 from cellwright import BrokenCell, Cell, CodeCell, MarkdownCell, Notebook, RawCell, Stream
-from cellwright.document._bytes.slots import FileSlots, Slot
 from cellwright.errors import InvalidCell, TooDeep
-from tests.property import strategies
 from tests.unit.document.samples import (
     IMAGE,
     MINIFIED,
@@ -20,7 +17,6 @@ from tests.unit.document.samples import (
     STREAM,
     book,
     code,
-    fewer_examples,
     markdown,
     raw,
     write,
@@ -311,25 +307,6 @@ def test_integers_beyond_python_s_limit_are_kept_and_read_as_numbers() -> None:
     assert notebook.to_bytes() == expected.replace(b'{"n":-9', b'{"k":1,"n":-9')
 
 
-@pytest.mark.parametrize("levels", [100, 1000, 5000, 100_000])
-def test_no_depth_and_no_length_of_a_number_raises_anything_but_ours(levels: int) -> None:
-    for value in ("[" * levels + "]" * levels, '{"a":' * levels + "1" + "}" * levels, "9" * levels):
-        data = (
-            f'{{"cells":[{{"cell_type":"raw","id":"aa","metadata":{{"deep":{value}}},"source":"x"}}],'
-            f'"metadata":{{"deep":{value}}},"nbformat":4,"nbformat_minor":5,"top":{value}}}'
-        ).encode()
-        notebook = Notebook(data)
-        assert notebook.cells[0].source == "x"
-        assert notebook.revision
-        notebook.apply([{"op": "replace", "cell": "aa", "source": "y"}, {"op": "insert"}])
-        assert value.encode() in notebook.to_bytes()
-        for read in (lambda n=notebook: n.cells[0].metadata, lambda n=notebook: n.metadata):
-            try:
-                assert read().keys() == {"deep"}
-            except TooDeep:
-                assert levels >= 1000
-
-
 def test_numbers_that_are_none_are_read_and_kept_and_never_newly_written() -> None:
     data = (
         b'{"cells":[{"cell_type":"raw","id":"aa","metadata":{"a":NaN,"b":[Infinity,-Infinity]},'
@@ -341,23 +318,4 @@ def test_numbers_that_are_none_are_read_and_kept_and_never_newly_written() -> No
     notebook.apply({"op": "set_metadata", "metadata": {"m": 1}})
     assert notebook.to_bytes() == data.replace(b',"b":[Infinity,-Infinity]', b',"c":1').replace(
         b'{"n":NaN}', b'{"m":1,"n":NaN}'
-    )
-
-
-# --- Two ways of reading -------------------------------------------------------------------------
-
-
-@given(strategies.files())
-@fewer_examples
-def test_both_ways_of_reading_all_cells_see_the_same(data: bytes) -> None:
-    """A large file is surveyed by msgspec in one go, a small one cell by cell."""
-    slots = Notebook(data).state.layout.slots
-    assert isinstance(slots, FileSlots)
-    fast = FileSlots.of_file(data, slots.starts, slots.ends, strict=True)
-    careful = [Slot(data, a, b) for a, b in zip(slots.starts, slots.ends, strict=True)]
-    found = fast.survey()
-    assert (found.ids, found.types, found.texts(slice(None))) == (
-        [slot.facts.id for slot in careful],
-        [slot.facts.type for slot in careful],
-        [slot.text for slot in careful],
     )

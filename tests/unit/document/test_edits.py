@@ -14,7 +14,7 @@ from cellwright import (
     Delete,
     Edit,
     Insert,
-    Merge,
+    MergeCells,
     Move,
     Notebook,
     Replace,
@@ -120,7 +120,7 @@ SHAPES = [
     (Move("aa", at=0), {"op": "move", "cell": "aa", "at": 0}),
     (Split("aa", 1), {"op": "split", "cell": "aa", "line": 1}),
     (Split(0, 2, expect="01"), {"op": "split", "cell": 0, "line": 2, "expect": "01"}),
-    (Merge(["aa", 1]), {"op": "merge", "cells": ["aa", 1]}),
+    (MergeCells(["aa", 1]), {"op": "merge", "cells": ["aa", 1]}),
     (SetType("aa", "raw"), {"op": "set_type", "cell": "aa", "type": "raw"}),
     (
         SetType("aa", "raw", expect="01"),
@@ -162,7 +162,7 @@ def test_the_shapes_above_cover_every_operation() -> None:
 @pytest.mark.parametrize(
     "edit",
     [
-        Merge(("aa", "bb")),
+        MergeCells(("aa", "bb")),
         ClearOutputs(("aa",)),
         ClearOutputs(()),
         Splice(0, 0, ({"cell_type": "raw", "source": ""},)),

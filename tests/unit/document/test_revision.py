@@ -9,12 +9,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from cellwright import Notebook, Snapshot
 from cellwright.document._bytes.slots import Slot
-from tests.property import strategies
 from tests.unit.document.samples import (
     IMAGE,
     MINIFIED,
@@ -23,7 +20,6 @@ from tests.unit.document.samples import (
     STREAM,
     book,
     code,
-    fewer_examples,
     markdown,
     raw,
     write,
@@ -74,16 +70,6 @@ def test_a_broken_cell_has_a_hash_of_its_bytes() -> None:
     hashes = [cell.hash for cell in Notebook(data).cells]
     assert len(set(hashes)) == 3
     assert Notebook(data).revision == Notebook(data).revision
-
-
-@given(st.data())
-@fewer_examples
-def test_writing_a_cell_another_way_changes_no_hash(draw: Any) -> None:
-    value = draw.draw(strategies.values())
-    one = Notebook(strategies.write(value, draw.draw(strategies.styles)))
-    two = Notebook(strategies.write(value, draw.draw(strategies.styles)))
-    assert [cell.hash for cell in one.cells] == [cell.hash for cell in two.cells]
-    assert one.revision == two.revision
 
 
 # --- Revisions -----------------------------------------------------------------------------------
@@ -180,19 +166,6 @@ def test_an_edit_of_cells_changes_the_revision_and_its_inverse_brings_it_back(
     assert notebook.revision != revision
     notebook.apply(change.inverse())
     assert notebook.revision == revision
-
-
-@given(strategies.files(), st.data())
-@fewer_examples
-def test_the_revision_is_that_of_the_file_when_it_is_read_again(data: bytes, draw: Any) -> None:
-    notebook = Notebook(data)
-    for cell in list(notebook.cells)[:2]:
-        edit = {"op": "replace", "cell": cell.index, "source": draw.draw(strategies.text)}
-        notebook.apply(edit)
-    notebook.apply({"op": "insert", "source": draw.draw(strategies.text), "at": 0})
-    again = Notebook(notebook.to_bytes())
-    assert again.revision == notebook.revision
-    assert [cell.hash for cell in again.cells] == [cell.hash for cell in notebook.cells]
 
 
 def test_large_files_have_the_same_revision_as_small_pieces_say() -> None:

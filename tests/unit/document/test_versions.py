@@ -11,7 +11,6 @@ import pytest
 
 from cellwright import CodeCell, MarkdownCell, Notebook, RawCell, Result, Stream
 from cellwright.errors import CellwrightError, InvalidNotebook, NeedsUpgrade, UnsupportedVersion
-from tests import corpus
 from tests.unit.document.samples import (
     MINIFIED,
     STREAM,
@@ -356,25 +355,6 @@ def test_an_old_notebook_that_is_broken_is_refused_by_name(data: bytes) -> None:
         Notebook(data)
     assert caught.value.code == "INVALID_NOTEBOOK"
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.corpus
-def test_the_old_notebooks_of_the_corpus_are_read_kept_and_upgraded() -> None:
-    found = 0
-    for path in corpus.notebooks():
-        data = path.read_bytes()
-        if b'"nbformat": 4' in data or not re.search(rb'"nbformat": ?[23]\b', data):
-            continue
-        notebook = Notebook(data)
-        if not notebook.needs_upgrade:
-            continue
-        found += 1
-        assert notebook.to_bytes() == data, path.name
-        read = sources(notebook)
-        notebook.upgrade()
-        assert sources(notebook) == read, path.name
-        assert notebook.validate() is None, path.name
-    assert found >= 5
 
 
 # --- Versions of the future ----------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 
 from cellwright.engine import connection as module
 from cellwright.engine import wire
-from tests.unit.engine.engines import serving
+from tests.unit.engine.lines import serving
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,8 +85,8 @@ async def test_calls_are_answered_in_any_order_and_a_number_is_one_call(places: 
 
     async with serving(places, handle) as (_, connect):
         client = await connect()
-        await client.send(wire.request(1, "a", {}), wire.request(2, "b", {}))
-        await client.send(wire.request(1, "again", {}))
+        await client.send(wire.make_call(1, "a", {}), wire.make_call(2, "b", {}))
+        await client.send(wire.make_call(1, "again", {}))
         refused = await client.receive()
         assert refused["error"]["data"]["code"] == "INVALID_CALL"
         gates[2].set()
@@ -121,7 +121,7 @@ async def test_who_does_not_read_loses_events_and_hears_how_many_and_gets_the_an
 
     async with serving(places, handle) as (_, connect):
         client = await connect()
-        await client.send(wire.request(1, "flood", {}))
+        await client.send(wire.make_call(1, "flood", {}))
         told, missed = [], 0
         while True:
             message = await client.receive()
@@ -150,7 +150,7 @@ async def test_who_does_not_fetch_answers_is_not_read_from(
     async with serving(places, handle) as (_, connect):
         client = await connect()
         client.reader._limit = 1  # it stops reading as soon as there is anything
-        calls = [wire.encode(wire.request(number, "get", {})) for number in range(3000)]
+        calls = [wire.encode(wire.make_call(number, "get", {})) for number in range(3000)]
         client.writer.write(b"".join(calls))
         seen = -1
         while seen != len(handled):  # until nothing moves any more
@@ -177,8 +177,8 @@ async def test_a_stopped_call_stops_what_it_started_before_or_after(places: Path
 
     async with serving(places, handle) as (_, connect):
         client = await connect()
-        stop = wire.notification("stop", {"call": 5})
-        await client.send(wire.request(5, "wait", {}), stop, stop, wire.request(6, "wait", {}))
+        stop = wire.make_notification("stop", {"call": 5})
+        await client.send(wire.make_call(5, "wait", {}), stop, stop, wire.make_call(6, "wait", {}))
         while not stopped:
             await asyncio.sleep(0)
         go_on.set()
@@ -195,10 +195,10 @@ async def test_the_engine_can_call_its_client(places: Path) -> None:
 
     async with serving(places, handle) as (_, connect):
         client = await connect()
-        await client.send(wire.request(1, "go", {}))
+        await client.send(wire.make_call(1, "go", {}))
         question = await client.receive()
         assert (question["method"], question["params"]) == ("ask", {"call": 1, "prompt": "a"})
-        await client.send(wire.answer(question["id"], "yes"))
+        await client.send(wire.make_answer(question["id"], "yes"))
         question = await client.receive()
         await client.send({"jsonrpc": "2.0", "id": question["id"], "error": {"code": 1}})
         assert (await client.receive())["result"] == ["yes", None]
@@ -214,7 +214,7 @@ async def test_who_hangs_up_is_not_waited_for(places: Path) -> None:
 
     async with serving(places, handle) as (_, connect):
         client = await connect()
-        await client.send(wire.request(1, "go", {}))
+        await client.send(wire.make_call(1, "go", {}))
         await client.receive()
         client.writer.close()
         while len(heard) < 2:
@@ -223,7 +223,7 @@ async def test_who_hangs_up_is_not_waited_for(places: Path) -> None:
 
 
 def test_a_message_is_one_line_of_json() -> None:
-    line = wire.encode(wire.request(1, "read", {"path": "a\nb"}))
+    line = wire.encode(wire.make_call(1, "read", {"path": "a\nb"}))
     assert json.loads(line) == {
         "jsonrpc": "2.0",
         "id": 1,

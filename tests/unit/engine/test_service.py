@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cellwright.engine import verbs, wire
+from cellwright.engine import wire
 from cellwright.errors import CellwrightError
+from cellwright.workspace.api.requests import VERBS, list_kinds
+from tests.engines import greeting
 from tests.unit.cli import samples
-from tests.unit.engine.engines import Line, greeting, serving
+from tests.unit.engine.lines import Line, serving
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,7 +62,7 @@ async def test_a_greeting_that_is_wrong_is_refused(wrong: dict[str, Any], places
 async def test_nothing_but_status_is_answered_before_the_greeting(places: Path) -> None:
     async with serving(places) as (_, connect):
         client = await connect()
-        for verb in (*verbs.BOOK, *verbs.WORKSPACE, "nonsense"):
+        for verb in (*VERBS, "nonsense"):
             assert code(await client.call(verb, path="nb.ipynb")) == "INVALID_CALL"
         assert (await client.call("status"))["result"]["clients"] == []
         assert code(await client.greet()) is None
@@ -201,7 +203,7 @@ async def test_a_watcher_hears_of_anothers_edit_until_it_has_enough(places: Path
         watcher, editor = await connect(), await connect()
         await watcher.greet(actor="test:watcher")
         await editor.greet(actor="test:editor")
-        await watcher.send(wire.request(7, "watch", {"path": "nb.ipynb"}))
+        await watcher.send(wire.make_call(7, "watch", {"path": "nb.ipynb"}))
         while True:  # its ear must be there first
             answer = await editor.call("edit", path="nb.ipynb", edits=[{**REPLACE, "source": "1"}])
             assert code(answer) is None
@@ -213,7 +215,7 @@ async def test_a_watcher_hears_of_anothers_edit_until_it_has_enough(places: Path
                 continue
             break
         assert (event["call"], event["event"], event["actor"]) == (7, "changed", "test:editor")
-        await watcher.send(wire.notification("stop", {"call": 7}))
+        await watcher.send(wire.make_notification("stop", {"call": 7}))
         while "result" not in (message := await watcher.receive()):
             pass
         assert (message["id"], message["result"]["events"] > 0) == (7, True)
@@ -224,11 +226,11 @@ async def test_who_wants_no_events_gets_the_answer_alone(places: Path) -> None:
         silent, editor = await connect(), await connect()
         await silent.greet(actor="test:silent")
         await editor.greet(actor="test:editor")
-        await silent.send(wire.request(7, "watch", {"path": "nb.ipynb", "silent": True}))
+        await silent.send(wire.make_call(7, "watch", {"path": "nb.ipynb", "silent": True}))
         while not service.hub.events._listeners:
             await asyncio.sleep(0.01)
         await editor.call("edit", path="nb.ipynb", edits=[REPLACE])
-        await silent.send(wire.notification("stop", {"call": 7}))
+        await silent.send(wire.make_notification("stop", {"call": 7}))
         answer = await silent.receive()
         assert (answer["id"], answer["result"]) == (7, {"events": 1})
 
@@ -264,18 +266,19 @@ ATOMS: list[Any] = [
     *([], {}, [None], [[]], {"a": None}, [1], ["sum"], ["\0"], [{"op": "insert"}], [{"code": 1}]),
     *([REPLACE], [{"op": "nonsense"}], [{"op": "delete", "cell": {}}], "/", "/proc/self/mem"),
 ]
-VERBS = [*verbs.BOOK, *verbs.WORKSPACE, "nonsense", "hello", "stop ", "__init__", ""]
+METHODS = [*VERBS, "nonsense", "hello", "stop ", "__init__", ""]
 # These wait, and have tests of their own; here they would wait for somebody.
-QUICK = [verb for verb in VERBS if verb not in ("watch", "attach", "eval", "run", "kernel_specs")]
+SLOW = ("watch", "attach", "eval", "run", "kernel_specs")
+QUICK = [verb for verb in METHODS if verb not in SLOW]
 
 
 def random_call(chance: random.Random, number: int) -> bytes:
     verb = chance.choice(QUICK)
-    known = {**verbs.BOOK, **verbs.WORKSPACE}.get(verb, {})
+    known = list_kinds(VERBS[verb]) if verb in VERBS else {}
     names = [name for name in (*known, "path") if chance.random() < 0.6]
     params: Any = {}
     for name in names:
-        kinds = known.get(name, verbs.TEXT)
+        kinds = known.get(name, (str,))
         fitting = [atom for atom in ATOMS if isinstance(atom, kinds)]
         params[name] = chance.choice(fitting if chance.random() < 0.95 else ATOMS)
     if chance.random() < 0.7:
@@ -320,7 +323,7 @@ async def test_two_thousand_lines_of_noise_are_two_thousand_invalid_calls(places
     chance = random.Random(7)
     async with serving(places) as (_, connect):
         client = await connect()
-        await client.send(wire.request(1, "hello", greeting()))
+        await client.send(wire.make_call(1, "hello", greeting()))
         await client.receive()
         noise = [
             bytes(chance.choices(range(256), k=chance.randrange(200))).replace(b"\n", b"")

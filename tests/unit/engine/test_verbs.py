@@ -1,64 +1,59 @@
-"""The table of verbs, held against what they are."""
+"""What may be called over the engine's socket: the table of verbs, and nothing else."""
 
 from __future__ import annotations
 
-import inspect
+import json
 import re
 from typing import Any
 
 import pytest
 
-from cellwright.engine import verbs
 from cellwright.errors import InvalidCall
-from cellwright.workspace.runs.notebook_run import NotebookRun
-from cellwright.workspace.workspace import Book, Workspace
+from cellwright.workspace.api.requests import CALLBACKS, VERBS, list_kinds, parse_request
 from tests.conftest import ROOT
 
-# What is no data: these are given by the engine, and called over the wire.
-CALLBACKS = {"ask", "progress", "until", "done", "stop"}
-# For cells that run cells, which ask their host and not the engine's socket.
-FOR_CELLS = {"nested"}
-INSIDE = {"load", "record_run", "record_execution", "open", "close", "require"}
+# Of every parameter's kind one value that fits.
+SAMPLES: dict[type, Any] = {
+    str: "nb.ipynb",
+    int: 1,
+    float: 1.5,
+    bool: True,
+    list: [],
+    dict: {},
+    type(None): None,
+}
 
 
-def parameters(function: Any) -> set[str]:
-    found = inspect.signature(function).parameters.values()
-    return {each.name for each in found if each.kind is not each.VAR_KEYWORD} - CALLBACKS - {"self"}
+def make_table() -> str:
+    """Return the table of `docs/engine.md`; to write it anew, run this file as a program."""
+    rows = ["| verb | parameters |", "|---|---|"]
+    for verb, request in VERBS.items():
+        names = ", ".join(f"`{name}`" for name in request.FIELDS if name not in CALLBACKS)
+        rows.append(f"| `{verb}` | {names} |" if names else f"| `{verb}` | |")
+    return "\n".join(rows) + "\n"
 
 
-def public(kind: type) -> set[str]:
-    return {
-        name for name, value in vars(kind).items() if name[0] != "_" and inspect.isfunction(value)
-    }
+def test_the_table_of_the_page_is_the_table_of_verbs() -> None:
+    assert make_table() in (ROOT / "docs" / "engine.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("verb", sorted(verbs.WORKSPACE))
-def test_a_verb_of_a_workspace_has_the_parameters_of_the_table(verb: str) -> None:
-    assert set(verbs.WORKSPACE[verb]) == parameters(getattr(Workspace, verb))
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_parameter_of_a_verb_crosses_the_wire_and_has_its_kinds(verb: str) -> None:
+    kinds = list_kinds(VERBS[verb])
+    assert set(kinds) == set(VERBS[verb].FIELDS) - CALLBACKS
+    for place in range(max((len(each) for each in kinds.values()), default=1)):
+        params = {name: SAMPLES[each[min(place, len(each) - 1)]] for name, each in kinds.items()}
+        callbacks = {"progress": print, "until": bool, "ask": None}
+        request = parse_request(verb, params, **callbacks)
+        again = parse_request(verb, json.loads(json.dumps(request.to_wire())), **callbacks)
+        assert again == request
 
 
-@pytest.mark.parametrize("verb", sorted(verbs.BOOK))
-def test_a_verb_of_a_notebook_has_the_parameters_of_the_table(verb: str) -> None:
-    wanted = parameters(getattr(Book, verb))
-    how = parameters(NotebookRun.__init__) - {"book", "evaluator"} - FOR_CELLS | {"detach"}
-    if verb == "run":
-        wanted |= how
-    elif verb == "edit":
-        wanted |= how - {"check"}  # nothing is compared right after an edit
-    assert set(verbs.BOOK[verb]) == wanted
-
-
-def test_all_verbs_are_in_the_table() -> None:
-    assert public(Workspace) - INSIDE == set(verbs.WORKSPACE)
-    assert public(Book) - INSIDE == set(verbs.BOOK)
-
-
-def test_the_table_is_the_one_that_is_written_down() -> None:
-    page = (ROOT / "docs" / "engine.md").read_text(encoding="utf-8")
-    rows = dict(re.findall(r"^\| `(\w+)` \|(.*) \|$", page.partition("| verb |")[2], re.MULTILINE))
-    written = {verb: re.findall(r"`(\w+)`", names) for verb, names in rows.items()}
-    books = {verb: ["path", *names] for verb, names in verbs.BOOK.items()}
-    assert written == {**{verb: [*names] for verb, names in verbs.WORKSPACE.items()}, **books}
+@pytest.mark.parametrize("verb", VERBS)
+def test_what_is_no_data_cannot_be_sent(verb: str) -> None:
+    for name in CALLBACKS:
+        with pytest.raises(InvalidCall, match=f"no parameter `{name}`"):
+            parse_request(verb, {name: 1})
 
 
 @pytest.mark.parametrize(
@@ -71,6 +66,7 @@ def test_the_table_is_the_one_that_is_written_down() -> None:
         ("read", {}),
         ("read", {"path": 5}),
         ("read", {"path": "nb.ipynb", "more": 1}),
+        ("read", {"path": "nb\0.ipynb"}),
         ("run", {"path": "nb.ipynb", "progress": 1}),
         ("run", {"path": "nb.ipynb", "stop": 1}),
         ("run", {"path": "nb.ipynb", "timeout": True}),
@@ -80,14 +76,22 @@ def test_the_table_is_the_one_that_is_written_down() -> None:
         ("eval", {"cells": [], "cwd": ["/"]}),
         ("watch", {"until": 1}),
         ("artifact", {"ref": "a", "offset": 1.5}),
+        ("artifact", {"ref": "a", "offset": 2**70}),
         ("list", {"path": "x"}),
     ],
 )
 def test_what_is_not_in_the_table_cannot_be_called(verb: str, params: dict[str, Any]) -> None:
     with pytest.raises(InvalidCall):
-        verbs.check(verb, params)
+        parse_request(verb, params)
 
 
 def test_a_missing_parameter_is_named() -> None:
-    with Workspace() as workspace, pytest.raises(InvalidCall, match="'run'"):
-        verbs.carry_out(workspace, "cancel", {}, {}, lambda: False)
+    with pytest.raises(InvalidCall, match="`run`"):
+        parse_request("cancel", {})
+
+
+if __name__ == "__main__":
+    page = ROOT / "docs" / "engine.md"
+    text = page.read_text(encoding="utf-8")
+    found = re.sub(r"\| verb \| parameters \|\n(\|.*\n)+", lambda _: make_table(), text)
+    page.write_text(found, encoding="utf-8")

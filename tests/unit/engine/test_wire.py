@@ -64,8 +64,8 @@ KINDS = [kind for kind in _leaves(CellwrightError) if kind.__module__ == errors.
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.code)
 def test_every_error_is_of_the_same_class_on_the_other_side(kind: type[CellwrightError]) -> None:
     state = {"message": "went wrong", "hint": "do better", "path": "a\udc80.ipynb", "cells": ()}
-    error = kind.restored(state)
-    found = wire.restore(wire.decode(wire.encode(wire.failure(1, error)))["error"])
+    error = kind.restore(state)
+    found = wire.decode_error(wire.decode(wire.encode(wire.make_failure(1, error)))["error"])
     assert type(found) is kind
     assert (found.code, found.message, found.hint) == (kind.code, "went wrong", "do better")
     assert (found.retryable, str(found)) == (kind.retryable, "went wrong")
@@ -75,7 +75,7 @@ def test_every_error_is_of_the_same_class_on_the_other_side(kind: type[Cellwrigh
 def test_a_conflict_keeps_its_cells() -> None:
     cell = CellConflict("c1", 0, "changed", base="was", current="now", other=None)
     error = Conflict("It changed", cells=[cell])
-    found = wire.restore(wire.decode(wire.encode(wire.describe(error))))
+    found = wire.decode_error(wire.decode(wire.encode(wire.encode_error(error))))
     assert isinstance(found, Conflict)
     (same,) = found.cells
     for name in CellConflict.__slots__:
@@ -83,6 +83,6 @@ def test_a_conflict_keeps_its_cells() -> None:
 
 
 def test_an_error_that_only_the_engine_knows_is_still_one_of_ours() -> None:
-    found = wire.restore({"message": "new", "data": {"code": "FROM_THE_FUTURE"}})
+    found = wire.decode_error({"message": "new", "data": {"code": "FROM_THE_FUTURE"}})
     assert type(found) is CellwrightError
     assert found.message == "new"

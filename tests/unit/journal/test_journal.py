@@ -457,17 +457,6 @@ def test_it_tells_where_it_is_and_what_is_in_it(desk: Desk) -> None:
     assert "1 notebooks, 1 changes" in said
 
 
-def test_importing_the_room_loads_no_database() -> None:
-    import subprocess
-    import sys
-
-    code = (
-        "import sys, cellwright.journal, cellwright.journal.journal as j; j.Journal('x');"
-        "sys.exit(any(m in sys.modules for m in ('sqlite3', 'asyncio', 'dataclasses', 'pathlib')))"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
 def test_what_the_file_held_is_safe_from_a_power_cut_before_it_is_replaced(desk: Desk) -> None:
     def level() -> int:
         return desk.journal._recorder.database.run(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import os
-import random
 from typing import TYPE_CHECKING
 
 import pytest
@@ -171,33 +170,3 @@ def test_abandoned_changes_leave_no_bytes_behind(tmp_path: Path) -> None:
         edit(journal, "/c", 2, 100)
         assert used(journal) - before < 50_000
         assert_counts_are_right(journal)
-
-
-def test_counts_stay_right_whatever_is_done(tmp_path: Path) -> None:
-    dice = random.Random(7)
-    limits = JournalLimits(total=150_000, changes=4, step=20_000, snapshots=5)
-    with Journal(tmp_path / "j", limits=limits) as journal:
-        books = {f"/{n}": Notebook(notebook_bytes("a", "b", "a", "c")) for n in range(4)}
-        for _ in range(250):
-            path, notebook = dice.choice(list(books.items()))
-            count = len(notebook.cells)
-            source = dice.choice(["a", "b", "c", noise(2000)])
-            edits = [{"op": "insert", "source": source, "at": dice.randint(0, count)}]
-            if count > 3:
-                edits.append({"op": "delete", "cell": dice.randrange(count)})
-            change = notebook.apply(edits)
-            recording = journal.begin(path, change, actor="cli:me")
-            if dice.random() < 0.2:
-                recording.abandon()
-                notebook.state = change.before
-            else:
-                recording.finish()
-            if dice.random() < 0.3:
-                journal.remember(path, notebook.snapshot())
-        assert journal.warnings == []
-        assert_counts_are_right(journal)
-        for path, notebook in books.items():
-            log = journal.log(path, limit=1)
-            if log:
-                state = journal.state(path, log[0].id)
-                assert state.layout.to_bytes() == notebook.to_bytes()

@@ -13,7 +13,7 @@ import cellwright
 from cellwright import Notebook
 from cellwright.errors import JournalUnavailable
 from cellwright.journal import Journal, _database, _states
-from tests.unit.journal.conftest import Desk, notebook_bytes
+from tests.unit.journal.conftest import notebook_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -371,24 +371,3 @@ def test_threads_share_a_journal(tmp_path: Path) -> None:
             log = journal.log(tmp_path / f"{number}.ipynb", limit=1000)
             assert [e.number for e in log] == list(range(len(log), 0, -1))
             assert sum(e.actor != "outside" for e in log) == 40
-
-
-def test_a_forked_process_uses_a_connection_of_its_own(tmp_path: Path, book: Path) -> None:
-    with Journal(tmp_path / "j") as journal:
-        desk = Desk(book, journal)
-        desk.replace(0, "parent")
-        database = journal._recorder.database
-        parents = database._connection
-        child = os.fork()
-        if not child:
-            code = 1
-            try:
-                desk.replace(0, "child")
-                code = len(journal.warnings) + (database._connection is parents)
-                journal.close()
-            finally:
-                os._exit(code)
-        assert os.waitpid(child, 0)[1] == 0
-        desk.replace(0, "parent again")
-        assert [e.number for e in journal.log(book)] == [3, 2, 1]
-        assert journal.warnings == []

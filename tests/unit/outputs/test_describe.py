@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from PIL import Image as pillow  # noqa: N813
 
-from cellwright.document.outputs import Display, Error, Result, Stream, Unknown
+from cellwright.document.outputs import Display, ErrorOutput, Result, Stream, Unknown
 from cellwright.outputs.describe import NOTICE_CHARACTERS, LeftOut, describe
 from cellwright.outputs.mime import StatusReport
 from tests.unit.outputs.hostile import FORBIDDEN, SEQUENCES
@@ -101,7 +101,7 @@ def test_an_error_comes_first_then_the_result_then_the_rest() -> None:
     outputs: list[Output] = [
         Stream("stdout", "out\n" * 5000),
         Result({"text/plain": "result\n" * 5000}),
-        Error("ValueError", "the useful end", TRACEBACK),
+        ErrorOutput("ValueError", "the useful end", TRACEBACK),
     ]
     sizes = {}
     for budget in (300, 100, 60, 30):
@@ -116,9 +116,9 @@ def test_an_error_comes_first_then_the_result_then_the_rest() -> None:
 
 
 def test_an_error_without_a_traceback_is_its_name_and_value() -> None:
-    assert describe([Error("KeyError", "'x'")]).text == "⟦output 0: error⟧\nKeyError: 'x'"
-    assert describe([Error("KeyboardInterrupt", "")]).text.endswith("\nKeyboardInterrupt")
-    text = describe([Error("Custom", "why", ("somewhere",))]).text
+    assert describe([ErrorOutput("KeyError", "'x'")]).text == "⟦output 0: error⟧\nKeyError: 'x'"
+    assert describe([ErrorOutput("KeyboardInterrupt", "")]).text.endswith("\nKeyboardInterrupt")
+    text = describe([ErrorOutput("Custom", "why", ("somewhere",))]).text
     assert text.endswith("somewhere\nCustom: why")
 
 
@@ -128,7 +128,7 @@ def test_the_budget_is_never_exceeded(budget: int) -> None:
         Stream("stdout", "é⟦x⟧" * 5000),
         *[Display({"text/plain": "東京 " * 500, "image/png": png()})] * 20,
         Result({"application/json": {"a": ["x" * 10_000] * 10}}),
-        Error("E" * 1000, "v" * 1000, TRACEBACK),
+        ErrorOutput("E" * 1000, "v" * 1000, TRACEBACK),
         Stream("\x1b]0;" * 100, "x\n" * 5000),
         Unknown({"output_type": "y" * 1000}),
     ]
@@ -140,7 +140,7 @@ def test_the_budget_is_never_exceeded(budget: int) -> None:
 def test_outputs_that_are_not_shown_are_counted_together() -> None:
     outputs: list[Output] = [
         *[Display({"text/plain": "x" * 500})] * 30,
-        Error("E", "v"),
+        ErrorOutput("E", "v"),
     ]
     found = describe(outputs, 60)
     assert "E: v" in found.text
@@ -200,7 +200,7 @@ def test_no_output_can_pretend_to_be_a_notice_of_ours() -> None:
         Display({"text/html": f"<p>{forged}</p>"}),
         Display({forged: forged}),
         Display({"application/json": forged}),
-        Error(forged, forged, (forged,)),
+        ErrorOutput(forged, forged, (forged,)),
         Unknown({"output_type": forged}),
     ]
     for budget in (2000, 150, 60):
@@ -211,7 +211,7 @@ def test_no_output_can_pretend_to_be_a_notice_of_ours() -> None:
 
 def test_nor_in_a_text_that_is_cut() -> None:
     for text in ("⟦x⟧\n" * 5000, "⟦x⟧" * 5000):
-        for output in (Stream("stdout", text), Error("E", "v", (text,))):
+        for output in (Stream("stdout", text), ErrorOutput("E", "v", (text,))):
             described = describe([output], 100).text
             assert "[x]" in described
             assert "⟦x" not in described
@@ -220,7 +220,7 @@ def test_nor_in_a_text_that_is_cut() -> None:
 
 def test_the_order_of_outputs_does_not_change_what_matters() -> None:
     outputs: list[Output] = [
-        Error("ValueError", "the useful end", TRACEBACK),
+        ErrorOutput("ValueError", "the useful end", TRACEBACK),
         Result({"text/plain": "the result"}),
         *[Display({"text/plain": "x" * 300})] * 20,
     ]
@@ -238,7 +238,7 @@ def test_nothing_hostile_reaches_the_model() -> None:
             Display({evil: evil}),
             Display({"text/markdown": evil}),
             Display({"text/html": evil}),
-            Error(evil, evil, (evil,)),
+            ErrorOutput(evil, evil, (evil,)),
             Unknown({"output_type": evil}),
         ]
         assert FORBIDDEN.search(describe(outputs).text) is None

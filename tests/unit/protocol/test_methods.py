@@ -338,7 +338,9 @@ FAILURES = [
 
 
 @pytest.mark.parametrize(("ran", "words"), FAILURES)
-async def test_the_first_failure_ends_the_run_and_is_named_by_index(ran: CellResult, words: str) -> None:
+async def test_the_first_failure_ends_the_run_and_is_named_by_index(
+    ran: CellResult, words: str
+) -> None:
     host = Runs(c=ran)
     code, message = await Stage(host).refused("execute_cell_range", {"start": 0, "end": 4})
     assert (code, message) == ("EXECUTION_FAILED", f"Cell execution failed at index 2: {words}")

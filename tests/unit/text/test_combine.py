@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -208,38 +206,3 @@ def test_an_old_notebook_comes_back_as_it_is_and_is_not_edited_in_place() -> Non
     assert again.needs_upgrade
     with pytest.raises(NeedsUpgrade):
         from_text(text("# %% [code] cell:0", "y"), base=notebook)
-
-
-def test_text_is_read_and_written_with_no_kernel_and_no_event_loop() -> None:
-    """S3: the text view has no session, execution, chunks or artifacts."""
-    script = """
-import sys
-from cellwright.text.combine import from_text
-from cellwright.text.view import to_text
-made = from_text("# %% [code]\\nx = 1")
-from_text(to_text(made).replace("1", "2"), base=made)
-assert "cellwright.text.view" in sys.modules
-unwanted = {"asyncio", "anyio", "zmq", "jupyter_client", "nbformat", "subprocess", "socket"}
-unwanted |= {f"cellwright.{room}" for room in ("kernel", "engine", "journal", "workspace")}
-print(sorted(unwanted & set(sys.modules)))
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == "[]"
-
-
-def test_reading_needs_neither_the_edits_nor_dataclasses() -> None:
-    """Cold start: `read` pays for what it uses."""
-    script = """
-import sys
-from cellwright.document.notebook import Notebook
-from cellwright.text.selection import select
-from cellwright.text.view import render_text
-select(render_text(Notebook()), "outline")
-print(sorted({"dataclasses", "inspect", "cellwright.document.edits"} & set(sys.modules)))
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == "[]"

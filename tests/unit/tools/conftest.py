@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from cellwright.kernel.factory import KernelRequest
     from cellwright.tools.tool import ToolResult
-    from cellwright.workspace.requests import Mode
+    from cellwright.workspace.api.requests import Mode
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cellwright.tools.tool import ToolCaller
-    from cellwright.workspace.requests import Mode
+    from cellwright.workspace.api.requests import Mode
 
     InMode = Callable[[Mode], ToolCaller]
 

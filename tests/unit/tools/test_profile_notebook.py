@@ -247,7 +247,7 @@ async def test_an_action_is_one_change_of_its_actor(call: Call, path: Path) -> N
     await act(call, "edit", 0, content="x")
     await act(call, "delete", 1)
     found = await log(call)
-    assert [(entry["kind"], entry["actor"]) for entry in found] == [("edit", "test:ada")] * 2
+    assert [(entry.kind, entry.actor) for entry in found] == [("edit", "test:ada")] * 2
     for _ in range(2):
         await call.caller.workspace.open("nb.ipynb").undo()
     assert read(path) == samples.SALES
@@ -356,7 +356,7 @@ async def test_python_keeps_state_shows_pictures_cuts_output_and_can_be_stopped(
         call("python", "notebook", cells=[{"code": "sleep 600"}], timeout=0)
     )
     async with asyncio.timeout(30):
-        while not any(run["state"] == "running" for run in await call.caller.workspace.runs()):
+        while not any(run.state == "running" for run in await call.caller.workspace.runs()):
             await asyncio.sleep(0.01)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

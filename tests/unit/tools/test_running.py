@@ -122,7 +122,7 @@ async def test_a_cancelled_call_stops_its_run(call: Call, folder: Path) -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     (run,) = await call.caller.workspace.runs()
-    assert run["ended"] is not None
+    assert run.ended is not None
 
 
 async def test_input_is_answered_from_a_list_or_by_asking(call: Call, folder: Path) -> None:

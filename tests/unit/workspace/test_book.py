@@ -32,7 +32,7 @@ def path(folder: Path) -> Path:
 
 
 def kinds(book: Book) -> list[str]:
-    return [entry["kind"] for entry in book.log()]
+    return [entry.kind for entry in book.log()]
 
 
 def replace(cell: str, source: str) -> list[dict[str, Any]]:
@@ -48,23 +48,23 @@ def code_of(caught: pytest.ExceptionInfo[CellwrightError]) -> str:
 
 def test_every_revision_given_out_by_a_read_can_be_a_base_later(book: Book) -> None:
     """References then mean the cells that the reader saw, and changes elsewhere stay."""
-    revision = book.read()["revision"]
+    revision = book.read().revision
     book.edit([{"op": "insert", "source": "new", "at": 0}])
     book.edit(replace("sum", "elsewhere"))
     book.edit([{"op": "replace", "cell": 1, "source": "mine"}], base=revision)
-    sources = {cell["id"]: cell["source"] for cell in book.read()["cells"]}
+    sources = {cell.id: cell.source for cell in book.read().cells}
     assert sources["load"] == "mine"
     assert sources["sum"] == "elsewhere"
 
 
 def test_a_selection_gives_out_a_revision_too(book: Book) -> None:
-    revision = book.select("1-3")["revision"]
+    revision = book.select("1-3").revision
     book.edit(replace("sum", "elsewhere"))
-    assert book.edit(replace("load", "mine"), base=revision)["changed"]
+    assert book.edit(replace("load", "mine"), base=revision).changed
 
 
 def test_a_cell_that_changed_since_the_base_is_a_conflict(book: Book, path: Path) -> None:
-    revision = book.read()["revision"]
+    revision = book.read().revision
     book.edit(replace("load", "theirs"))
     before = path.read_bytes()
     with pytest.raises(CellwrightError) as caught:
@@ -87,7 +87,7 @@ def test_a_base_that_nobody_remembers_is_never_taken_for_the_file(book: Book, pa
 
 def test_a_revision_of_another_notebook_is_no_base(workspace: Workspace, folder: Path) -> None:
     (folder / "other.ipynb").write_bytes(samples.SALES.replace(b"Sales", b"Other"))
-    revision = workspace.open("other.ipynb").read()["revision"]
+    revision = workspace.open("other.ipynb").read().revision
     workspace.open("nb.ipynb").edit(replace("sum", "x"))
     with pytest.raises(CellwrightError) as caught:
         workspace.open("nb.ipynb").edit(replace("load", "mine"), base=revision)
@@ -96,7 +96,7 @@ def test_a_revision_of_another_notebook_is_no_base(workspace: Workspace, folder:
 
 def test_the_revision_of_the_file_as_it_is_needs_no_memory(book: Book) -> None:
     revision = cellwright.read(book.path).revision
-    assert book.edit(replace("load", "mine"), base=revision)["changed"]
+    assert book.edit(replace("load", "mine"), base=revision).changed
 
 
 # --- Editing -------------------------------------------------------------------------------------
@@ -118,7 +118,7 @@ def test_a_list_of_edits_is_applied_as_a_whole_or_not_at_all(book: Book, path: P
 def test_an_edit_that_changes_nothing_is_on_no_record(book: Book, path: Path) -> None:
     before = path.stat()
     answer = book.edit(replace("sum", "total"))
-    assert (answer["changed"], answer["change"], answer["diff"]) == (False, None, "")
+    assert (answer.changed, answer.change, answer.diff) == (False, None, "")
     assert path.stat().st_mtime_ns == before.st_mtime_ns
     assert kinds(book) == []
 
@@ -130,14 +130,14 @@ def test_a_dry_run_answers_with_the_diff_and_leaves_no_trace(
         book.edit(replace("sum", "x"), dry_run=True, backup=True),
         book.write("# %% [code]\nx", dry_run=True, backup=True),
     ):
-        assert (answer["changed"], answer["saved"], answer["change"]) == (True, False, None)
-        assert "+x\n" in answer["diff"]
-        assert answer["backup"] is None
+        assert (answer.changed, answer.saved, answer.change) == (True, False, None)
+        assert "+x\n" in answer.diff
+        assert answer.backup is None
     assert path.read_bytes() == samples.SALES
     assert [item.name for item in folder.iterdir()] == ["nb.ipynb"]
     assert kinds(book) == []
     missing = book.workspace.open("missing.ipynb")
-    assert missing.edit([{"op": "insert", "source": "x"}], create=True, dry_run=True)["changed"]
+    assert missing.edit([{"op": "insert", "source": "x"}], create=True, dry_run=True).changed
     assert not (folder / "missing.ipynb").exists()
 
 
@@ -160,12 +160,12 @@ def test_a_missing_notebook_is_made_only_if_asked_for(workspace: Workspace, fold
 
 def test_the_answer_says_what_happened_and_where(book: Book) -> None:
     answer = book.edit(replace("sum", "x"))
-    assert answer.keys() == {
+    assert answer.to_json().keys() == {
         *("path", "before", "revision", "cells", "diff", "change", "changed", "saved", "host"),
         *("backup", "others", "warnings"),
     }
-    assert (answer["host"], answer["saved"], answer["warnings"]) == ("file", True, [])
-    assert answer["revision"] == book.read()["revision"] != answer["before"]
+    assert (answer.host, answer.saved, answer.warnings) == ("file", True, [])
+    assert answer.revision == book.read().revision != answer.before
 
 
 def test_an_edit_is_confirmed_only_after_it_is_in_the_file(
@@ -191,7 +191,7 @@ def test_an_edit_is_confirmed_only_after_it_is_in_the_file(
 
 def test_a_backup_is_a_copy_of_the_file_as_it_was(book: Book, folder: Path) -> None:
     answer = book.edit(replace("sum", "x"), backup=True)
-    assert answer["backup"] == str(folder / "nb.backup.ipynb")
+    assert answer.backup == str(folder / "nb.backup.ipynb")
     assert (folder / "nb.backup.ipynb").read_bytes() == samples.SALES
 
 
@@ -207,9 +207,9 @@ def test_a_backup_never_replaces_an_earlier_one(book: Book, folder: Path, path: 
 def test_no_backup_is_made_of_what_did_not_change_or_was_not_there(
     book: Book, workspace: Workspace, folder: Path
 ) -> None:
-    assert book.edit(replace("sum", "total"), backup=True)["backup"] is None
+    assert book.edit(replace("sum", "total"), backup=True).backup is None
     new = workspace.open("new.ipynb").write("# %% [code]\nx", backup=True)
-    assert new["backup"] is None
+    assert new.backup is None
     assert sorted(item.name for item in folder.iterdir()) == ["nb.ipynb", "new.ipynb"]
 
 
@@ -247,20 +247,20 @@ def test_undo_takes_the_callers_own_newest_change_with_its_outputs(
         first = ada.open("nb.ipynb").edit(clearing)
         second = bob.open("nb.ipynb").edit(replace("sum", "bob"))
         answer = ada.open("nb.ipynb").undo()
-        assert answer["concerns"] == first["change"]
-        sources = [cell["source"] for cell in ada.open("nb.ipynb").read()["cells"]]
+        assert answer.concerns == first.change
+        sources = [cell.source for cell in ada.open("nb.ipynb").read().cells]
         assert sources[1:3] == ["total = 42\nprint(total)", "bob"]
         assert json.loads(path.read_bytes())["cells"][1] == json.loads(samples.SALES)["cells"][1]
-        assert bob.open("nb.ipynb").undo()["concerns"] == second["change"]
+        assert bob.open("nb.ipynb").undo().concerns == second.change
         assert path.read_bytes() == samples.SALES
         for workspace in (ada, bob):
             with pytest.raises(CellwrightError) as caught:
                 workspace.open("nb.ipynb").undo()
             assert code_of(caught) == "NOTHING_TO_UNDO"
         redone = ada.open("nb.ipynb").redo()
-        assert redone["concerns"] == first["change"]
-        by_id = ada.open("nb.ipynb").redo(second["change"])
-        assert by_id["concerns"] == second["change"]
+        assert redone.concerns == first.change
+        by_id = ada.open("nb.ipynb").redo(second.change)
+        assert by_id.concerns == second.change
 
 
 def test_undo_brings_outputs_back(book: Book, path: Path) -> None:
@@ -279,12 +279,12 @@ def test_undo_compares_sources_and_never_outputs(book: Book, path: Path) -> None
     assert data != path.read_bytes()
     path.write_bytes(data)
     book.undo()
-    assert book.read()["cells"][2]["source"] == "total"
+    assert book.read().cells[2].source == "total"
     assert json.loads(path.read_bytes())["cells"][2]["outputs"] == [samples.RESULT]
 
 
 def test_undo_is_refused_when_the_cell_changed_since(book: Book, path: Path) -> None:
-    change = book.edit(replace("sum", "one"))["change"]
+    change = book.edit(replace("sum", "one")).change
     book.edit(replace("sum", "two"))
     before = path.read_bytes()
     with pytest.raises(CellwrightError) as caught:
@@ -295,11 +295,11 @@ def test_undo_is_refused_when_the_cell_changed_since(book: Book, path: Path) -> 
 
 
 def test_undo_keeps_what_happened_elsewhere(book: Book) -> None:
-    change = book.edit(replace("sum", "one"))["change"]
+    change = book.edit(replace("sum", "one")).change
     book.edit(replace("load", "two"))
     book.edit([{"op": "insert", "source": "three", "at": 0}])
     book.undo(change)
-    sources = [cell["source"] for cell in book.read()["cells"]]
+    sources = [cell.source for cell in book.read().cells]
     assert (sources[0], sources[2], sources[3]) == ("three", "two", "total")
 
 
@@ -309,8 +309,8 @@ def test_a_change_made_without_us_is_one_outside_entry(book: Book, path: Path) -
     outside.apply([{"op": "delete", "cell": "notes"}, *replace("load", "two")])
     path.write_bytes(outside.to_bytes())
     entry = book.log()[0]
-    assert entry["kind"] == "outside"
-    assert {cell["handle"] for cell in entry["cells"]} == {"notes", "load"}
+    assert entry.kind == "outside"
+    assert {cell.handle for cell in entry.cells} == {"notes", "load"}
     assert kinds(book) == ["outside", "edit"]
     book.edit(replace("sum", "three"))
     assert kinds(book) == ["edit", "outside", "edit"]
@@ -320,8 +320,8 @@ def test_an_outside_change_is_undone_only_by_its_id(book: Book, path: Path) -> N
     book.edit(replace("sum", "one"))
     before = path.read_bytes()
     path.write_bytes(before.replace(b"as is", b"as was"))
-    change = book.log()[0]["id"]
-    assert book.undo(change)["changed"]
+    change = book.log()[0].id
+    assert book.undo(change).changed
     assert path.read_bytes() == before
 
 
@@ -360,9 +360,9 @@ def test_an_edit_knows_the_file_it_read_last(book: Book, path: Path) -> None:
 def test_any_state_can_be_restored_to_the_byte(book: Book, path: Path) -> None:
     states = {"first": path.read_bytes()}
     for number in range(4):
-        change = book.edit(replace("sum", f"number {number}"))["change"]
+        change = book.edit(replace("sum", f"number {number}")).change
         states[change] = path.read_bytes()
-    assert [state["id"] for state in book.backups()] == [*reversed(states)]
+    assert [state.id for state in book.backups()] == [*reversed(states)]
     for name, data in states.items():
         book.restore(name)
         assert path.read_bytes() == data
@@ -381,18 +381,18 @@ def test_restoring_is_a_change_like_any_other(book: Book, path: Path) -> None:
 
 
 def test_restoring_what_is_there_changes_nothing(book: Book) -> None:
-    change = book.edit(replace("sum", "one"))["change"]
-    assert not book.restore(change)["changed"]
+    change = book.edit(replace("sum", "one")).change
+    assert not book.restore(change).changed
     assert kinds(book) == ["edit"]
 
 
 def test_a_diff_is_between_any_two_states_by_name(book: Book, folder: Path) -> None:
-    one = book.edit(replace("sum", "one"))["change"]
-    two = book.edit(replace("sum", "two"))["change"]
+    one = book.edit(replace("sum", "one")).change
+    two = book.edit(replace("sum", "two")).change
     (folder / "other.ipynb").write_bytes(samples.SALES)
 
     def change(*names: str) -> list[str]:
-        lines = book.diff(*names)["diff"].splitlines()[2:]
+        lines = book.diff(*names).diff.splitlines()[2:]
         return [line for line in lines if line[0] in "-+"]
 
     assert change() == ["-one", "+two"]
@@ -414,23 +414,23 @@ def test_blame_names_the_change_that_last_touched_each_cell(folder: Path) -> Non
         Workspace(folder, actor="test:ada") as ada,
         Workspace(folder, actor="test:bob") as bob,
     ):
-        one = ada.open("nb.ipynb").edit(replace("sum", "one"))["change"]
+        one = ada.open("nb.ipynb").edit(replace("sum", "one")).change
         edits = [*replace("load", "two"), {"op": "move", "cell": "sum", "at": 0}]
-        two = bob.open("nb.ipynb").edit(edits)["change"]
+        two = bob.open("nb.ipynb").edit(edits).change
         bob.open("nb.ipynb").edit([{"op": "clear_outputs"}])
         rows = ada.open("nb.ipynb").blame()
-    assert [(row["handle"], row["change"], row["actor"]) for row in rows[:3]] == [
+    assert [(row.handle, row.change, row.actor) for row in rows[:3]] == [
         ("sum", one, "test:ada"),
         ("intro", None, None),
         ("load", two, "test:bob"),
     ]
-    assert len({frozenset(row) for row in rows}) == 1
+    assert len({frozenset(row.to_json()) for row in rows}) == 1
 
 
 def test_blame_of_a_notebook_without_history_lists_every_cell(book: Book) -> None:
     rows = book.blame()
-    assert [row["handle"] for row in rows] == [cell["id"] for cell in book.read()["cells"]]
-    assert {row["change"] for row in rows} == {None}
+    assert [row.handle for row in rows] == [cell.id for cell in book.read().cells]
+    assert {row.change for row in rows} == {None}
 
 
 def test_the_history_of_a_file_that_is_gone_is_still_there(book: Book, path: Path) -> None:
@@ -446,7 +446,7 @@ def test_the_history_of_a_file_that_is_gone_is_still_there(book: Book, path: Pat
 
 
 def test_the_status_of_a_cell_is_what_its_outputs_tell(book: Book) -> None:
-    assert [cell["status"] for cell in book.read()["cells"]] == [
+    assert [cell.status for cell in book.read().cells] == [
         *(None, "ok", "ok", None, "error", "never", None)
     ]
 
@@ -460,4 +460,4 @@ def test_a_broken_cell_is_named_with_its_problem(workspace: Workspace, folder: P
         workspace.open("broken.ipynb").read()
     assert code_of(caught) == "INVALID_CELL"
     answer = workspace.open("broken.ipynb").edit(replace("good", "z"))
-    assert answer["changed"]
+    assert answer.changed

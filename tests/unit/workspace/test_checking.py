@@ -9,13 +9,13 @@ import pytest
 
 from cellwright.document.notebook import Notebook
 from cellwright.workspace.runs.comparison import compare_outputs
-from tests.unit.workspace.memory_run import MemoryEvaluator, cells_of, make_notebook, run
+from tests.unit.workspace.memory import MemoryKernels, cells_of, make_notebook, run
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from cellwright import Workspace
+    from cellwright.workspace.runs.execution import Executions
 
 
 def stream(text: str, name: str = "stdout") -> dict[str, Any]:
@@ -146,61 +146,52 @@ def test_a_long_diff_is_cut() -> None:
 # -- runs ---------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-async def evaluator() -> AsyncIterator[MemoryEvaluator]:
-    evaluator = MemoryEvaluator()
-    yield evaluator
-    await evaluator.pool.close()
-
-
-def results(done: list[Any]) -> list[str | None]:
+def results(done: Executions) -> list[str | None]:
     return [execution.check and execution.check["result"] for execution in done]
 
 
 async def test_a_check_writes_nothing_and_has_a_kernel_of_its_own(
-    folder: Path, workspace: Workspace, evaluator: MemoryEvaluator
+    folder: Path, runner: Workspace, kernels: MemoryKernels
 ) -> None:
     make_notebook(folder, "set x 1", "get x", "print c")
-    book = workspace.open("m.ipynb")
-    await run(book, evaluator, "c0", "c1")
+    book = runner.open("m.ipynb")
+    await run(book, "c0", "c1")
     before, record = book.raw(), book.executions()
-    done = await run(book, evaluator, check=True, restart=True)
+    done = await run(book, check=True, restart=True)
     assert results(done) == ["same", "same", "unstored"]
     assert [execution.saved for execution in done] == [False, False, False]
     assert (book.raw(), book.executions(), len(book.log())) == (before, record, 2)
-    assert [kernel.is_alive for kernel in evaluator.kernels] == [True, False]  # it is gone
-    (same,) = await run(book, evaluator, "c1")
+    assert [kernel.is_alive for kernel in kernels.made] == [True, False]  # it is gone
+    (same,) = await run(book, "c1")
     assert same.status == "ok"  # the notebook's own kernel has kept its state
 
 
-async def test_hidden_state_is_found_out(
-    folder: Path, workspace: Workspace, evaluator: MemoryEvaluator
-) -> None:
+async def test_hidden_state_is_found_out(folder: Path, runner: Workspace) -> None:
     make_notebook(folder, "get x", "set x 1", "print z")
-    book = workspace.open("m.ipynb")
-    await run(book, evaluator, "c1")
-    await run(book, evaluator, "c0")  # out of order
-    done = await run(book, evaluator, check=True)
+    book = runner.open("m.ipynb")
+    await run(book, "c1")
+    await run(book, "c0")  # out of order
+    done = await run(book, check=True)
     assert results(done) == ["failed", None, None]
     assert [execution.status for execution in done] == ["error", "pending", "pending"]
-    done = await run(book, evaluator, check=True, keep_going=True)
+    done = await run(book, check=True, keep_going=True)
     assert results(done) == ["failed", "same", "unstored"]
 
 
 async def test_an_error_that_is_in_the_file_is_no_reason_to_stop(
-    folder: Path, workspace: Workspace, evaluator: MemoryEvaluator
+    folder: Path, runner: Workspace
 ) -> None:
     stored = {"outputs": [error("E", "x")], "execution_count": 1}
     make_notebook(folder, "raise E x", "print b", c0=stored)
-    done = await run(workspace.open("m.ipynb"), evaluator, check=True)
+    done = await run(runner.open("m.ipynb"), check=True)
     assert results(done) == ["same", "unstored"]
 
 
 async def test_a_display_that_a_later_cell_renews_is_compared_as_it_ends(
-    folder: Path, workspace: Workspace, evaluator: MemoryEvaluator
+    folder: Path, runner: Workspace
 ) -> None:
     make_notebook(folder, "update d old", "update d new")
-    book = workspace.open("m.ipynb")
-    await run(book, evaluator)
+    book = runner.open("m.ipynb")
+    await run(book)
     assert cells_of(book)[0]["outputs"][0]["data"]["text/plain"] == ["new"]
-    assert results(await run(book, evaluator, check=True)) == ["same", "same"]
+    assert results(await run(book, check=True)) == ["same", "same"]

@@ -90,9 +90,9 @@ def test_a_range_ends_after_it_begins() -> None:
 
 
 def test_text_does_not_run() -> None:
-    with pytest.raises(InvalidCell, match="only code runs"):
+    with pytest.raises(InvalidCell, match="only code can run"):
         choose_code(notebook(*LETTERS), ["m1"])
-    with pytest.raises(InvalidCell, match="only code runs"):
+    with pytest.raises(InvalidCell, match="only code can run"):
         choose_code(notebook(*LETTERS), replay="m1")
 
 
@@ -121,7 +121,9 @@ def test_the_choice_is_made_once(options: dict[str, Any]) -> None:
 # -- by what ran --------------------------------------------------------------------------------
 
 
-def ran(order: int, cell: str, source: str, kernel: str = "k1", status: str = "ok") -> ExecutionRecord:
+def ran(
+    order: int, cell: str, source: str, kernel: str = "k1", status: str = "ok"
+) -> ExecutionRecord:
     return ExecutionRecord(
         cell=cell,
         index=0,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,8 @@ import pytest
 from cellwright import Workspace
 from cellwright.errors import OutsideRoot, RunNotFound
 from cellwright.workspace.activity import NotebookEvents
+from cellwright.workspace.api.answers import WatchAnswer
+from tests.unit.workspace.memory import MemoryKernels, make_hub, make_notebook
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,7 +49,7 @@ def test_a_watch_tells_of_edits_here_and_of_changes_made_without_us(
         ready.set()
         return len(told) >= 2
 
-    answers: list[dict[str, Any]] = []
+    answers: list[WatchAnswer] = []
     watcher = threading.Thread(
         target=lambda: answers.append(workspace.watch("nb.ipynb", progress=take, until=until))
     )
@@ -57,11 +60,11 @@ def test_a_watch_tells_of_edits_here_and_of_changes_made_without_us(
     path = folder / "nb.ipynb"
     path.write_bytes(path.read_bytes().replace(b"What we sold", b"What they sold"))
     watcher.join(20)
-    assert answers == [{"events": 2}]
+    assert answers == [WatchAnswer(2)]
     first, second = told
     assert (first["event"], first["kind"], first["actor"]) == ("changed", "edit", "test:ada")
-    assert (first["change"], first["cells"]) == (answer["change"], ["sum"])
-    assert first["revision"] == answer["revision"]
+    assert (first["change"], first["cells"]) == (answer.change, ["sum"])
+    assert first["revision"] == answer.revision
     assert (second["event"], second["notebook"]) == ("outside", book.real)
 
 
@@ -70,8 +73,7 @@ def test_a_watch_of_all_notebooks_hears_of_those_in_the_root_alone(folder: Path)
     for place in ("inside/in.ipynb", "out.ipynb"):
         (folder / place).write_bytes((folder / "nb.ipynb").read_bytes())
     with Workspace(actor="test:bob") as bob:
-        hub = bob.hub
-        confined = Workspace(folder / "inside", hub=hub)
+        confined = Workspace(folder / "inside", hub=bob.caller.hub)
         told: list[str] = []
 
         def until() -> bool:
@@ -86,22 +88,25 @@ def test_a_watch_of_all_notebooks_hears_of_those_in_the_root_alone(folder: Path)
 
 
 def test_runs_and_sessions_outside_the_root_do_not_exist(folder: Path) -> None:
-    with Workspace(folder) as workspace:
-        done = workspace.open("nb.ipynb").run(["load"])
+    make_notebook(folder, "print a")
+    hub = make_hub(MemoryKernels())
+    workspace = Workspace(folder, hub=hub)
+    with contextlib.closing(hub):
+        done = workspace.open("m.ipynb").run()
         (folder / "inside").mkdir()
-        confined = Workspace(folder / "inside", hub=workspace.hub)
-        assert [run["run"] for run in workspace.runs()] == [done.run]
+        confined = Workspace(folder / "inside", hub=hub)
+        assert [run.run for run in workspace.runs()] == [done.run]
         assert len(workspace.sessions()) == 1
         assert confined.runs() == confined.sessions() == []
         with pytest.raises(RunNotFound):
             confined.attach(done.run)
         with pytest.raises(RunNotFound):
             confined.cancel(done.run)
-        for name in (str(folder / "nb.ipynb"), "../nb.ipynb"):
+        for name in (str(folder / "m.ipynb"), "../m.ipynb"):
             with pytest.raises(OutsideRoot):
                 confined.kernel("shutdown", name)
         assert len(workspace.sessions()) == 1
 
 
 def test_a_watch_ends_after_its_time(workspace: Workspace) -> None:
-    assert workspace.watch(progress=lambda _: None, wait=0.05) == {"events": 0}
+    assert workspace.watch(progress=lambda _: None, wait=0.05) == WatchAnswer(0)

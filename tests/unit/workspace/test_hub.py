@@ -36,25 +36,25 @@ def ended(kind: str = "notebook") -> Any:
 
 def test_a_notebook_whose_kernel_ended_is_free(hub: Hub) -> None:
     hub.leases.own(REAL)
-    hub._session_ended(ended("eval"))
+    hub._note_end_of_session(ended("eval"))
     assert hub.leases.owns(REAL)
-    hub._session_ended(ended())
+    hub._note_end_of_session(ended())
     assert not hub.leases.owns(REAL)
 
 
 def test_a_kernel_that_ends_late_does_not_free_a_notebook_that_has_another(hub: Hub) -> None:
     hub.leases.own(REAL)
-    hub._evaluator = SimpleNamespace(pool=[ended()])  # type: ignore[assignment]
-    hub._session_ended(ended())
+    hub._sessions = SimpleNamespace(pool=[ended()])  # type: ignore[assignment]
+    hub._note_end_of_session(ended())
     assert hub.leases.owns(REAL)
-    hub._evaluator = None
+    hub._sessions = None
 
 
 def test_what_comes_after_the_end_starts_no_kernel(hub: Hub) -> None:
     hub.call(asyncio.sleep(0))
     hub.call(hub.end_kernels())
     with pytest.raises(ExecutionCancelled):
-        _ = hub.evaluator
+        _ = hub.sessions
     with pytest.raises(ExecutionCancelled):
         _ = hub.runs
 

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import math
-import shutil
-import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from cellwright.errors import InvalidEdit, KernelCannot
-from cellwright.workspace import assignments
+from cellwright.workspace.runs import parameters
+from cellwright.workspace.runs.execution import CellError
 from cellwright.workspace.runs.parameters import assign, parse_parameters, parse_value
-from tests.unit.workspace.memory_run import MemoryEvaluator, cells_of, make_notebook, run, texts
+from tests.unit.workspace.memory import MemoryKernels, cells_of, make_notebook, run, texts
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from cellwright import Book, Workspace
@@ -103,39 +100,6 @@ def test_python_gets_numbers_that_json_has_not() -> None:
     assert names["i"] == -math.inf
 
 
-@pytest.mark.parametrize("value", ["", NASTY, "x y", 3, 0.5, True], ids=repr)
-def test_bash_gets_the_very_text(value: Any) -> None:
-    bash = shutil.which("bash")
-    assert bash is not None
-    line = assign("bash", "p", value)
-    code = f'{line}\nprintf %s "$p"'
-    said = subprocess.run([bash, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert said == (str(value).lower() if isinstance(value, bool) else str(value))
-
-
-def test_bash_gets_lists_of_words_and_nothing_deeper() -> None:
-    code = assign("bash", "p", ["a b", 3]) + "\nprintf '%s|' \"${p[@]}\""
-    said = subprocess.run(["bash", "-c", code], capture_output=True, text=True, check=True).stdout
-    assert said == "a b|3|"
-    with pytest.raises(InvalidEdit):
-        assign("bash", "p", [[1]])
-    with pytest.raises(InvalidEdit):
-        assign("bash", "p", {"a": 1})
-
-
-@pytest.mark.parametrize("value", VALUES, ids=repr)
-def test_javascript_gets_the_very_value(value: Any, tmp_path: Path) -> None:
-    node = shutil.which("node")
-    if node is None:
-        assert assign("javascript", "p", value) == f"p = {json.dumps(value, ensure_ascii=False)};"
-        return
-    script = tmp_path / "p.js"
-    line = assign("javascript", "p", value, declares=True)
-    script.write_text(f"{line}\nconsole.log(JSON.stringify(p))")
-    said = subprocess.run([node, script], capture_output=True, text=True, check=True).stdout
-    assert json.loads(said) == value
-
-
 @pytest.mark.parametrize(
     ("language", "value", "line"),
     [
@@ -166,20 +130,18 @@ def test_a_language_that_nobody_knows_is_refused() -> None:
 
 
 @pytest.fixture
-async def evaluator(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[MemoryEvaluator]:
-    script = assignments._LANGUAGES["bash"]._replace(
+def language(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let parameters be set in the language of memory kernels."""
+    script = parameters._LANGUAGES["bash"]._replace(
         assign="set {name} {value}", declare="set {name} {value}", text=str
     )
-    monkeypatch.setitem(assignments._LANGUAGES, "script", script)
-    evaluator = MemoryEvaluator()
-    yield evaluator
-    await evaluator.pool.close()
+    monkeypatch.setitem(parameters._LANGUAGES, "script", script)
 
 
 @pytest.fixture
-def book(folder: Path, workspace: Workspace) -> Book:
+def book(folder: Path, runner: Workspace, language: None) -> Book:  # noqa: ARG001
     make_notebook(folder, "set other =", "set alpha 1\nresult shown", "get alpha", c1=TAGGED)
-    return workspace.open("m.ipynb")
+    return runner.open("m.ipynb")
 
 
 def results(book: Book) -> list[str]:
@@ -190,11 +152,9 @@ def results(book: Book) -> list[str]:
     ]
 
 
-async def test_they_are_set_right_after_the_tagged_cell_and_are_not_in_the_file(
-    book: Book, evaluator: MemoryEvaluator
-) -> None:
+async def test_they_are_set_right_after_the_tagged_cell_and_are_not_in_the_file(book: Book) -> None:
     before = [cell["source"] for cell in cells_of(book)]
-    done = await run(book, evaluator, parameters={"alpha": 3})
+    done = await run(book, parameters={"alpha": 3})
     assert [execution.status for execution in done] == ["ok", "ok", "ok"]
     assert results(book) == ["shown", "3"]  # the cell's own result is not covered
     assert [cell["execution_count"] for cell in cells_of(book)] == [1, 2, 3]
@@ -202,73 +162,52 @@ async def test_they_are_set_right_after_the_tagged_cell_and_are_not_in_the_file(
 
 
 async def test_without_a_tagged_cell_they_are_set_before_the_first(
-    book: Book, evaluator: MemoryEvaluator, folder: Path
+    book: Book, folder: Path
 ) -> None:
     make_notebook(folder, "get alpha", "set alpha 1", "get alpha")
-    await run(book, evaluator, parameters={"alpha": 3})
+    await run(book, parameters={"alpha": 3})
     assert results(book) == ["3", "1"]
     assert cells_of(book)[0]["execution_count"] == 1
 
 
-async def test_when_the_tagged_cell_does_not_run_they_are_set_before_the_first(
-    book: Book, evaluator: MemoryEvaluator
-) -> None:
-    await run(book, evaluator, "c2", parameters={"alpha": 4})
+async def test_when_the_tagged_cell_does_not_run_they_are_set_before_the_first(book: Book) -> None:
+    await run(book, "c2", parameters={"alpha": 4})
     assert results(book) == ["4"]
 
 
 async def test_a_language_without_assignments_runs_nothing(
-    book: Book, evaluator: MemoryEvaluator, monkeypatch: pytest.MonkeyPatch
+    book: Book, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(assignments._LANGUAGES, "script")
+    monkeypatch.delitem(parameters._LANGUAGES, "script")
     before = book.raw()
     with pytest.raises(KernelCannot, match="script"):
-        await run(book, evaluator, parameters={"alpha": 3})
+        await run(book, parameters={"alpha": 3})
     assert book.raw() == before
     assert book.executions() == []
 
 
-async def test_a_bad_name_runs_nothing(book: Book, evaluator: MemoryEvaluator) -> None:
+async def test_a_bad_name_runs_nothing(book: Book, kernels: MemoryKernels) -> None:
     for name in ("", "a b", "1a", "a;b", "import"):
         with pytest.raises(InvalidEdit):
-            await run(book, evaluator, parameters={name: 3})
-    assert evaluator.kernels == []
+            await run(book, parameters={name: 3})
+    assert kernels.made == []
 
 
 async def test_when_they_cannot_be_set_the_cell_has_failed(
-    book: Book, evaluator: MemoryEvaluator, monkeypatch: pytest.MonkeyPatch, folder: Path
+    book: Book, monkeypatch: pytest.MonkeyPatch, folder: Path
 ) -> None:
-    broken = assignments._LANGUAGES["script"]._replace(
+    broken = parameters._LANGUAGES["script"]._replace(
         assign="raise BadValue {name}", declare="raise BadValue {name}"
     )
-    monkeypatch.setitem(assignments._LANGUAGES, "script", broken)
-    done = await run(book, evaluator, parameters={"alpha": 3})
+    monkeypatch.setitem(parameters._LANGUAGES, "script", broken)
+    done = await run(book, parameters={"alpha": 3})
     assert [execution.status for execution in done] == ["ok", "error", "pending"]
     assert "The parameters could not be set: BadValue: alpha" in done[1].notes
     make_notebook(folder, "print kept", c0={"execution_count": 5})
-    (first,) = await run(book, evaluator, parameters={"alpha": 3})
-    assert (first.status, first.error, first.saved) == ("error", ("BadValue", "alpha"), False)
+    (first,) = await run(book, parameters={"alpha": 3})
+    assert (first.status, first.error, first.saved) == (
+        "error",
+        CellError("BadValue", "alpha", []),
+        False,
+    )
     assert (texts(book), cells_of(book)[0]["execution_count"]) == ("", 5)  # it never ran
-
-
-def test_a_real_kernel_gets_them_and_what_used_them_is_stale(
-    workspace: Workspace, folder: Path
-) -> None:
-    make_notebook(
-        folder, "alpha = 1\nbeta = 'x'", "gamma = alpha * 2\ngamma, beta", "delta = 5", c0=TAGGED
-    )
-    path = folder / "m.ipynb"
-    path.write_text(path.read_text().replace('"script"', '"python"'))
-    book = workspace.open("m.ipynb")
-    done = book.run(parameters={"alpha": 21, "Beta": NASTY})
-    assert [execution.status for execution in done] == ["ok", "ok", "ok"]
-    assert done[1].outputs[0]["data"]["text/plain"] == "(42, 'x')"
-    (note,) = done[0].notes
-    assert "`Beta` is not assigned in cell c0" in note
-    found = {row["cell"]: row for row in book.stale()["cells"]}
-    assert [found[cell]["state"] for cell in ("c0", "c1", "c2")] == ["fresh", "stale", "fresh"]
-    assert found["c1"]["stale_reason"] == (
-        "It uses `alpha`, which the parameters of a run had set."
-    )
-    book.run()
-    assert {row["state"] for row in book.stale()["cells"]} == {"fresh"}

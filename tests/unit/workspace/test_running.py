@@ -8,39 +8,40 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cellwright.errors import InvalidEdit
-from cellwright.workspace.runs.choice import choose_code
-from cellwright.workspace.runs.execution import Execution, find_failing_line, strip_traceback
-from cellwright.workspace.runs.notebook_run import NotebookRun
-from tests.unit.workspace.memory_run import (
+from cellwright.kernel.transport import Code
+from cellwright.workspace.api.requests import RunRequest
+from cellwright.workspace.runs.execution import (
+    Execution,
+    Executions,
+    find_failing_line,
+    strip_traceback,
+)
+from cellwright.workspace.runs.run import RunOptions
+from tests.unit.workspace.memory import (
     Gate,
-    MemoryEvaluator,
+    MemoryKernels,
+    cancel_newest,
     cells_of,
     make_notebook,
     run,
+    session_of,
     texts,
     until,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from cellwright import Book, Workspace
+    from cellwright.kernel.session import CellOutcome
 
 pytestmark = pytest.mark.timeout(60)
 
 
 @pytest.fixture
-async def evaluator() -> AsyncIterator[MemoryEvaluator]:
-    evaluator = MemoryEvaluator()
-    yield evaluator
-    await evaluator.pool.close()
-
-
-@pytest.fixture
-def book(folder: Path, workspace: Workspace) -> Book:
+def book(folder: Path, runner: Workspace) -> Book:
     make_notebook(folder, "print a", "print b", "print c")
-    return workspace.open("m.ipynb")
+    return runner.open("m.ipynb")
 
 
 def use(book: Book, folder: Path, *sources: str, **cells: Any) -> Book:
@@ -48,15 +49,24 @@ def use(book: Book, folder: Path, *sources: str, **cells: Any) -> Book:
     return book
 
 
-def statuses(done: list[Execution]) -> list[str]:
+def statuses(done: Executions) -> list[str]:
     return [execution.status for execution in done]
 
 
-async def test_progress_names_each_cell_by_index_and_handle(
-    book: Book, evaluator: MemoryEvaluator
-) -> None:
+async def occupy(book: Book) -> tuple[Gate, asyncio.Task[CellOutcome]]:
+    """Have the kernel of a notebook busy with something else, until the gate is opened."""
+    await run(book, "c0")
+    gate = Gate()
+    code = Code("input x", allow_stdin=True)
+    other = asyncio.ensure_future(session_of(book).run(code, timeout=0, ask=gate.ask))
+    await gate.reached.wait()
+    return gate, other
+
+
+async def test_progress_names_each_cell_by_index_and_handle(book: Book) -> None:
     reports: list[dict[str, Any]] = []
-    await run(book, evaluator, "c1", "c2", progress=reports.append)
+    await run(book, "c1", "c2", progress=reports.append)
+    assert reports.pop(0).keys() == {"run"}
     assert reports == [
         {"cell": 1, "handle": "c1", "status": "pending"},
         {"cell": 2, "handle": "c2", "status": "pending"},
@@ -69,31 +79,28 @@ async def test_progress_names_each_cell_by_index_and_handle(
     ]
 
 
-async def test_every_execution_is_handed_over_when_it_is_over(
-    book: Book, evaluator: MemoryEvaluator, folder: Path
-) -> None:
-    use(book, folder, "update d old", "update d new", "raise E x", "print never")
-    given: list[tuple[int, str]] = []
-    so_far: dict[int, Execution] = {}
-
-    def take(place: int, execution: Execution) -> None:
-        given.append((place, execution.status))
-        so_far[place] = execution
-
-    answer = await run(book, evaluator, done=take)
-    # The first once more, since the second changed its display.
-    assert given == [(0, "ok"), (1, "ok"), (2, "error"), (0, "ok"), (3, "pending")]
-    assert [so_far[place] for place in range(4)] == answer
+async def test_a_run_knows_every_execution_as_soon_as_it_is_over(book: Book, folder: Path) -> None:
+    use(book, folder, "update d old", "update d new", "input x\nraise E x", "print never")
+    gate = Gate()
+    early = await run(book, ask=gate.ask, detach=0)
+    going = book.workspace.caller.hub.runs.get(early.run)
+    await until(lambda: statuses(going.answer()) == ["ok", "ok", "pending", "pending"])  # type: ignore[arg-type]
+    assert (statuses(early), early.done) == (["pending"] * 4, False)  # what was answered then
+    assert await going.wait()
+    answer = going.answer()
+    assert isinstance(answer, Executions)
+    assert (statuses(answer), answer.done) == (["ok", "ok", "error", "pending"], True)
+    # The second changed the display of the first.
     assert answer[0].outputs[0]["data"] == {"text/plain": "new"}
     shapes = [execution.to_json() for execution in answer]
     assert [Execution.from_json(shape).to_json() for shape in shapes] == shapes
 
 
 async def test_the_time_limit_ends_the_cell_that_runs_and_the_rest_stays_pending(
-    book: Book, evaluator: MemoryEvaluator, folder: Path
+    book: Book, folder: Path
 ) -> None:
     use(book, folder, "print a", "print b\nsleep 60", "print c")
-    done = await run(book, evaluator, time_limit=0.2, keep_going=True)
+    done = await run(book, time_limit=0.2, keep_going=True)
     assert statuses(done) == ["ok", "timed_out", "pending"]
     assert done[1].state_kept
     assert "time limit of 0.2 s for the run" in " ".join(done[1].notes)
@@ -103,50 +110,44 @@ async def test_the_time_limit_ends_the_cell_that_runs_and_the_rest_stays_pending
 
 
 async def test_a_cell_that_is_deaf_when_the_time_is_over_costs_the_kernel(
-    book: Book, evaluator: MemoryEvaluator, folder: Path
+    book: Book, folder: Path
 ) -> None:
     use(book, folder, "set x 1", "stuck 60")
-    done = await run(book, evaluator, time_limit=0.1)
-    assert (done[1].status, done[1].state_kept) == ("timed_out", False)
-    assert (done[1].lost, done[1].replay) == (("c0",), ("c0",))
+    await run(book, "c0")
+    (done,) = await run(book, "c1", time_limit=0.2)
+    assert (done.status, done.state_kept) == ("timed_out", False)
+    assert (done.lost, done.replay) == (["c0"], ["c0"])
 
 
-async def test_the_time_limit_holds_while_another_has_the_kernel(
-    book: Book, evaluator: MemoryEvaluator, folder: Path
-) -> None:
-    use(book, folder, "print a\ninput x", "print b", c1={"outputs": [], "execution_count": 7})
-    gate = Gate()
-    other = asyncio.ensure_future(run(book, evaluator, "c0", ask=gate.ask))
-    await gate.reached.wait()
-    done = await run(book, evaluator, "c1", time_limit=0.05)
+async def test_the_time_limit_holds_while_another_has_the_kernel(book: Book, folder: Path) -> None:
+    use(book, folder, "print a", "print b", c1={"outputs": [], "execution_count": 7})
+    gate, other = await occupy(book)
+    done = await run(book, "c1", time_limit=0.05)
     assert statuses(done) == ["pending"]
     assert cells_of(book)[1]["execution_count"] == 7  # it did not run, and nothing was cleared
     gate.opened.set()
-    assert statuses(await other) == ["ok"]
+    assert (await other).outcome.status == "ok"
 
 
-async def test_each_cell_has_its_own_timeout(
-    book: Book, evaluator: MemoryEvaluator, folder: Path
-) -> None:
+async def test_each_cell_has_its_own_timeout(book: Book, folder: Path) -> None:
     use(book, folder, "sleep 60", "print b")
-    done = await run(book, evaluator, timeout=0.1, time_limit=30, keep_going=True)
+    done = await run(book, timeout=0.1, time_limit=30, keep_going=True)
     assert statuses(done) == ["timed_out", "ok"]
 
 
 @pytest.mark.parametrize("name", ["timeout", "time_limit"])
-def test_no_time_is_less_than_none(book: Book, name: str) -> None:
+def test_no_time_is_less_than_none(name: str) -> None:
     with pytest.raises(InvalidEdit, match=f"a {name} of -1 s"):
-        NotebookRun(book, MemoryEvaluator(), **{name: -1.0})  # type: ignore[arg-type]
+        RunOptions.of(RunRequest("m.ipynb", **{name: -1.0}))  # type: ignore[arg-type]
 
 
 async def test_a_stop_interrupts_the_cell_and_ends_the_run(
-    book: Book, evaluator: MemoryEvaluator, folder: Path
+    book: Book, kernels: MemoryKernels, folder: Path
 ) -> None:
     use(book, folder, "print a\nsleep 60", "print b")
-    stop = asyncio.Event()
-    going = asyncio.ensure_future(run(book, evaluator, stop=stop, keep_going=True))
-    await until(lambda: bool(evaluator.kernels) and evaluator.kernels[0]._running)
-    stop.set()
+    going = asyncio.ensure_future(run(book, keep_going=True))
+    await until(lambda: bool(kernels.made) and kernels.made[0]._running)
+    cancel_newest(book)
     done = await going
     assert statuses(done) == ["cancelled", "pending"]
     assert texts(book) == "a\n"
@@ -154,30 +155,28 @@ async def test_a_stop_interrupts_the_cell_and_ends_the_run(
 
 
 async def test_a_stop_while_another_has_the_kernel_changes_nothing(
-    book: Book, evaluator: MemoryEvaluator, folder: Path
+    book: Book, folder: Path
 ) -> None:
-    use(book, folder, "print a\ninput x", "print b", c1={"execution_count": 7})
-    gate, stop = Gate(), asyncio.Event()
-    other = asyncio.ensure_future(run(book, evaluator, "c0", ask=gate.ask))
-    await gate.reached.wait()
-    going = asyncio.ensure_future(run(book, evaluator, "c1", stop=stop))
-    await until(lambda: any(session.waiting for session in evaluator.pool))
-    stop.set()
+    use(book, folder, "print a", "print b", c1={"execution_count": 7})
+    gate, other = await occupy(book)
+    going = asyncio.ensure_future(run(book, "c1"))
+    await until(lambda: session_of(book).waiting > 0)
+    cancel_newest(book)
     (done,) = await going
     assert (done.status, done.saved) == ("cancelled", False)
     assert "before its turn" in done.notes[0]
     assert cells_of(book)[1]["execution_count"] == 7
-    assert book.executions() == []
+    assert [row.cell for row in book.executions()] == ["c0"]
     gate.opened.set()
     await other
 
 
 async def test_an_error_that_its_tag_announces_is_told_and_stops_nothing(
-    book: Book, evaluator: MemoryEvaluator, folder: Path
+    book: Book, folder: Path
 ) -> None:
     tagged = {"metadata": {"tags": ["raises-exception"]}}
     use(book, folder, "raise ValueError no", "print b", "raise ValueError no", c0=tagged)
-    done = await run(book, evaluator)
+    done = await run(book)
     assert statuses(done) == ["error", "ok", "error"]
     assert [(each.expected, each.is_failure) for each in done] == [
         (True, False),
@@ -190,50 +189,44 @@ async def test_an_error_that_its_tag_announces_is_told_and_stops_nothing(
 
 
 async def test_after_a_death_the_answer_says_whose_state_is_lost_and_what_to_replay(
-    book: Book, evaluator: MemoryEvaluator, folder: Path
+    book: Book, folder: Path
 ) -> None:
     use(book, folder, "set x 1", "raise E x", "print y", "die 9", "print z")
-    done = await run(book, evaluator, keep_going=True)
+    done = await run(book, keep_going=True)
     assert statuses(done) == ["ok", "error", "ok", "died", "ok"]
     # Names are not followed in this language: all that had run above it.
-    assert (done[3].lost, done[3].replay) == (("c0", "c2"), ("c0", "c2"))
+    assert (done[3].lost, done[3].replay) == (["c0", "c2"], ["c0", "c2"])
     assert "names are not followed in script" in done[3].notes[-1]
-    assert "run --replay c3" in done[3].notes[-1]
+    assert "replay cell c3: c0, c2 and then c3" in done[3].notes[-1]
     # The next one found the kernel dead, and ran in a new one.
-    assert (done[4].lost, done[4].replay) == (("c0", "c2"), ("c0", "c2"))
+    assert (done[4].lost, done[4].replay) == (["c0", "c2"], ["c0", "c2"])
     assert done[4].state_kept
 
 
 async def test_cells_that_ran_before_a_kernel_that_does_not_start_are_not_lost(
-    book: Book, evaluator: MemoryEvaluator, folder: Path
+    book: Book, folder: Path
 ) -> None:
     use(book, folder, "print a", "die 9", "die 9", "die 9", "print b")
-    done = await run(book, evaluator, keep_going=True)
+    done = await run(book, keep_going=True)
     assert statuses(done) == ["ok", "died", "died", "pending", "pending"]
     assert done[3].notes
     assert texts(book) == "a\n"
 
 
 async def test_a_replay_runs_what_is_missing_and_then_the_cell(
-    book: Book, evaluator: MemoryEvaluator, folder: Path
+    book: Book, kernels: MemoryKernels, folder: Path
 ) -> None:
     use(book, folder, "set x 1", "set y 2", "get x", "print never")
-    await run(book, evaluator, "c0", "c1")
-    evaluator.kernels[0].kill()
-    notebook = book.load()
-    journal = book.workspace.journal
-    cells = choose_code(notebook, replay="c2", executions=lambda: journal.executions(book.real))
-    assert [cell.handle for cell in cells] == ["c0", "c1", "c2"]
-    done = await NotebookRun(book, evaluator).run(notebook, cells)  # type: ignore[arg-type]
-    assert statuses(done) == ["ok", "ok", "ok"]
-    life = next(iter(evaluator.pool)).life
-    cells = choose_code(
-        notebook,
-        replay="c2",
-        executions=lambda: journal.executions(book.real),
-        life=lambda: life,
-    )
-    assert [cell.handle for cell in cells] == ["c2"]  # all that it needs is there
+    await run(book, "c0", "c1")
+    kernels.made[0].kill()
+    done = await run(book, replay="c2")
+    assert [(each.cell, each.status) for each in done] == [
+        ("c0", "ok"),
+        ("c1", "ok"),
+        ("c2", "ok"),
+    ]
+    done = await run(book, replay="c2")
+    assert [each.cell for each in done] == ["c2"]  # all that it needs is there
 
 
 # -- what is told of an error -------------------------------------------------------------------
@@ -255,17 +248,17 @@ def test_the_line_of_a_cell_that_failed_is_found(traceback: list[str], line: int
 
 
 def test_a_traceback_is_plain_and_its_end_is_kept() -> None:
-    assert strip_traceback(["\x1b[31mred\x1b[0m\nnext"]) == ("red", "next")
+    assert strip_traceback(["\x1b[31mred\x1b[0m\nnext"]) == ["red", "next"]
     found = strip_traceback([str(number) for number in range(100)])
     assert found[0] == "[40 lines before this one are in the outputs]"
     assert (found[1], found[-1], len(found)) == ("40", "99", 61)
 
 
 async def test_a_cell_without_code_loses_its_outputs_and_is_no_matter_for_a_kernel(
-    book: Book, evaluator: MemoryEvaluator, folder: Path
+    book: Book, folder: Path
 ) -> None:
     use(book, folder, "print a", "  \n", "print c")
-    done = await run(book, evaluator)
+    done = await run(book)
     assert statuses(done) == ["ok", "ok", "ok"]
     assert [execution.count for execution in done] == [1, None, 2]
     assert [cell["execution_count"] for cell in cells_of(book)] == [1, None, 2]

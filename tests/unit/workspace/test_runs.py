@@ -3,29 +3,58 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from cellwright.errors import CellFailed, CellwrightError, RunNotFound
 from cellwright.workspace.activity import NotebookEvents
-from cellwright.workspace.runs.run import Run, RunRegistry, Turns
+from cellwright.workspace.api.answers import RunFailure
+from cellwright.workspace.runs.execution import Execution, Executions
+from cellwright.workspace.runs.run import Run, RunOptions, RunRegistry, Turns
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
 
 
-async def nothing(_: Run) -> str:
-    return "done"
+async def nothing(_: Run) -> None:
+    """End at once."""
 
 
-def started(runs: RunRegistry, work: Any = nothing, subject: str = "nb", **more: Any) -> Run:
-    return runs.start("run", subject, "test:ada", work, **more)
+class Scripted(Run):
+    """A run that does what the test says instead of running cells."""
+
+    KIND = "run"
+
+    def __init__(self, work: Callable[[Run], Awaitable[None]], cells: Sequence[str]) -> None:
+        executions = [Execution("pending", cell) for cell in cells]
+        super().__init__("nb", "test:ada", executions, RunOptions(), cells)
+        self._work = work
+
+    async def execute(self) -> None:
+        await self._work(self)
+
+    def answer(self) -> Executions:
+        return Executions(self.executions, run=self.id, done=self.is_over)
+
+
+def started(
+    runs: RunRegistry,
+    work: Callable[[Run], Awaitable[None]] = nothing,
+    cells: Sequence[str] = (),
+) -> Run:
+    run = Scripted(work, cells)
+    runs.start(run)
+    return run
 
 
 async def test_a_run_ends_with_its_answer() -> None:
     runs = RunRegistry(NotebookEvents())
     run = started(runs, cells=["a"])
-    assert (run.is_over, run.cells, runs.active) == (False, {"a": "pending"}, 1)
+    assert (run.is_over, run.cells, runs.has_active) == (False, {"a": "pending"}, True)
     assert await run.wait()
-    assert (run.answer, run.state, run.error, runs.active) == ("done", "done", None, 0)
+    assert (run.state, run.error, runs.has_active) == ("done", None, False)
+    assert run.last_answer == [Execution("pending", "a")]
     assert await run.wait(0)  # also later
     assert runs.get(run.id) is run
     with pytest.raises(RunNotFound):
@@ -44,7 +73,8 @@ async def test_an_error_is_kept_and_a_bug_of_ours_is_one() -> None:
     failed, crashed = started(runs, fail), started(runs, crash)
     await failed.wait()
     await crashed.wait()
-    assert failed.to_json()["error"]["code"] == "CELL_FAILED"
+    assert failed.describe().error == RunFailure("CELL_FAILED", "ZeroDivisionError: oh")
+    assert failed.last_answer is None
     assert isinstance(crashed.error, CellwrightError)
     assert crashed.error.message == "RuntimeError: ours"
     assert isinstance(crashed.error.__cause__, RuntimeError)
@@ -59,20 +89,19 @@ async def test_waiting_may_end_before_the_run_does() -> None:
 
     run = started(runs, wait)
     assert not await run.wait(0.01)
-    assert runs.is_at("nb")
+    assert runs.is_busy("nb")
     go_on.set()
     assert await run.wait()
-    assert not runs.is_at("nb")
+    assert not runs.is_busy("nb")
 
 
 async def test_a_run_that_waits_is_over_at_once_when_stopped_and_one_that_runs_obeys() -> None:
     runs = RunRegistry(NotebookEvents())
 
-    async def forever(run: Run) -> str:
-        async with runs.turns.of(run.subject):
+    async def forever(run: Run) -> None:
+        async with runs.turns.take(run.subject):
             run.state = "running"
-            await run.stop.wait()
-            return "stopped"
+            await run.stop.event.wait()
 
     first, second = started(runs, forever), started(runs, forever)
     await asyncio.sleep(0)
@@ -85,7 +114,7 @@ async def test_a_run_that_waits_is_over_at_once_when_stopped_and_one_that_runs_o
     assert not first.is_over
     assert first.cancel()
     assert await first.wait(10)
-    assert (first.answer, first.state) == ("stopped", "done")
+    assert (first.error, first.state) == (None, "done")
     assert not first.cancel()
 
 
@@ -94,8 +123,9 @@ async def test_a_run_that_is_stopped_before_it_begins_is_over_too() -> None:
     run = started(runs)
     assert run.cancel()
     assert await run.wait(10)
-    assert run.to_json()["error"]["code"] == "EXECUTION_CANCELLED"
-    assert (run.state, run.answer) == ("failed", None)
+    assert run.error is not None
+    assert run.error.code == "EXECUTION_CANCELLED"
+    assert (run.state, run.last_answer) == ("failed", None)
 
 
 async def test_close_stops_everything() -> None:
@@ -103,7 +133,7 @@ async def test_close_stops_everything() -> None:
 
     async def forever(run: Run) -> None:
         run.state = "running"
-        await run.stop.wait()
+        await run.stop.event.wait()
 
     several = [started(runs, forever) for _ in range(5)]
     await asyncio.sleep(0)
@@ -129,14 +159,14 @@ async def test_who_comes_late_hears_it_from_the_beginning() -> None:
     end = run.watch(live.append)
     assert [event.get("text") for event in late] == [None, "one"]
     assert run.cells == {"a": "running"}
-    assert runs.cells("nb") == {"a": "running"}
+    assert runs.list_cells("nb") == {"a": "running"}
     go_on.set()
     await run.wait()
     assert [event.get("text") for event in late] == [None, "one", "two"]
     assert [event["text"] for event in live] == ["two"]
     end()
     end()
-    assert runs.cells("nb") == {}
+    assert runs.list_cells("nb") == {}
 
 
 async def test_what_is_kept_of_a_flood_is_bounded_and_the_rest_is_counted() -> None:
@@ -161,8 +191,8 @@ async def test_old_runs_are_forgotten_and_their_answers_earlier() -> None:
         await started(runs).wait()
     rows = runs.list()
     assert len(rows) == 100
-    answers = [runs.get(row["run"]).answer for row in rows]
-    assert answers[:10] == ["done"] * 10
+    answers = [runs.get(row.run).last_answer for row in rows]
+    assert all(isinstance(answer, Executions) for answer in answers[:10])
     assert answers[10:] == [None] * 90
 
 
@@ -189,7 +219,7 @@ async def test_turns_are_fair_and_cost_nothing_when_over() -> None:
     order: list[int] = []
 
     async def one(number: int) -> None:
-        async with turns.of("nb"):
+        async with turns.take("nb"):
             await asyncio.sleep(0)
             order.append(number)
 

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import signal
 import sqlite3
-import subprocess
-import sys
-import threading
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,11 +15,12 @@ import pytest
 from cellwright import Workspace, read
 from cellwright.document import files
 from cellwright.errors import NotSaved
-from cellwright.workspace import run_file
+from cellwright.workspace.hosts import file as file_host
+from cellwright.workspace.hosts.file import FileLanding
 from cellwright.workspace.runs.cell_run import InterimSaves
-from tests.unit.workspace.memory_run import (
+from tests.unit.workspace.memory import (
     Gate,
-    MemoryEvaluator,
+    MemoryKernels,
     cells_of,
     make_notebook,
     run,
@@ -33,8 +29,6 @@ from tests.unit.workspace.memory_run import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     from cellwright import Book
 
 pytestmark = pytest.mark.timeout(60)
@@ -43,26 +37,19 @@ LONG = "print one\ninput more\nprint two"
 
 
 @pytest.fixture
-async def evaluator() -> AsyncIterator[MemoryEvaluator]:
-    evaluator = MemoryEvaluator()
-    yield evaluator
-    await evaluator.pool.close()
-
-
-@pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CELLWRIGHT_RUN_SAVE_INTERVAL", "0.02")
 
 
 @pytest.fixture
-def book(folder: Path, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Book:
+def book(folder: Path, runner: Workspace, monkeypatch: pytest.MonkeyPatch) -> Book:
     monkeypatch.setenv("CELLWRIGHT_RUN_SAVE_INTERVAL", "0.02")
     make_notebook(folder, LONG, "print other")
-    return workspace.open("m.ipynb")
+    return runner.open("m.ipynb")
 
 
 def kinds(book: Book) -> list[tuple[str, str]]:
-    return [(entry["kind"], entry["label"]) for entry in book.log()]
+    return [(entry.kind, entry.label) for entry in book.log()]
 
 
 def save_outside(book: Book) -> None:
@@ -74,14 +61,12 @@ def save_outside(book: Book) -> None:
 
 def on_record(book: Book) -> list[str]:
     """The history without a look at the file, which `log` would take."""
-    return [entry.kind for entry in book.workspace.journal.log(book.real)]
+    return [entry.kind for entry in book.workspace.caller.journal.log(book.real)]
 
 
-async def test_what_a_long_cell_has_said_is_in_the_file_before_it_ends(
-    book: Book, evaluator: MemoryEvaluator
-) -> None:
+async def test_what_a_long_cell_has_said_is_in_the_file_before_it_ends(book: Book) -> None:
     gate = Gate()
-    going = asyncio.ensure_future(run(book, evaluator, "c0", ask=gate.ask))
+    going = asyncio.ensure_future(run(book, "c0", ask=gate.ask))
     await until(lambda: texts(book) == "one\n")
     shape = json.loads(book.raw())["cells"][0]
     assert (shape["execution_count"], going.done()) == (None, False)  # as Jupyter has it
@@ -93,35 +78,33 @@ async def test_what_a_long_cell_has_said_is_in_the_file_before_it_ends(
     assert json.loads(book.raw())["cells"][0]["execution_count"] == 1
 
 
-async def test_only_the_end_of_a_run_is_in_the_history(
-    book: Book, evaluator: MemoryEvaluator
-) -> None:
+async def test_only_the_end_of_a_run_is_in_the_history(book: Book) -> None:
     gate = Gate()
     before = book.raw()
     saves: list[str] = []
-    going = asyncio.ensure_future(run(book, evaluator, "c0", ask=gate.ask))
+    going = asyncio.ensure_future(run(book, "c0", ask=gate.ask))
     await until(lambda: texts(book) == "one\n")
     saves.append(texts(book))
     assert on_record(book) == []
     gate.opened.set()
     await going
     assert kinds(book) == [("run", "run c0")]
-    entry = book.log()[0]["id"]
-    state = book.workspace.journal.state(book.real, entry, "before")
+    entry = book.log()[0].id
+    state = book.workspace.caller.journal.state(book.real, entry, "before")
     assert state.layout.to_bytes() == before  # not what was saved in between
 
 
 async def test_many_saves_leave_no_more_in_the_journal_than_one(
-    book: Book, evaluator: MemoryEvaluator, folder: Path, monkeypatch: pytest.MonkeyPatch
+    book: Book, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     saves: list[bool] = []
-    save = run_file.RunFile.save
+    save = FileLanding.land
 
     def count(self: Any, make: Any, *, is_last: bool = True, **facts: Any) -> None:
         save(self, make, is_last=is_last, **facts)
         saves.append(is_last)
 
-    monkeypatch.setattr(run_file.RunFile, "save", count)
+    monkeypatch.setattr(FileLanding, "land", count)
     turns: list[int] = []
 
     async def ask(_: object) -> str:
@@ -130,10 +113,10 @@ async def test_many_saves_leave_no_more_in_the_journal_than_one(
         return ""
 
     make_notebook(folder, "\n".join(f"print {'x' * 5000}{n}\ninput x" for n in range(8)))
-    await run(book, evaluator, "c0", ask=ask)
+    await run(book, "c0", ask=ask)
     assert saves == [False] * (len(saves) - 1) + [True]
     assert len(saves) > 8
-    path = book.workspace.journal.path
+    path = book.workspace.caller.journal.path
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
         counts = {
             name: database.execute(f"SELECT count(*) FROM {name}").fetchone()[0]  # noqa: S608
@@ -145,10 +128,10 @@ async def test_many_saves_leave_no_more_in_the_journal_than_one(
 
 
 async def test_an_edit_meanwhile_is_kept_and_nothing_is_called_outside(
-    book: Book, evaluator: MemoryEvaluator, folder: Path
+    book: Book, folder: Path
 ) -> None:
     gate = Gate()
-    going = asyncio.ensure_future(run(book, evaluator, "c0", ask=gate.ask))
+    going = asyncio.ensure_future(run(book, "c0", ask=gate.ask))
     await until(lambda: texts(book) == "one\n")
     with Workspace(folder, actor="test:bob") as other:
         edits = [
@@ -163,15 +146,13 @@ async def test_an_edit_meanwhile_is_kept_and_nothing_is_called_outside(
     assert texts(book, 1) == "one\n\ntwo\n"
     assert [cell.source for cell in read(book.path).cells][::2] == ["# first", "print edited"]
     assert kinds(book) == [("run", "run c0"), ("edit", "bob's"), ("run", "run c0")]
-    book.undo(book.log()[1]["id"])
+    book.undo(book.log()[1].id)
     assert texts(book) == "one\n\ntwo\n"  # the run is no part of that change
 
 
-async def test_a_look_at_the_history_meanwhile_does_no_harm(
-    book: Book, evaluator: MemoryEvaluator
-) -> None:
+async def test_a_look_at_the_history_meanwhile_does_no_harm(book: Book) -> None:
     gate = Gate()
-    going = asyncio.ensure_future(run(book, evaluator, "c0", ask=gate.ask))
+    going = asyncio.ensure_future(run(book, "c0", ask=gate.ask))
     await until(lambda: texts(book) == "one\n")
     assert kinds(book) == [("run", "run c0")]  # it looked at the file, and knows whose that is
     gate.opened.set()
@@ -179,11 +160,9 @@ async def test_a_look_at_the_history_meanwhile_does_no_harm(
     assert kinds(book) == [("run", "run c0"), ("run", "run c0")]
 
 
-async def test_what_an_outside_editor_saves_meanwhile_stays(
-    book: Book, evaluator: MemoryEvaluator
-) -> None:
+async def test_what_an_outside_editor_saves_meanwhile_stays(book: Book) -> None:
     gate = Gate()
-    going = asyncio.ensure_future(run(book, evaluator, "c0", ask=gate.ask))
+    going = asyncio.ensure_future(run(book, "c0", ask=gate.ask))
     await until(lambda: texts(book) == "one\n")
     save_outside(book)
     gate.opened.set()
@@ -194,7 +173,7 @@ async def test_what_an_outside_editor_saves_meanwhile_stays(
 
 
 async def test_a_save_that_fails_meanwhile_is_not_the_end(
-    book: Book, evaluator: MemoryEvaluator, monkeypatch: pytest.MonkeyPatch
+    book: Book, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate, tries = Gate(), []
 
@@ -204,7 +183,7 @@ async def test_a_save_that_fails_meanwhile_is_not_the_end(
 
     with monkeypatch.context() as patch:
         patch.setattr(files, "replace_file", refuse)
-        going = asyncio.ensure_future(run(book, evaluator, "c0", ask=gate.ask))
+        going = asyncio.ensure_future(run(book, "c0", ask=gate.ask))
         await until(lambda: len(tries) >= 1)
         await until(lambda: not _is_saving(book))
         assert texts(book) == ""
@@ -216,29 +195,29 @@ async def test_a_save_that_fails_meanwhile_is_not_the_end(
 
 
 async def test_what_cannot_be_saved_in_the_end_is_kept_aside_and_said_to_be(
-    book: Book, evaluator: MemoryEvaluator, monkeypatch: pytest.MonkeyPatch
+    book: Book, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(real: str, *_: Any, **__: Any) -> Any:
         raise NotSaved(real, "write", "no space left")
 
     monkeypatch.setattr(files, "replace_file", refuse)
-    (done,) = await run(book, evaluator, "c1")
+    (done,) = await run(book, "c1")
     assert (done.status, done.saved, texts(book, 1)) == ("ok", False, "")
     (note,) = done.notes
     assert "no space left" in note
     artifact = note.partition("artifact://")[2].partition(":")[0]
-    kept = json.loads(book.workspace.artifact(artifact)["text"])
+    kept = json.loads(book.workspace.artifact(artifact).text or "")
     assert kept == list(done.outputs)
     assert kept == [{"name": "stdout", "output_type": "stream", "text": "other\n"}]
 
 
 async def test_a_later_save_that_fails_leaves_the_one_before_it_explained(
-    book: Book, evaluator: MemoryEvaluator, monkeypatch: pytest.MonkeyPatch
+    book: Book, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_notebook(Path(book.path).parent, "print one\ninput a\nprint two\ninput b\nprint three")
     gate = Gate()
     answers = asyncio.Queue[str]()
-    going = asyncio.ensure_future(run(book, evaluator, ask=lambda _: answers.get()))
+    going = asyncio.ensure_future(run(book, ask=lambda _: answers.get()))
     await until(lambda: texts(book) == "one\n")
     failures = []
 
@@ -273,58 +252,55 @@ def _is_saving(book: Book) -> bool:
 
 
 async def test_another_writer_is_not_waited_for_long(
-    book: Book, evaluator: MemoryEvaluator, monkeypatch: pytest.MonkeyPatch
+    book: Book, kernels: MemoryKernels, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from cellwright.document.disk.lock import FileLock
 
-    monkeypatch.setattr(run_file, "_SHORT_WAIT", 0.01)
+    monkeypatch.setattr(file_host, "_SHORT_WAIT", 0.01)
     gate = Gate()
     with FileLock(book.real, 1):
-        going = asyncio.ensure_future(run(book, evaluator, "c0", ask=gate.ask))
+        going = asyncio.ensure_future(run(book, "c0", ask=gate.ask))
         await gate.reached.wait()
         gate.opened.set()
-        await until(lambda: bool(evaluator.kernels) and not evaluator.kernels[0]._running)
+        await until(lambda: bool(kernels.made) and not kernels.made[0]._running)
     (done,) = await going
     assert (done.saved, texts(book)) == (True, "one\n\ntwo\n")
 
 
-async def test_a_short_cell_is_saved_once(
-    book: Book, evaluator: MemoryEvaluator, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_short_cell_is_saved_once(book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[bool] = []
-    save = run_file.RunFile.save
+    save = FileLanding.land
 
     def count(self: Any, make: Any, *, is_last: bool = True, **facts: Any) -> None:
         calls.append(is_last)
         save(self, make, is_last=is_last, **facts)
 
-    monkeypatch.setattr(run_file.RunFile, "save", count)
+    monkeypatch.setattr(FileLanding, "land", count)
     monkeypatch.setenv("CELLWRIGHT_RUN_SAVE_INTERVAL", "30")
-    with Workspace(Path(book.path).parent) as patient:
-        await run(patient.open("m.ipynb"), evaluator, "c1")
+    patient = Workspace(Path(book.path).parent, hub=book.workspace.caller.hub)
+    await run(patient.open("m.ipynb"), "c1")
     assert calls == [True]
 
 
 async def test_no_interval_means_only_at_the_end(
-    folder: Path, evaluator: MemoryEvaluator, monkeypatch: pytest.MonkeyPatch
+    folder: Path, runner: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CELLWRIGHT_RUN_SAVE_INTERVAL", "0")
     make_notebook(folder, LONG)
     gate = Gate()
-    with Workspace(folder) as workspace:
-        book = workspace.open("m.ipynb")
-        going = asyncio.ensure_future(run(book, evaluator, ask=gate.ask))
-        await gate.reached.wait()
-        assert len(asyncio.all_tasks()) < 8
-        assert texts(book) == ""
-        gate.opened.set()
-        await going
-        assert texts(book) == "one\n\ntwo\n"
+    book = runner.open("m.ipynb")
+    going = asyncio.ensure_future(run(book, ask=gate.ask))
+    await gate.reached.wait()
+    assert len(asyncio.all_tasks()) < 12
+    assert texts(book) == ""
+    gate.opened.set()
+    await going
+    assert texts(book) == "one\n\ntwo\n"
 
 
 @pytest.mark.usefixtures("often")
 async def test_a_display_of_an_earlier_cell_is_renewed_while_a_long_one_runs(
-    folder: Path, evaluator: MemoryEvaluator
+    folder: Path, runner: Workspace
 ) -> None:
     make_notebook(folder, "update d old", "update d new\ninput x\nprint end")
     gate = Gate()
@@ -333,29 +309,26 @@ async def test_a_display_of_an_earlier_cell_is_renewed_while_a_long_one_runs(
         (output,) = cells_of(book)[0]["outputs"] or [{}]
         return "".join(output.get("data", {}).get("text/plain", ""))
 
-    with Workspace(folder) as workspace:
-        book = workspace.open("m.ipynb")
-        going = asyncio.ensure_future(run(book, evaluator, ask=gate.ask))
-        await until(lambda: shown(book) == "new")
-        assert not going.done()
-        gate.opened.set()
-        done = await going
+    book = runner.open("m.ipynb")
+    going = asyncio.ensure_future(run(book, ask=gate.ask))
+    await until(lambda: shown(book) == "new")
+    assert not going.done()
+    gate.opened.set()
+    done = await going
     assert done[0].outputs[0]["data"] == {"text/plain": "new"}  # in the answer, too
     assert cells_of(book)[0]["execution_count"] == 1
 
 
-async def test_a_run_that_is_cancelled_leaves_what_it_said_and_that_it_was(
-    book: Book, evaluator: MemoryEvaluator
-) -> None:
+async def test_a_run_that_is_cancelled_leaves_what_it_said_and_that_it_was(book: Book) -> None:
     gate = Gate()
-    going = asyncio.ensure_future(run(book, evaluator, "c0", "c1", ask=gate.ask))
+    going = asyncio.ensure_future(run(book, "c0", "c1", ask=gate.ask))
     await gate.reached.wait()
     going.cancel()
     with pytest.raises(asyncio.CancelledError):
         await going
     assert texts(book).startswith("one\n")
-    (record,) = [row for row in book.executions() if row["status"] != "running"]
-    assert (record["cell"], record["status"]) == ("c0", "cancelled")
+    (record,) = [row for row in book.executions() if row.status != "running"]
+    assert (record.cell, record.status) == ("c0", "cancelled")
     assert kinds(book) == [("run", "run c0")]
 
 
@@ -368,8 +341,8 @@ class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
         self.real_sleep = asyncio.sleep
-        monkeypatch.setattr("cellwright.workspace.interim.asyncio.sleep", self.sleep)
-        monkeypatch.setattr("cellwright.workspace.interim.time.monotonic", lambda: self.now)
+        monkeypatch.setattr("cellwright.workspace.runs.cell_run.asyncio.sleep", self.sleep)
+        monkeypatch.setattr("cellwright.workspace.runs.cell_run.time.monotonic", lambda: self.now)
 
     async def sleep(self, seconds: float) -> None:
         self.now += seconds
@@ -441,42 +414,3 @@ async def test_the_end_waits_for_a_save_that_has_begun() -> None:
     may_end.set()
     await ending
     assert len(ended) == 1
-
-
-# -- a real kernel, and a death -----------------------------------------------------------------
-
-PROGRAM = """
-import cellwright
-with cellwright.Workspace('.') as workspace:
-    workspace.open('long.ipynb').run()
-"""
-
-
-@pytest.mark.timeout(120)
-@pytest.mark.usefixtures("often")
-def test_whoever_is_killed_while_a_cell_runs_leaves_a_valid_file_and_an_honest_history(
-    folder: Path, workspace: Workspace
-) -> None:
-    source = "import time\nprint('begun', flush=True)\ntime.sleep(600)"
-    make_notebook(folder, "x = 1", source, name="long.ipynb")
-    path = folder / "long.ipynb"
-    path.write_text(path.read_text().replace('"script"', '"python"'))
-    process = subprocess.Popen([sys.executable, "-c", PROGRAM], cwd=folder)
-    book = workspace.open("long.ipynb")
-    try:
-        wait = threading.Event()
-        while texts(book, 1) != "begun\n":
-            assert process.poll() is None
-            wait.wait(0.02)
-    finally:
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-    nbformat.validate(nbformat.read(path, as_version=4))
-    assert kinds(book) == [("run", "run c1"), ("run", "run c0")]
-    assert [(row["cell"], row["status"]) for row in book.executions()] == [
-        ("c0", "ok"),
-        ("c1", "running"),
-    ]
-    (done,) = book.run(["c0"])
-    assert done.status == "ok"
-    assert "outside" not in [kind for kind, _ in kinds(book)]

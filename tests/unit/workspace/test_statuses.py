@@ -7,18 +7,17 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from cellwright.workspace.statuses import on_record
 
 from cellwright import Workspace
 from cellwright.document.notebook import Notebook
 from cellwright.errors import JournalUnavailable
 from cellwright.journal import Journal
 from cellwright.journal.executions import ExecutionRecord
+from cellwright.workspace.api.answers import CellView, LastRun
 from cellwright.workspace.status import describe_cell, describe_notebook
-from tests.unit.workspace.memory_run import MemoryEvaluator, cells_of, make_notebook, run
+from tests.unit.workspace.memory import cells_of, make_notebook, run
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
     from pathlib import Path
 
 STREAM = {"output_type": "stream", "name": "stdout", "text": "x"}
@@ -73,19 +72,13 @@ def jupyter(began: float, ended: float) -> dict[str, Any]:
 
 def described(
     recorded: ExecutionRecord | None = None, now: str | None = None, **members: Any
-) -> dict[str, Any]:
+) -> CellView:
     return describe_cell(notebook(**members).cells[0], recorded, now)
 
 
-def last(began: float | None, ended: float | None, status: str = "ok") -> dict[str, Any]:
+def last(began: float | None, ended: float | None, status: str = "ok") -> LastRun:
     duration = None if began is None or ended is None else round((ended - began) * 1000)
-    return {
-        "status": status,
-        "began": began,
-        "ended": ended,
-        "duration_ms": duration,
-        "success": status == "ok",
-    }
+    return LastRun(status, began, ended, duration, status == "ok")
 
 
 @pytest.mark.parametrize(
@@ -126,92 +119,88 @@ def last(began: float | None, ended: float | None, status: str = "ok") -> dict[s
     ],
 )
 def test_the_best_witness_is_heard(
-    members: dict[str, Any], recorded: ExecutionRecord | None, status: str, run: dict[str, Any] | None
+    members: dict[str, Any], recorded: ExecutionRecord | None, status: str, run: LastRun | None
 ) -> None:
     found = described(recorded, **members)
-    assert (found["status"], found["last_run"]) == (status, run)
-    assert found["execution_count"] == members.get("execution_count")
-    assert found["has_output"] == bool(members.get("outputs"))
+    assert (found.status, found.last_run) == (status, run)
+    assert found.execution_count == members.get("execution_count")
+    assert found.has_output == bool(members.get("outputs"))
 
 
 def test_what_runs_or_waits_now_is_said_beside_its_last_run() -> None:
     found = described(ran(), "running", execution_count=1)
-    assert (found["status"], found["last_run"]["status"]) == ("running", "ok")
-    assert described(None, "pending")["status"] == "pending"
-    assert described(ran(), "idle", execution_count=1)["status"] == "ok"
+    assert (found.status, found.last_run and found.last_run.status) == ("running", "ok")
+    assert described(None, "pending").status == "pending"
+    assert described(ran(), "idle", execution_count=1).status == "ok"
 
 
 def test_a_run_that_is_over_without_a_word_has_died() -> None:
     recorded = ran("running", None)
-    assert described(recorded, outputs=[STREAM])["status"] == "running"  # elsewhere, perhaps
+    assert described(recorded, outputs=[STREAM]).status == "running"  # elsewhere, perhaps
     found = described(recorded, "idle", outputs=[STREAM])
-    assert (found["status"], found["last_run"]) == ("died", last(1000.0, None, "died"))
+    assert (found.status, found.last_run) == ("died", last(1000.0, None, "died"))
 
 
 def test_a_notebook_tells_it_of_every_code_cell_and_staleness_on_request() -> None:
     found = notebook(source="x = 2", execution_count=1)
     answer = describe_notebook(found, "nb", [ran()], {"c": "running"})
-    code, text = answer["cells"]
-    assert code["status"] == "running"
-    assert "stale" not in code
-    assert (text["status"], text["execution_count"], "last_run" in text) == (None, None, False)
-    code = describe_notebook(found, "nb", [ran()], {}, stale=True)["cells"][0]
-    assert (code["status"], code["stale"]) == ("ok", True)
-    assert code["stale_reason"] == "It was edited since it ran."
-    code = describe_notebook(notebook(), "nb", [], stale=True)["cells"][0]
-    assert (code["status"], code["stale"], code["stale_reason"]) == ("never", False, None)
+    code, text = answer.cells
+    assert code.status == "running"
+    assert "stale" not in code.to_json()
+    assert (text.status, text.execution_count, "last_run" in text.to_json()) == (None, None, False)
+    code = describe_notebook(found, "nb", [ran()], {}, stale=True).cells[0]
+    assert (code.status, code.stale) == ("ok", True)
+    assert code.stale_reason == "It was edited since it ran."
+    code = describe_notebook(notebook(), "nb", [], stale=True).cells[0]
+    assert (code.status, code.stale, code.stale_reason) == ("never", False, None)
 
 
 # -- as it happens ------------------------------------------------------------------------------
 
 
-@pytest.fixture
-async def evaluator() -> AsyncIterator[MemoryEvaluator]:
-    evaluator = MemoryEvaluator()
-    yield evaluator
-    await evaluator.pool.close()
-
-
-async def test_statuses_survive_the_process(
-    folder: Path, workspace: Workspace, evaluator: MemoryEvaluator
-) -> None:
+async def test_statuses_survive_the_process(folder: Path, runner: Workspace) -> None:
     make_notebook(folder, "print a", "raise E x", "print c")
-    await run(workspace.open("m.ipynb"), evaluator)
+    await run(runner.open("m.ipynb"))
     with Workspace(folder) as later:
         book = later.open("m.ipynb")
-        runs = later.journal.executions(book.real)
-        cells = describe_notebook(book.load(), "m.ipynb", runs, {})["cells"]
-    assert [cell["status"] for cell in cells] == ["ok", "error", "never"]
-    assert [cell["last_run"] and cell["last_run"]["success"] for cell in cells] == [
+        runs = later.caller.journal.executions(book.real)
+        cells = describe_notebook(book.load(), "m.ipynb", runs, {}).cells
+    assert [cell.status for cell in cells] == ["ok", "error", "never"]
+    assert [cell.last_run and cell.last_run.success for cell in cells] == [
         True,
         False,
         None,
     ]
-    assert all(cell["last_run"]["duration_ms"] >= 0 for cell in cells[:2])
+    assert all(cell.last_run and cell.last_run.duration_ms is not None for cell in cells[:2])
 
 
 def test_a_journal_that_cannot_be_read_is_no_witness(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("in the way of a folder")
-    with Journal(path / "journal.sqlite3") as journal:
-        assert on_record(journal, "nb.ipynb") == []
+    with (
+        Journal(path / "journal.sqlite3") as journal,
+        Workspace(cwd=str(tmp_path), journal=journal) as workspace,
+    ):
+        assert workspace.caller.open("nb.ipynb").list_executions() == []
         with pytest.raises(JournalUnavailable):
             journal.executions("nb.ipynb")
 
 
 async def test_the_times_that_jupyter_keeps_in_a_cell_are_kept_true(
-    folder: Path, workspace: Workspace, evaluator: MemoryEvaluator
+    folder: Path, runner: Workspace
 ) -> None:
     kept = {**jupyter(10, 20), "tags": ["x"]}
     kept["execution"]["theirs"] = "stays"
     make_notebook(folder, "print a", "print b", c0={"metadata": kept})
-    book = workspace.open("m.ipynb")
+    book = runner.open("m.ipynb")
     before = datetime.now(UTC).timestamp()
-    await run(book, evaluator)
+    await run(book)
     first, second = cells_of(book)
     assert (first["metadata"]["tags"], first["metadata"]["execution"]["theirs"]) == (["x"], "stays")
     assert list(first["metadata"]["execution"]) == list(kept["execution"])
-    runs = workspace.journal.executions(book.real)
-    cell = describe_notebook(book.load(), "m.ipynb", runs, {})["cells"][0]
-    assert before - 0.001 <= cell["last_run"]["ended"] <= datetime.now(UTC).timestamp()
+    runs = runner.caller.journal.executions(book.real)
+    cell = describe_notebook(book.load(), "m.ipynb", runs, {}).cells[0]
+    assert cell.last_run is not None
+    assert cell.last_run.ended is not None
+    assert before - 0.001 <= cell.last_run.ended <= datetime.now(UTC).timestamp()
     assert second["metadata"] == {}  # where Jupyter does not write them, nor do we

@@ -29,7 +29,9 @@ def test_threads_that_come_at_the_same_moment_share_one_hub(
     monkeypatch.setattr(hubs, "Hub", slow)
     found: list[hubs.Hub] = []
     with Workspace(tmp_path) as workspace:
-        threads = [threading.Thread(target=lambda: found.append(workspace.hub)) for _ in range(2)]
+        threads = [
+            threading.Thread(target=lambda: found.append(workspace.caller.hub)) for _ in range(2)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:

@@ -13,10 +13,12 @@ from nbformat.sign import NotebookNotary
 
 from cellwright import Workspace
 from cellwright.workspace.hosts.trust import Notary
-from tests.unit.workspace.memory_run import Gate, MemoryEvaluator, make_notebook, run, texts, until
+from cellwright.workspace.runs.run import RunOptions
+from cellwright.workspace.verbs.running import start_run
+from tests.unit.workspace.memory import Gate, make_notebook, run, texts, until
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import Iterator
 
     from cellwright import Book
 
@@ -39,17 +41,10 @@ def notary(data_dir: Path) -> Iterator[NotebookNotary]:
 
 
 @pytest.fixture
-async def evaluator() -> AsyncIterator[MemoryEvaluator]:
-    evaluator = MemoryEvaluator()
-    yield evaluator
-    await evaluator.pool.close()
-
-
-@pytest.fixture
-def book(folder: Path, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Book:
+def book(folder: Path, runner: Workspace, monkeypatch: pytest.MonkeyPatch) -> Book:
     monkeypatch.setenv("CELLWRIGHT_RUN_SAVE_INTERVAL", "0.02")
     make_notebook(folder, "print a\ninput x\nprint b", "show text/html <i>", c1={"outputs": [HTML]})
-    return workspace.open("m.ipynb")
+    return runner.open("m.ipynb")
 
 
 def names(folder: Path) -> list[str]:
@@ -64,29 +59,25 @@ def is_trusted(notary: NotebookNotary, book: Book) -> bool:
     return bool(notary.check_signature(nbformat.read(book.path, as_version=4)))
 
 
-async def test_a_notebook_that_was_signed_stays_signed(
-    book: Book, notary: NotebookNotary, evaluator: MemoryEvaluator
-) -> None:
+async def test_a_notebook_that_was_signed_stays_signed(book: Book, notary: NotebookNotary) -> None:
     sign(notary, book)
     before = book.raw()
-    await run(book, evaluator, answers=["", ""])
+    await run(book, answers=["", ""])
     assert book.raw() != before
     assert is_trusted(notary, book)
 
 
-async def test_one_that_was_not_signed_is_not_signed(
-    book: Book, notary: NotebookNotary, evaluator: MemoryEvaluator
-) -> None:
-    await run(book, evaluator, answers=["", ""])
+async def test_one_that_was_not_signed_is_not_signed(book: Book, notary: NotebookNotary) -> None:
+    await run(book, answers=["", ""])
     assert not is_trusted(notary, book)
 
 
 async def test_saves_while_it_runs_do_not_cost_the_trust(
-    book: Book, notary: NotebookNotary, evaluator: MemoryEvaluator
+    book: Book, notary: NotebookNotary
 ) -> None:
     sign(notary, book)
     gate = Gate()
-    going = asyncio.ensure_future(run(book, evaluator, ask=gate.ask))
+    going = asyncio.ensure_future(run(book, ask=gate.ask))
     await until(lambda: texts(book) == "a\n")
     gate.opened.set()
     await going
@@ -95,11 +86,11 @@ async def test_saves_while_it_runs_do_not_cost_the_trust(
 
 @pytest.mark.parametrize("who", ["ours", "outside"])
 async def test_what_somebody_else_put_there_meanwhile_is_not_signed(
-    book: Book, notary: NotebookNotary, evaluator: MemoryEvaluator, who: str
+    book: Book, notary: NotebookNotary, who: str
 ) -> None:
     sign(notary, book)
     gate = Gate()
-    going = asyncio.ensure_future(run(book, evaluator, "c0", ask=gate.ask))
+    going = asyncio.ensure_future(run(book, "c0", ask=gate.ask))
     await gate.reached.wait()
     if who == "ours":
         put_in(book)
@@ -116,6 +107,10 @@ def put_in(book: Book) -> None:
         other.open("m.ipynb").edit([{"op": "insert", "source": "evil"}])
 
 
+def put_bytes(book: Book, content: bytes) -> None:
+    Path(book.path).write_bytes(content)
+
+
 def put_in_outside(book: Book) -> None:
     shape = json.loads(book.raw())
     shape["cells"][1]["outputs"][0]["data"]["text/html"] = "<script>evil</script>"
@@ -123,30 +118,25 @@ def put_in_outside(book: Book) -> None:
 
 
 async def test_what_changed_between_the_call_and_the_run_is_not_signed(
-    book: Book, notary: NotebookNotary, evaluator: MemoryEvaluator
+    book: Book, notary: NotebookNotary
 ) -> None:
-    from cellwright.workspace.runs.choice import choose_code
-    from cellwright.workspace.runs.notebook_run import NotebookRun
-
     sign(notary, book)
     notebook = book.load()
     put_in_outside(book)
-    going = NotebookRun(book, evaluator, answers=[""])  # type: ignore[arg-type]
-    await going.run(notebook, choose_code(notebook, ["c0"]))
+    options = RunOptions(answers=[""])
+    await start_run(book.workspace.caller.open(book.name), options, notebook, cells=["c0"])
     assert not is_trusted(notary, book)
 
 
-async def test_where_nothing_was_ever_signed_nothing_is_made(
-    book: Book, data_dir: Path, evaluator: MemoryEvaluator
-) -> None:
-    await run(book, evaluator, answers=["", ""])
+async def test_where_nothing_was_ever_signed_nothing_is_made(book: Book, data_dir: Path) -> None:
+    await run(book, answers=["", ""])
     assert names(data_dir) == []
     assert Notary.find() is None
     assert not Notary(str(data_dir)).sign(book.raw())
     assert names(data_dir) == []
 
 
-def test_a_database_that_is_no_database_is_left_as_it_is(book: Book, data_dir: Path) -> None:
+async def test_a_database_that_is_no_database_is_left_as_it_is(book: Book, data_dir: Path) -> None:
     (data_dir / "nbsignatures.db").write_bytes(b"not a database at all" * 100)
     (data_dir / "notebook_secret").write_bytes(b"secret")
     notary = Notary.find()
@@ -156,7 +146,9 @@ def test_a_database_that_is_no_database_is_left_as_it_is(book: Book, data_dir: P
     assert (data_dir / "nbsignatures.db").read_bytes().startswith(b"not a database")
 
 
-def test_ours_agrees_with_jupyter_on_what_is_signed(book: Book, notary: NotebookNotary) -> None:
+async def test_ours_agrees_with_jupyter_on_what_is_signed(
+    book: Book, notary: NotebookNotary
+) -> None:
     ours = Notary.find()
     assert ours is not None
     assert not ours.has_signed(book.raw())
@@ -165,12 +157,12 @@ def test_ours_agrees_with_jupyter_on_what_is_signed(book: Book, notary: Notebook
     changed = book.raw().replace(b"print a", b"print A")
     assert not ours.has_signed(changed)
     assert ours.sign(changed)
-    Path(book.path).write_bytes(changed)
+    put_bytes(book, changed)
     assert is_trusted(notary, book)
     assert not ours.sign(b"no notebook")
 
 
-def test_what_was_found_unsigned_is_looked_up_again_once_somebody_signs(
+async def test_what_was_found_unsigned_is_looked_up_again_once_somebody_signs(
     book: Book, notary: NotebookNotary, data_dir: Path
 ) -> None:
     ours, content = Notary(str(data_dir)), book.raw()

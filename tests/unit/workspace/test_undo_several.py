@@ -41,7 +41,7 @@ def replace(cell: str, source: str, **more: Any) -> list[dict[str, Any]]:
 
 
 def change(book: Book, edits: list[dict[str, Any]]) -> str:
-    return str(book.edit(edits)["change"])
+    return str(book.edit(edits).change)
 
 
 def three(book: Book) -> list[str]:
@@ -74,9 +74,9 @@ def test_they_are_gone_in_one_save_and_one_entry_with_outputs(
     assert path.read_bytes() == before
     assert len(saves) == 1
     entry, *older = book.log()
-    assert (entry["id"], entry["kind"]) == (answer["change"], "undo")
-    assert entry["concerns"] == answer["concerns"] == " ".join(reversed(ids))
-    assert [each["undone_by"] for each in older] == [answer["change"]] * 3
+    assert (entry.id, entry.kind) == (answer.change, "undo")
+    assert entry.concerns == answer.concerns == " ".join(reversed(ids))
+    assert [each.undone_by for each in older] == [answer.change] * 3
     with pytest.raises(NothingToUndo):
         book.undo(ids)
     with pytest.raises(NothingToUndo):
@@ -85,11 +85,11 @@ def test_they_are_gone_in_one_save_and_one_entry_with_outputs(
 
 def test_the_entry_tells_what_became_of_each_cell(book: Book) -> None:
     answer = book.undo(three(book))
-    told = {(cell["kind"], cell["handle"]) for cell in answer["cells"]}
+    told = {(cell.kind, cell.handle) for cell in answer.cells}
     assert {("deleted", "n"), ("inserted", "c"), ("edited", "a")} <= told
-    assert "-a = 100" in answer["diff"]
-    assert "+a = 1" in answer["diff"]
-    assert [row["change"] for row in book.blame()].count(answer["change"]) == 2  # a and c
+    assert "-a = 100" in answer.diff
+    assert "+a = 1" in answer.diff
+    assert [row.change for row in book.blame()].count(answer.change) == 2  # a and c
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 1, 0, 2, 2)])
@@ -109,20 +109,20 @@ def test_only_those_that_are_named(book: Book) -> None:
         change(book, replace("c", "# More")),
     )
     book.undo((one, three_))
-    assert [cell["source"] for cell in book.read()["cells"]] == ["a = 1", "b = 20", "# Text"]
+    assert [cell.source for cell in book.read().cells] == ["a = 1", "b = 20", "# Text"]
 
 
 def test_one_conflict_and_none_is_taken_back(book: Book, path: Path) -> None:
     ids = [change(book, replace("a", "a = 10")), change(book, replace("b", "b = 20"))]
     with Workspace(path.parent, actor="test:bob") as other:
-        theirs = other.open("nb.ipynb").edit(replace("a", "bob"))["change"]
+        theirs = other.open("nb.ipynb").edit(replace("a", "bob")).change
         now, known = path.read_bytes(), len(book.log())
         with pytest.raises(Conflict) as caught:
             book.undo(ids)
         assert [cell.handle for cell in caught.value.cells] == ["a"]
         assert path.read_bytes() == now
         assert len(book.log()) == known
-        assert all(entry["undone_by"] is None for entry in book.log())
+        assert all(entry.undone_by is None for entry in book.log())
         other.open("nb.ipynb").undo(theirs)
     book.undo(ids)
     assert json.loads(path.read_bytes())["cells"] == json.loads(samples.write(*CELLS))["cells"]
@@ -131,12 +131,12 @@ def test_one_conflict_and_none_is_taken_back(book: Book, path: Path) -> None:
 def test_what_was_taken_back_before_is_passed_over(book: Book, path: Path) -> None:
     before = path.read_bytes()
     ids = three(book)
-    newest = book.undo()["change"]
+    newest = book.undo().change
     answer = book.undo(ids)
-    assert answer["concerns"] == f"{ids[1]} {ids[0]}"
+    assert answer.concerns == f"{ids[1]} {ids[0]}"
     assert path.read_bytes() == before
-    undone = {entry["id"]: entry["undone_by"] for entry in book.log()}
-    assert [undone[each] for each in ids] == [answer["change"], answer["change"], newest]
+    undone = {entry.id: entry.undone_by for entry in book.log()}
+    assert [undone[each] for each in ids] == [answer.change, answer.change, newest]
 
 
 def test_a_wrong_name_takes_nothing_back(book: Book, path: Path) -> None:
@@ -155,10 +155,10 @@ def test_a_dry_run_only_shows_it(book: Book, path: Path) -> None:
     ids = three(book)
     now = path.read_bytes()
     answer = book.undo(ids, dry_run=True)
-    assert answer["changed"]
-    assert answer["change"] is None
+    assert answer.changed
+    assert answer.change is None
     assert path.read_bytes() == now
-    assert all(entry["undone_by"] is None for entry in book.log())
+    assert all(entry.undone_by is None for entry in book.log())
 
 
 def test_they_are_made_again_one_by_one_the_oldest_first(book: Book, path: Path) -> None:
@@ -169,7 +169,7 @@ def test_they_are_made_again_one_by_one_the_oldest_first(book: Book, path: Path)
         states.append(path.read_bytes())
     book.undo(ids)
     for name, state in zip(ids, states[1:], strict=True):
-        assert book.redo()["concerns"] == name
+        assert book.redo().concerns == name
         assert path.read_bytes() == state
     with pytest.raises(NothingToUndo):
         book.redo()
@@ -179,14 +179,14 @@ def test_taking_back_the_taking_back_makes_all_of_them_hold_again(book: Book, pa
     before = path.read_bytes()
     ids = three(book)
     after = path.read_bytes()
-    first = book.undo(ids)["change"]
-    second = book.undo(first)["change"]
+    first = book.undo(ids).change
+    second = book.undo(first).change
     assert path.read_bytes() == after
-    undone = {entry["id"]: entry["undone_by"] for entry in book.log()}
+    undone = {entry.id: entry.undone_by for entry in book.log()}
     assert [undone[each] for each in ids] == [None] * 3
-    third = book.undo(second)["change"]
+    third = book.undo(second).change
     assert path.read_bytes() == before
-    undone = {entry["id"]: entry["undone_by"] for entry in book.log()}
+    undone = {entry.id: entry.undone_by for entry in book.log()}
     assert [undone[each] for each in (*ids, first, second, third)] == [first] * 3 + [
         None,
         third,
@@ -205,6 +205,6 @@ def test_two_changes_as_one_say_where_every_cell_came_from() -> None:
     assert (both.before, both.after) == (whole, notebook.state)
     assert list(both.origins) == [1, 2, None]
     assert len(both.edits) == 4
-    again = Notebook.holding(both.after)
+    again = Notebook.of_state(both.after)
     again.apply(both.inverse())
     assert again.to_bytes() == whole.to_bytes()

@@ -10,6 +10,7 @@ import pytest
 
 from cellwright import Workspace
 from cellwright.errors import CellwrightError
+from cellwright.workspace.api.answers import NotebookRow
 from tests.unit.cli import samples
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def test_there_are_three_modes(folder: Path) -> None:
 
 def test_a_new_notebook_has_no_cells_and_is_valid(workspace: Workspace, folder: Path) -> None:
     answer = workspace.create("made.ipynb")
-    assert (answer["changed"], answer["saved"], answer["cells"]) == (True, True, [])
+    assert (answer.changed, answer.saved, answer.cells) == (True, True, [])
     made = (folder / "made.ipynb").read_text(encoding="utf-8")
     assert json.loads(made) == {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
     assert made.endswith("}\n")
@@ -144,9 +145,9 @@ def test_the_notebooks_below_are_listed_in_order(workspace: Workspace, folder: P
     (folder / "dangling.ipynb").symlink_to("nowhere")
     (folder / "folder.ipynb").mkdir()
     assert workspace.list() == [
-        {"path": "nb.ipynb", "size": len(samples.SALES)},
-        {"path": "a/one.ipynb", "size": 5},
-        {"path": "b/two.ipynb", "size": 5},
+        NotebookRow("nb.ipynb", len(samples.SALES)),
+        NotebookRow("a/one.ipynb", 5),
+        NotebookRow("b/two.ipynb", 5),
     ]
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cellwright.cli.chat.display import ChatDisplay
     from cellwright.cli.chat.turn import TurnOutcome
     from cellwright.cli.questions import Asker
-    from cellwright.workspace.answers import CellChangeView
+    from cellwright.workspace.api.answers import CellChangeView
 
 _TURN_KEYS = {"a": "accept", "r": "reject", "s": "skip", "q": "stop"}
 _PROPOSAL_KEYS = {"a": "accept", "r": "reject", "f": "refine"}

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from cellwright.cli.options import CommandCall
     from cellwright.cli.questions import Asker
     from cellwright.config.settings import Settings
-    from cellwright.workspace.requests import Mode
+    from cellwright.workspace.api.requests import Mode
     from cellwright.workspace.workspace import AsyncWorkspace
 
 

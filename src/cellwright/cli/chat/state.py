@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from cellwright.workspace.requests import Mode
+    from cellwright.workspace.api.requests import Mode
 
 MODES: tuple[Mode, ...] = ("ask", "edit", "agent")
 

@@ -72,7 +72,7 @@ class TurnRunner:
         self.cards: list[Card] = []
         self._confirmer = confirmer
         self._card: Card | None = None
-        self._interrupts: InterruptHandler | None = None
+        self._interrupts: ChatInterrupts | None = None
         chat.progress = self._handle_progress
 
     @property
@@ -89,7 +89,7 @@ class TurnRunner:
         """Run a turn; an error in it is shown, and is in the outcome."""
         outcome = TurnOutcome()
         task = asyncio.ensure_future(self._consume(request, outcome))
-        self._interrupts = InterruptHandler(self._stop_run, task.cancel, self.display.print_note)
+        self._interrupts = ChatInterrupts(self._stop_run, task.cancel, self.display.print_note)
         try:
             await asyncio.wait([task])
             if task.cancelled():
@@ -201,7 +201,7 @@ class TurnRunner:
             return None
 
 
-class InterruptHandler:
+class ChatInterrupts:
     """Decides what Ctrl-C does in one turn.
 
     While cells run, the first Ctrl-C stops the run: the cell is interrupted, and the turn

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from cellwright.workspace.answers import EditAnswer
+    from cellwright.workspace.api.answers import EditAnswer
 
 
 TYPES = click.Choice(["code", "markdown", "raw"])

@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, TypeVar
 
-    from cellwright.workspace.values import Value
+    from cellwright.workspace.api.values import Value
 
     V = TypeVar("V", bound=Value)
 
@@ -103,7 +103,7 @@ def status(call: CommandCall) -> None:
 def _describe_engine(found: dict[str, Any]) -> list[str]:
     from cellwright.cli.commands.kernel import session_row
     from cellwright.cli.commands.run import run_row
-    from cellwright.workspace.answers import RunView, SessionView
+    from cellwright.workspace.api.answers import RunView, SessionView
 
     active = [run for run in _restore(RunView, found["runs"]) if run.ended is None]
     draining = f", draining: {one_line(found['draining'])}" if found["draining"] else ""

@@ -13,7 +13,7 @@ from cellwright.cli.output import one_line, uses_colors
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cellwright.journal.history import Backup, Entry
-    from cellwright.workspace.answers import BlameAnswer, CellStaleness
+    from cellwright.workspace.api.answers import BlameAnswer, CellStaleness
 
 
 @click.command()

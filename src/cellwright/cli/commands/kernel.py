@@ -12,12 +12,7 @@ from cellwright.cli.output import is_terminal, one_line, write_bytes
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cellwright.outputs.artifacts import Artifact, ArtifactStore
-    from cellwright.workspace.answers import (
-        KernelAnswer,
-        KernelSpecView,
-        SessionView,
-        Variable,
-    )
+    from cellwright.workspace.api.answers import KernelAnswer, KernelSpecView, SessionView, Variable
 
 
 _session = click.argument("session", default="default")

@@ -19,7 +19,7 @@ from cellwright.cli.output import (
     one_line,
     print_json,
 )
-from cellwright.workspace.answers import EvalAnswer
+from cellwright.workspace.api.answers import EvalAnswer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cellwright.cli.output import CommandOutput
-    from cellwright.workspace.answers import AttachAnswer, RunView
+    from cellwright.workspace.api.answers import AttachAnswer, RunView
     from cellwright.workspace.runs.execution import Execution
 
 

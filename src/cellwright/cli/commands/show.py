@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cellwright.document.notebook import Notebook
-    from cellwright.workspace.answers import CellOutputs
+    from cellwright.workspace.api.answers import CellOutputs
     from cellwright.workspace.workspace import Workspace
 
 

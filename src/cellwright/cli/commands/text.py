@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cellwright.workspace.answers import OutlineRow, ReadAnswer, SelectAnswer
+    from cellwright.workspace.api.answers import OutlineRow, ReadAnswer, SelectAnswer
 
 
 @click.command()

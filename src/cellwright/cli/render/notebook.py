@@ -24,7 +24,7 @@ from cellwright.cli.render.layout import (
 from cellwright.cli.render.outputs import join_streams, markdown_parts, show_output
 from cellwright.cli.render.screen import make_screen
 from cellwright.cli.render.view import ScreenView
-from cellwright.document.outputs import Display, Error, Result, Stream
+from cellwright.document.outputs import Display, ErrorOutput, Result, Stream
 from cellwright.errors import CellwrightError
 from cellwright.outputs.sanitize import make_visible, one_line
 from cellwright.workspace.status import describe_cell, find_status
@@ -310,4 +310,4 @@ def _kind_of(output: Output) -> str:
         return "result"
     if isinstance(output, Display):
         return "display"
-    return "error" if isinstance(output, Error) else "unknown"
+    return "error" if isinstance(output, ErrorOutput) else "unknown"

@@ -22,7 +22,7 @@ from cellwright.cli.render.images import (
 from cellwright.cli.render.layout import DIM, FoldedLines, Notice, clip, shorten
 from cellwright.cli.render.markdown import MarkdownView
 from cellwright.cli.render.tables import is_mostly_table, read_html, render_table
-from cellwright.document.outputs import Display, Error, Stream
+from cellwright.document.outputs import Display, ErrorOutput, Stream
 from cellwright.outputs.sanitize import fold_lines, one_line
 from cellwright.outputs.tables import Grid
 
@@ -70,7 +70,7 @@ def show_output(output: Output, view: ScreenView) -> ShownOutput:
         return _show_stream(output, view)
     if isinstance(output, Display):
         return _show_display(output.data, view)
-    if isinstance(output, Error):
+    if isinstance(output, ErrorOutput):
         return _show_error(output, view)
     value = output.value
     kind = value.get("output_type") if isinstance(value, dict) else type(value).__name__
@@ -116,7 +116,7 @@ def _show_stream(stream: Stream, view: ScreenView) -> ShownOutput:
     return ShownOutput(parts, _STDERR, one_line(stream.name[:80]))
 
 
-def _show_error(error: Error, view: ScreenView) -> ShownOutput:
+def _show_error(error: ErrorOutput, view: ScreenView) -> ShownOutput:
     text = "\n".join(error.traceback) or f"{error.ename}: {error.evalue}"
     text = _gap_in_head.sub("  ", _dashes.sub("", text, count=1), count=1)
     # The error is at the end, and the place where it was raised shortly before.

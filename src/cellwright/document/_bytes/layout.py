@@ -68,7 +68,7 @@ class Layout:
     def with_replaced(self, slots: Mapping[int, Slot]) -> Layout:
         """The same layout with some cells replaced."""
         if isinstance(self.slots, FileSlots):
-            return self._like(self.skeleton, self.slots.replacing(slots), self._gaps)
+            return self._like(self.skeleton, self.slots.with_replaced(slots), self._gaps)
         changed = list(self.slots)
         for i, slot in slots.items():
             changed[i] = slot

@@ -33,7 +33,7 @@ _PAGE = 64
 _BLOCK = 512
 
 
-class CellFacts:
+class SlotFacts:
     """Id, type and source of a cell; `problem` says why it is not a valid cell, or is None."""
 
     __slots__ = ("id", "problem", "source", "type")
@@ -50,7 +50,7 @@ class Slot:
 
     __slots__ = ("_facts", "_hash", "buffer", "end", "start")
 
-    def __init__(self, buffer: bytes, start: int, end: int, facts: CellFacts | None = None) -> None:
+    def __init__(self, buffer: bytes, start: int, end: int, facts: SlotFacts | None = None) -> None:
         self.buffer = buffer
         self.start = start
         self.end = end
@@ -90,7 +90,7 @@ class Slot:
         ]
 
     @property
-    def facts(self) -> CellFacts:
+    def facts(self) -> SlotFacts:
         """Id, type and source, decoded once."""
         if self._facts is None:
             self._facts = _read_facts(self.raw)
@@ -114,9 +114,9 @@ class Slot:
         return self._hash
 
 
-def _read_facts(raw: bytes) -> CellFacts:
+def _read_facts(raw: bytes) -> SlotFacts:
     if raw[0] != OPEN_OBJECT:
-        return CellFacts(None, "unknown", "", "not an object")
+        return SlotFacts(None, "unknown", "", "not an object")
     spans = {m.key: (m.start, m.end) for m in members(raw, 0)}
 
     def value(key: str) -> object:
@@ -142,7 +142,7 @@ def _read_facts(raw: bytes) -> CellFacts:
         kind, problem = "unknown", "it has no cell_type"
     elif kind not in CELL_TYPES:
         problem = f"its cell_type is {kind!r}"
-    return CellFacts(id_, kind, text, problem)
+    return SlotFacts(id_, kind, text, problem)
 
 
 def hash_cell(cell_type: str, source: str) -> str:
@@ -180,7 +180,7 @@ class FileSlots(Sequence[Slot]):
         """The cells of a file at these places; `strict` if msgspec accepted the file."""
         return cls(buffer, starts, ends, _Cache(strict=strict))
 
-    def replacing(self, slots: Mapping[int, Slot]) -> FileSlots:
+    def with_replaced(self, slots: Mapping[int, Slot]) -> FileSlots:
         """The same cells with some replaced; shared ones stay the same objects."""
         replaced = {**self._replaced, **slots}
         return FileSlots(self.buffer, self.starts, self.ends, self._cache, replaced)
@@ -197,7 +197,7 @@ class FileSlots(Sequence[Slot]):
             return Survey.of(slot.row for slot in self)
         if not self._replaced:
             return known
-        return known.replacing({i: slot.row for i, slot in self._replaced.items()})
+        return known.with_replaced({i: slot.row for i, slot in self._replaced.items()})
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -242,7 +242,7 @@ class _Cache:
                     return None  # some cell is not valid
         return self._survey
 
-    def facts(self, index: int) -> CellFacts | None:
+    def facts(self, index: int) -> SlotFacts | None:
         """The facts of one cell, if all cells have been surveyed already."""
         found = self._survey
         if found is None:
@@ -252,7 +252,7 @@ class _Cache:
         if last != page:
             sources = found.texts(slice(page * _PAGE, (page + 1) * _PAGE))
             self._page = page, sources
-        return CellFacts(found.ids[index], found.types[index], sources[place], None)
+        return SlotFacts(found.ids[index], found.types[index], sources[place], None)
 
 
 def _survey_file(buffer: bytes) -> Survey:
@@ -296,7 +296,7 @@ class Survey:
         sources = [row[2] for row in found]
         return cls([row[0] for row in found], [row[1] for row in found], sources.__getitem__)
 
-    def replacing(self, rows: Mapping[int, tuple[str | None, str, str]]) -> Survey:
+    def with_replaced(self, rows: Mapping[int, tuple[str | None, str, str]]) -> Survey:
         """The same with some cells replaced; blocks without such a cell are not hashed again."""
 
         def texts(cells: slice) -> list[str]:

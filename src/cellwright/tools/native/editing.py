@@ -35,7 +35,7 @@ from cellwright.tools.wording import (
 if TYPE_CHECKING:
     from cellwright.journal.history import Entry
     from cellwright.tools.tool import ToolCaller
-    from cellwright.workspace.answers import CellChangeView, DiffAnswer, EditAnswer, StaleCell
+    from cellwright.workspace.api.answers import CellChangeView, DiffAnswer, EditAnswer, StaleCell
 
 
 Op = Literal[

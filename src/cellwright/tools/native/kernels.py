@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
+from cellwright.tools.errors import drop_shell_hint
 from cellwright.tools.page import Page
 from cellwright.tools.params import MaxTokens, Name, Params
 from cellwright.tools.tool import Tool, ToolResult
@@ -13,7 +14,7 @@ from cellwright.tools.wording import format_count, quote_name, shorten, to_facts
 
 if TYPE_CHECKING:
     from cellwright.tools.tool import ToolCaller
-    from cellwright.workspace.answers import KernelSpecView, SessionView, Variable
+    from cellwright.workspace.api.answers import KernelSpecView, SessionView, Variable
 
 
 class KernelParams(Params):
@@ -77,7 +78,8 @@ def _describe_specs(page: Page, rows: list[KernelSpecView]) -> ToolResult:
     lines = []
     for row in rows:
         if row.problem is not None:
-            lines.append(f"{shorten(row.problem)} hint: {shorten(row.hint or '')}")
+            hint = drop_shell_hint(row.hint)
+            lines.append(shorten(row.problem) + (f" hint: {hint}" if hint else ""))
             continue
         mark = " (default here)" if row.default else ""
         lines.append(f"{quote_name(row.name or '')} · {quote_name(row.language or '')}{mark}")

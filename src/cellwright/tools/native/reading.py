@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from cellwright.outputs.images import ModelImage
     from cellwright.text.view import TextView
     from cellwright.tools.tool import ToolCaller
-    from cellwright.workspace.answers import CellView, OutlineRow, ReadAnswer
+    from cellwright.workspace.api.answers import CellView, OutlineRow, ReadAnswer
     from cellwright.workspace.workspace import AsyncBook
 
 

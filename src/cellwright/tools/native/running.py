@@ -31,7 +31,7 @@ from cellwright.tools.wording import (
     summarize_run,
     to_facts,
 )
-from cellwright.workspace.answers import EvalAnswer
+from cellwright.workspace.api.answers import EvalAnswer
 from cellwright.workspace.runs.execution import Executions
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from cellwright.tools.tool import ToolCaller
-    from cellwright.workspace.answers import RunFailure
+    from cellwright.workspace.api.answers import RunFailure
     from cellwright.workspace.runs.execution import Execution
 
 

@@ -16,6 +16,7 @@ from cellwright.outputs.describe import CHARACTERS_PER_TOKEN, describe
 from cellwright.protocol.access import CellResult
 from cellwright.protocol.messages import ErrorCode, ManipulatorRequest, Refusal, refusal_of
 from cellwright.protocol.methods import plan_run, read_or_edit, run_plan
+from cellwright.tools.errors import drop_shell_hint
 from cellwright.tools.fence import make_readable
 from cellwright.tools.page import IMAGES, Page
 from cellwright.tools.params import DEADLINE, InvalidParameters, OptionalPath, Params
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from cellwright.document.snapshot import Snapshot
     from cellwright.outputs.images import ModelImage
     from cellwright.tools.tool import ToolCaller
-    from cellwright.workspace.requests import Effect
+    from cellwright.workspace.api.requests import Effect
     from cellwright.workspace.workspace import AsyncBook
 
 TOKENS = 8000
@@ -177,6 +178,8 @@ def _describe_binary(mime: Any, value: Any) -> Any:
 
 def describe_refusal(error: CellwrightError | Refusal) -> ToolResult:
     """An error in the words of the protocol."""
+    if isinstance(error, CellwrightError):
+        error.hint = drop_shell_hint(error.hint) or None
     refusal = refusal_of(error)
     if isinstance(error, InvalidParameters):  # parameters of another type than the schema says
         refusal = Refusal(ErrorCode.INTERNAL_ERROR, error.message)

@@ -18,11 +18,12 @@ from cellwright.errors import (
     InvalidNotebook,
     NotebookNotFound,
 )
+from cellwright.tools.errors import format_hint
 from cellwright.tools.fence import make_readable
 from cellwright.tools.native.running import describe_eval
 from cellwright.tools.params import DEADLINE, Name, Params
 from cellwright.tools.tool import Tool, ToolResult
-from cellwright.tools.wording import format_hint, shorten
+from cellwright.tools.wording import shorten
 
 if TYPE_CHECKING:
     from cellwright.document.notebook import Notebook
@@ -129,8 +130,9 @@ def describe_refusal(error: CellwrightError) -> ToolResult:
     message = shorten(error.message, 400)
     if isinstance(error, NotebookNotFound):
         message = f"Notebook not found: {shorten(error.path, 300)}"
-    hint = f"\nhint: {format_hint(error)}" if error.hint else ""
-    return ToolResult(f"Error: {message}{hint}", {"code": error.code}, is_error=True)
+    hint = format_hint(error)
+    text = f"Error: {message}\nhint: {hint}" if hint else f"Error: {message}"
+    return ToolResult(text, {"code": error.code}, is_error=True)
 
 
 class PythonCell(BaseModel):

@@ -18,9 +18,10 @@ from cellwright.errors import (
     NotebookNotFound,
 )
 from cellwright.outputs.sanitize import make_visible
+from cellwright.tools.errors import format_hint
 from cellwright.tools.params import Name, Params
 from cellwright.tools.tool import Tool, ToolResult
-from cellwright.tools.wording import format_hint, quote_name, shorten
+from cellwright.tools.wording import quote_name, shorten
 
 if TYPE_CHECKING:
     from cellwright.document.notebook import Notebook
@@ -127,7 +128,8 @@ def describe_refusal(error: CellwrightError) -> ToolResult:
         message = "Notebook not found"
     elif isinstance(error, InvalidNotebook):
         message = "Invalid notebook format"
-    text = f"{message}\nhint: {format_hint(error)}" if error.hint else message
+    hint = format_hint(error)
+    text = f"{message}\nhint: {hint}" if hint else message
     return ToolResult(text, {"success": False, "error": message}, is_error=True)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from cellwright.errors import CellNotFound, CellwrightError, InvalidEdit
+from cellwright.tools.errors import format_hint
 from cellwright.tools.native.reading import read_consistently
 from cellwright.tools.page import Page
 from cellwright.tools.params import DEADLINE, CellName, OptionalPath, Params
@@ -20,7 +21,6 @@ from cellwright.tools.tool import Tool, ToolResult
 from cellwright.tools.wording import (
     describe_unfinished_run,
     format_count,
-    format_hint,
     quote_name,
     run_facts,
     shorten,
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from cellwright.tools.tool import Tag, ToolCaller
-    from cellwright.workspace.answers import CellView, EditAnswer
-    from cellwright.workspace.requests import Effect
+    from cellwright.workspace.api.answers import CellView, EditAnswer
+    from cellwright.workspace.api.requests import Effect
     from cellwright.workspace.runs.execution import Execution
     from cellwright.workspace.workspace import AsyncBook
 
@@ -267,8 +267,8 @@ def describe_failure(what: str) -> Callable[[CellwrightError], ToolResult]:
     """How a tool words that it could not do something."""
 
     def refused(error: CellwrightError) -> ToolResult:
-        hint = f". {format_hint(error)}" if error.hint else ""
-        text = f"Failed to {what}: {shorten(error.message, 400)}{hint}"
+        parts = [f"Failed to {what}: {shorten(error.message, 400)}", format_hint(error)]
+        text = ". ".join(filter(None, parts))
         return ToolResult(text, {"code": error.code}, is_error=True)
 
     return refused

@@ -30,13 +30,13 @@ from cellwright.tools.profiles.plain_files import (
 )
 from cellwright.tools.tool import Tool, ToolResult
 from cellwright.tools.wording import format_count, shorten
-from cellwright.workspace.answers import SelectAnswer, TextLine
+from cellwright.workspace.api.answers import SelectAnswer, TextLine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cellwright.tools.tool import ToolCaller
-    from cellwright.workspace.answers import EditAnswer
+    from cellwright.workspace.api.answers import EditAnswer
     from cellwright.workspace.workspace import AsyncBook
 
 MOST_LINES = 300

@@ -19,7 +19,7 @@ import difflib
 import json
 import re
 
-from cellwright.document.outputs import Display, Error, Stream, Unknown, parse_output
+from cellwright.document.outputs import Display, ErrorOutput, Stream, Unknown, parse_output
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def compare_outputs(
     """
     stored = cell.outputs
     now = tuple(map(parse_output, outputs))
-    failed_then = any(isinstance(output, Error) for output in stored)
+    failed_then = any(isinstance(output, ErrorOutput) for output in stored)
     if status not in ("ok", "error") or (status == "error" and not failed_then):
         return {"result": "failed", "diff": _make_diff(stored, now) if stored else ""}
     if not stored and cell.execution_count is None:
@@ -65,7 +65,7 @@ def _list_parts(outputs: Iterable[Output]) -> list[Any]:
         elif isinstance(output, Display):
             data = {mime: _normalise_value(mime, value) for mime, value in output.data.items()}
             rest.append((type(output).__name__, data))
-        elif isinstance(output, Error):
+        elif isinstance(output, ErrorOutput):
             rest.append(("Error", output.ename, _normalise_text(output.evalue)))
         elif isinstance(output, Unknown):
             rest.append(("Unknown", output.value))

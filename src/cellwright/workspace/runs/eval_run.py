@@ -6,7 +6,7 @@ import contextlib
 from functools import partial
 
 from cellwright.errors import InvalidEdit
-from cellwright.workspace.answers import EvalAnswer
+from cellwright.workspace.api.answers import EvalAnswer
 from cellwright.workspace.runs.execution import Execution
 from cellwright.workspace.runs.recorder import EvalRecorder
 from cellwright.workspace.runs.run import Run, RunOptions
@@ -16,8 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from cellwright.workspace.api.requests import EvalRequest
     from cellwright.workspace.caller import Caller
-    from cellwright.workspace.requests import EvalRequest
 
 
 class EvalRun(Run):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from cellwright.workspace.values import Value
+from cellwright.workspace.api.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

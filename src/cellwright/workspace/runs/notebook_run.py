@@ -91,7 +91,7 @@ class NotebookRun(Run):
             return self._book.host.read()
         from cellwright.document.notebook import Notebook
 
-        return Notebook.holding(written, path=self._book.path)
+        return Notebook.of_state(written, path=self._book.path)
 
     # -- the run as a whole -----------------------------------------------------------------
 

@@ -14,9 +14,9 @@ import uuid
 from collections import deque
 
 from cellwright.errors import CellwrightError, ExecutionCancelled, InvalidEdit, RunNotFound
-from cellwright.workspace.answers import RunFailure, RunView
+from cellwright.workspace.api.answers import RunFailure, RunView
+from cellwright.workspace.api.values import KW_ONLY, Value
 from cellwright.workspace.runs.execution import Execution, Executions
-from cellwright.workspace.values import KW_ONLY, Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from cellwright.kernel.events import InputRequested
     from cellwright.workspace.activity import NotebookEvents
-    from cellwright.workspace.answers import EvalAnswer
-    from cellwright.workspace.requests import Ask, Progress, Request
+    from cellwright.workspace.api.answers import EvalAnswer
+    from cellwright.workspace.api.requests import Ask, Progress, Request
 
     Event = dict[str, Any]
     Listener = Callable[[Event], object]

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from cellwright.outputs.artifacts import ArtifactStore
     from cellwright.protocol.access import NotebookAccess
     from cellwright.protocol.messages import Reply
+    from cellwright.workspace.api.requests import EvalRequest
     from cellwright.workspace.caller import Caller
-    from cellwright.workspace.requests import EvalRequest
 
 _PYTHON = ("", "py", "python", "python3")
 

@@ -10,8 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, TypeVar
 
+    from cellwright.workspace.api.requests import Request
     from cellwright.workspace.caller import Caller
-    from cellwright.workspace.requests import Request
 
     A = TypeVar("A")
 

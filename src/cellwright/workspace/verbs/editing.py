@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cellwright.errors import AlreadyExists, InvalidEdit
-from cellwright.workspace.answers import EditAnswer, ExecutionText, StaleCell
+from cellwright.workspace.api.answers import EditAnswer, ExecutionText, StaleCell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from cellwright.document.change import Change
     from cellwright.document.notebook import Notebook
-    from cellwright.workspace import requests
+    from cellwright.workspace.api import requests
     from cellwright.workspace.caller import Caller
     from cellwright.workspace.notebook import OpenNotebook
     from cellwright.workspace.runs.execution import Execution

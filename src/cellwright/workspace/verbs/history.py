@@ -6,7 +6,7 @@ import os
 
 from cellwright.document.change import Change
 from cellwright.errors import ChangeNotFound, NothingToUndo
-from cellwright.workspace.answers import BlameAnswer, describe_change
+from cellwright.workspace.api.answers import BlameAnswer, describe_change
 from cellwright.workspace.paths import resolve
 
 TYPE_CHECKING = False
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from cellwright.journal import Entry
     from cellwright.journal.executions import ExecutionRecord
     from cellwright.journal.history import Backup
-    from cellwright.workspace import requests
-    from cellwright.workspace.answers import DiffAnswer, EditAnswer
+    from cellwright.workspace.api import requests
+    from cellwright.workspace.api.answers import DiffAnswer, EditAnswer
     from cellwright.workspace.caller import Caller
     from cellwright.workspace.notebook import OpenNotebook
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from cellwright.workspace.answers import (
+from cellwright.workspace.api.answers import (
     ArtifactAnswer,
     CellOutputs,
     NotebookRow,
@@ -21,8 +21,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cellwright.document.notebook import Notebook
     from cellwright.text.selection import Selection
-    from cellwright.workspace import requests
-    from cellwright.workspace.answers import ReadAnswer
+    from cellwright.workspace.api import requests
+    from cellwright.workspace.api.answers import ReadAnswer
     from cellwright.workspace.caller import Caller
 
 _HIDDEN = (".", "__pycache__", "node_modules")

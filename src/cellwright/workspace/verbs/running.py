@@ -7,7 +7,7 @@ import json
 import time
 
 from cellwright.errors import InvalidEdit, KernelCannot, KernelMissing, OutsideRoot, RunNotFound
-from cellwright.workspace.answers import (
+from cellwright.workspace.api.answers import (
     AttachAnswer,
     KernelAnswer,
     KernelSpecView,
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from cellwright.document.notebook import Notebook
     from cellwright.kernel.events import KernelEvent
     from cellwright.kernel.session import Session
-    from cellwright.workspace import requests
     from cellwright.workspace.activity import Event
-    from cellwright.workspace.answers import EvalAnswer, RunView
+    from cellwright.workspace.api import requests
+    from cellwright.workspace.api.answers import EvalAnswer, RunView
     from cellwright.workspace.caller import Caller
     from cellwright.workspace.notebook import OpenNotebook
     from cellwright.workspace.runs.execution import Executions

@@ -6,8 +6,8 @@ the engine's socket.
 
 from __future__ import annotations
 
+from cellwright.workspace.api.values import Value
 from cellwright.workspace.runs.execution import Execution, Executions
-from cellwright.workspace.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -231,8 +231,8 @@ class BlameAnswer(Value):
     change: str | None = None
     kind: str | None = None
     actor: str | None = None
-    when: str | None = None
     label: str | None = None
+    when: str | None = None
 
 
 # -- staleness ----------------------------------------------------------------------------------

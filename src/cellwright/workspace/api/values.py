@@ -80,10 +80,10 @@ class Value:
             return f"{name} has no `{unknown[0]}`"
         return f"{name} was given the same field twice"
 
-    def __setattr__(self, name: str, value: object) -> None:
+    def __setattr__(self, name: str, value: object = None) -> None:
         raise AttributeError(f"{type(self).__name__} is frozen")
 
-    __delattr__ = __setattr__  # type: ignore[assignment]
+    __delattr__ = __setattr__
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and other.__dict__ == self.__dict__
@@ -133,13 +133,11 @@ class Value:
         if cls._NESTED is None:
             cls._NESTED = cls._find_nested()
         nested = cls._NESTED
-        return cls(
-            **{
-                name: _restore(nested[name], value) if name in nested else value
-                for name, value in shape.items()
-                if name in cls._ANNOTATIONS
-            }
-        )
+        found = dict.fromkeys(cls.OPTIONAL)  # left out while they are None
+        for name, value in shape.items():
+            if name in cls._ANNOTATIONS:
+                found[name] = _restore(nested[name], value) if name in nested else value
+        return cls(**found)
 
     @classmethod
     def _find_nested(cls) -> dict[str, type[Value]]:

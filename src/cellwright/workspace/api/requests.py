@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Literal
 
 from cellwright.errors import InvalidCall
-from cellwright.workspace.values import KW_ONLY, Value, to_plain
+from cellwright.workspace.api.values import KW_ONLY, Value, to_plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cellwright.journal.executions import ExecutionRecord  # noqa: F401  # types of answers
     from cellwright.journal.history import Backup, Entry  # noqa: F401  # named in strings, as the
     from cellwright.kernel.events import InputRequested
-    from cellwright.workspace import answers  # noqa: F401
+    from cellwright.workspace.api import answers  # noqa: F401
     from cellwright.workspace.runs.execution import Executions  # noqa: F401
 
     Progress = Callable[[dict[str, Any]], object]
@@ -211,7 +211,7 @@ class ListRequest(Request["list[answers.NotebookRow]"]):
     """List the notebooks below the root, or below the working folder, ordered by path."""
 
     VERB, WHAT, HANDLER = "list", "list notebooks", "reading:list_notebooks"
-    ANSWER, MANY = "workspace.answers:NotebookRow", True
+    ANSWER, MANY = "workspace.api.answers:NotebookRow", True
 
 
 class CreateRequest(Request["answers.EditAnswer"]):
@@ -219,7 +219,7 @@ class CreateRequest(Request["answers.EditAnswer"]):
 
     VERB, WHAT, HANDLER = "create", "create a notebook", "editing:create"
     EFFECT = "edit"
-    ANSWER = "workspace.answers:EditAnswer"
+    ANSWER = "workspace.api.answers:EditAnswer"
 
     path: PathLike
     _: KW_ONLY
@@ -251,7 +251,7 @@ class EvalRequest(Request["answers.EvalAnswer"]):
     VERB, WHAT, HANDLER = "eval", "run code", "running:evaluate"
     EFFECT = "run"
     RUNS = True
-    ANSWER = "workspace.answers:EvalAnswer"
+    ANSWER = "workspace.api.answers:EvalAnswer"
 
     cells: Sequence[Any]
     _: KW_ONLY
@@ -276,7 +276,7 @@ class RunsRequest(Request["list[answers.RunView]"]):
 
     VERB, WHAT, HANDLER = "runs", "list runs", "running:list_runs"
     WAITS = True
-    ANSWER, MANY = "workspace.answers:RunView", True
+    ANSWER, MANY = "workspace.api.answers:RunView", True
 
 
 class AttachRequest(Request["answers.AttachAnswer"]):
@@ -287,7 +287,7 @@ class AttachRequest(Request["answers.AttachAnswer"]):
 
     VERB, WHAT, HANDLER = "attach", "follow a run", "running:attach"
     WAITS = True
-    ANSWER = "workspace.answers:AttachAnswer"
+    ANSWER = "workspace.api.answers:AttachAnswer"
 
     run: str
     _: KW_ONLY
@@ -301,7 +301,7 @@ class CancelRequest(Request["answers.AttachAnswer"]):
     VERB, WHAT, HANDLER = "cancel", "stop a run", "running:cancel"
     EFFECT = "run"
     WAITS = True
-    ANSWER = "workspace.answers:AttachAnswer"
+    ANSWER = "workspace.api.answers:AttachAnswer"
 
     run: str
 
@@ -317,7 +317,7 @@ class WatchRequest(Request["answers.WatchAnswer"]):
 
     VERB, WHAT, HANDLER = "watch", "watch notebooks", "running:watch"
     WAITS = True
-    ANSWER = "workspace.answers:WatchAnswer"
+    ANSWER = "workspace.api.answers:WatchAnswer"
 
     path: PathLike | None = None
     _: KW_ONLY
@@ -331,7 +331,7 @@ class SessionsRequest(Request["list[answers.SessionView]"]):
 
     VERB, WHAT, HANDLER = "sessions", "list sessions", "running:list_sessions"
     WAITS = True
-    ANSWER, MANY = "workspace.answers:SessionView", True
+    ANSWER, MANY = "workspace.api.answers:SessionView", True
 
 
 class KernelRequest(Request["answers.KernelAnswer"]):
@@ -342,7 +342,7 @@ class KernelRequest(Request["answers.KernelAnswer"]):
 
     VERB, HANDLER = "kernel", "running:act_on_kernel"
     WAITS = True
-    ANSWER = "workspace.answers:KernelAnswer"
+    ANSWER = "workspace.api.answers:KernelAnswer"
 
     action: str
     session: str
@@ -363,14 +363,14 @@ class KernelSpecsRequest(Request["list[answers.KernelSpecView]"]):
     """List the kernels that can be started here, and which one is the default."""
 
     VERB, WHAT, HANDLER = "kernel_specs", "list kernels", "running:list_kernel_specs"
-    ANSWER, MANY = "workspace.answers:KernelSpecView", True
+    ANSWER, MANY = "workspace.api.answers:KernelSpecView", True
 
 
 class ArtifactRequest(Request["answers.ArtifactAnswer"]):
     """Return a part of an artifact: text as it is, anything else as base64."""
 
     VERB, WHAT, HANDLER = "artifact", "read an artifact", "reading:read_artifact"
-    ANSWER = "workspace.answers:ArtifactAnswer"
+    ANSWER = "workspace.api.answers:ArtifactAnswer"
 
     ref: str
     offset: int = 0
@@ -412,7 +412,7 @@ class ReadRequest(Request["answers.ReadAnswer"]):
     """
 
     VERB, WHAT, HANDLER = "read", "read a notebook", "reading:read"
-    ANSWER = "workspace.answers:ReadAnswer"
+    ANSWER = "workspace.api.answers:ReadAnswer"
 
     path: str
     _: KW_ONLY
@@ -424,7 +424,7 @@ class SelectRequest(Request["answers.SelectAnswer"]):
     """Return some lines of the text view, a cell, a section, the outline, or the raw file."""
 
     VERB, WHAT, HANDLER = "select", "read a notebook", "reading:select"
-    ANSWER = "workspace.answers:SelectAnswer"
+    ANSWER = "workspace.api.answers:SelectAnswer"
 
     path: str
     selector: str
@@ -434,7 +434,7 @@ class OutputsRequest(Request["answers.OutputsAnswer"]):
     """Return what cells printed, showed and raised, as compact text within a token budget."""
 
     VERB, WHAT, HANDLER = "outputs", "read a notebook", "reading:read_outputs"
-    ANSWER = "workspace.answers:OutputsAnswer"
+    ANSWER = "workspace.api.answers:OutputsAnswer"
 
     path: str
     cells: Sequence[CellRef] | None = None
@@ -449,7 +449,7 @@ class StaleRequest(Request["answers.StaleAnswer"]):
     """
 
     VERB, WHAT, HANDLER = "stale", "read a notebook", "reading:find_stale"
-    ANSWER = "workspace.answers:StaleAnswer"
+    ANSWER = "workspace.api.answers:StaleAnswer"
 
     path: str
 
@@ -561,7 +561,7 @@ class EditRequest(Request["answers.EditAnswer"]):
     """
 
     VERB, HANDLER = "edit", "editing:edit"
-    ANSWER = "workspace.answers:EditAnswer"
+    ANSWER = "workspace.api.answers:EditAnswer"
 
     path: str
     edits: Sequence[Edit | Mapping[str, Any]]
@@ -605,7 +605,7 @@ class WriteRequest(Request["answers.EditAnswer"]):
 
     VERB, WHAT, HANDLER = "write", "edit a notebook", "editing:write"
     EFFECT = "edit"
-    ANSWER = "workspace.answers:EditAnswer"
+    ANSWER = "workspace.api.answers:EditAnswer"
 
     path: str
     text: str
@@ -621,7 +621,7 @@ class UpgradeRequest(Request["answers.EditAnswer"]):
 
     VERB, WHAT, HANDLER = "upgrade", "edit a notebook", "editing:upgrade"
     EFFECT = "edit"
-    ANSWER = "workspace.answers:EditAnswer"
+    ANSWER = "workspace.api.answers:EditAnswer"
 
     path: str
     _: KW_ONLY
@@ -641,7 +641,7 @@ class UndoRequest(Request["answers.EditAnswer"]):
 
     VERB, WHAT, HANDLER = "undo", "edit a notebook", "history:undo"
     EFFECT = "edit"
-    ANSWER = "workspace.answers:EditAnswer"
+    ANSWER = "workspace.api.answers:EditAnswer"
 
     path: str
     change: str | Sequence[str] | None = None
@@ -654,7 +654,7 @@ class RedoRequest(Request["answers.EditAnswer"]):
 
     VERB, WHAT, HANDLER = "redo", "edit a notebook", "history:redo"
     EFFECT = "edit"
-    ANSWER = "workspace.answers:EditAnswer"
+    ANSWER = "workspace.api.answers:EditAnswer"
 
     path: str
     change: str | None = None
@@ -667,7 +667,7 @@ class RestoreRequest(Request["answers.EditAnswer"]):
 
     VERB, WHAT, HANDLER = "restore", "edit a notebook", "history:restore"
     EFFECT = "edit"
-    ANSWER = "workspace.answers:EditAnswer"
+    ANSWER = "workspace.api.answers:EditAnswer"
 
     path: str
     change: str
@@ -689,7 +689,7 @@ class BlameRequest(Request["list[answers.BlameAnswer]"]):
     """Return for every cell the change that last touched its source or type."""
 
     VERB, WHAT, HANDLER = "blame", "read a notebook", "history:blame"
-    ANSWER, MANY = "workspace.answers:BlameAnswer", True
+    ANSWER, MANY = "workspace.api.answers:BlameAnswer", True
 
     path: str
 
@@ -707,7 +707,7 @@ class DiffRequest(Request["answers.DiffAnswer"]):
     """Return what changed between two states: change ids, `ID^`, `first`, `now`, or another file."""
 
     VERB, WHAT, HANDLER = "diff", "compare notebooks", "history:compare"
-    ANSWER = "workspace.answers:DiffAnswer"
+    ANSWER = "workspace.api.answers:DiffAnswer"
 
     path: str
     before: str | None = None

@@ -200,7 +200,7 @@ def test_an_edit_of_a_notebook_that_runs_elsewhere_is_refused_and_changes_nothin
         with pytest.raises(OwnedElsewhere):
             refused()
     assert (folder / "nb.ipynb").read_bytes() == before
-    assert book.edit(edits, dry_run=True)["changed"]
-    assert book.read()["cells"]
+    assert book.edit(edits, dry_run=True).changed
+    assert book.read().cells
     leave(process)
-    assert book.edit(edits)["changed"]
+    assert book.edit(edits).changed

@@ -9,8 +9,8 @@ import pytest
 
 from cellwright.engine import aio
 from cellwright.workspace.workspace import AsyncWorkspace
+from tests.engines import engine_of_its_own
 from tests.unit.cli import samples
-from tests.unit.engine.engines import engine_of_its_own
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -55,7 +55,7 @@ async def test_a_cancelled_call_stops_its_run_and_ends_when_that_has(
     with pytest.raises(asyncio.CancelledError):
         await running
     run = (await workspace.runs())[0]
-    assert (run["state"], run["cells"]) == ("done", {"slow": "cancelled"})
+    assert (run.state, run.cells) == ("done", {"slow": "cancelled"})
     assert "on" in str(await book.outputs(["slow"]))
     await book.edit([{"op": "insert", "id": "z", "source": "x + 1"}])
     (after,) = await book.run(["z"])  # the kernel has kept its state
@@ -72,9 +72,9 @@ async def test_a_call_that_is_cancelled_at_once_leaves_nothing_running(
         with pytest.raises(asyncio.CancelledError):
             await task
     async with asyncio.timeout(60):
-        while any(run["ended"] is None for run in await workspace.runs()):
+        while any(run.ended is None for run in await workspace.runs()):
             await asyncio.sleep(0.01)
-        assert (await workspace.eval(["1"]))["cells"][0]["text"] == "1\n"
+        assert (await workspace.eval(["1"])).cells[0].text == "1\n"
 
 
 async def test_many_wait_at_once_and_nobody_is_kept_from_stopping_them(
@@ -106,7 +106,7 @@ async def test_calls_go_on_beside_a_run_and_each_gets_its_own_answer(
 ) -> None:
     async def one(number: int) -> str:
         answer = await workspace.eval([f"{number} * 2"], session=f"s{number % 3}")
-        return str(answer["cells"][0]["text"])
+        return str(answer.cells[0].text)
 
     book = workspace.open("nb.ipynb")
     run = await book.run(["slow"], detach=0)
@@ -116,6 +116,6 @@ async def test_calls_go_on_beside_a_run_and_each_gets_its_own_answer(
         book.edit([{"op": "insert", "id": f"n{number}", "source": "1"}]) for number in range(8)
     ]
     await asyncio.gather(*edits)
-    ids = {cell["id"] for cell in (await book.read())["cells"]}
+    ids = {cell.id for cell in (await book.read()).cells}
     assert ids == {"a", "slow", *(f"n{number}" for number in range(8))}
     await workspace.cancel(run.run)

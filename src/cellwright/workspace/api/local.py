@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from cellwright.kernel.events import InputRequested
+    from cellwright.workspace.api.requests import Ask, Progress, Request
     from cellwright.workspace.caller import Caller
-    from cellwright.workspace.requests import Ask, Progress, Request
 
     A = TypeVar("A")
 

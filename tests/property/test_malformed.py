@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import resource
-import subprocess
 import sys
 import time
 from typing import TYPE_CHECKING, Any
@@ -13,8 +11,7 @@ import pytest
 from cellwright import Notebook
 from cellwright.document._json import index
 from cellwright.errors import CellwrightError, TooDeep
-from tests.conftest import ROOT
-from tests.unit.document.malformed import CASES, GOOD, OLD_PLAIN, PLAIN, Accepted, Old, Refused
+from tests.property.malformed import CASES, GOOD, OLD_PLAIN, PLAIN, Accepted, Old, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -252,40 +249,3 @@ def test_the_table_is_long_enough_and_covers_both_outcomes() -> None:
     assert kinds.count(Accepted) >= 100
     assert kinds.count(Refused) >= 100
     assert kinds.count(Old) >= 5
-
-
-CHILD = """
-import sys
-from cellwright import Notebook
-from cellwright.errors import CellwrightError, TooDeep
-from tests.unit.document.malformed import CASES
-if sys.argv[1] == "msgspec":
-    import cellwright.document._json.fast
-else:
-    sys.modules["cellwright.document._json.fast"] = None
-for name, case in CASES.items():
-    try:
-        Notebook(case.data).revision
-    except CellwrightError:
-        pass
-print("done")
-"""
-
-
-@pytest.mark.parametrize("which", ["msgspec", "standard library"])
-def test_the_whole_table_fits_into_little_memory(which: str) -> None:
-    """Nothing in it makes a parser overflow its stack or eat the machine."""
-    limit = 400 * 2**20
-
-    def restrict() -> None:
-        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-
-    done = subprocess.run(
-        [sys.executable, "-c", CHILD, which],
-        cwd=ROOT,
-        preexec_fn=restrict,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stdout == "done\n", done.stderr[-2000:]

@@ -1,0 +1,143 @@
+"""Our rules for what may be written, held against nbformat's own schema."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import nbformat.validator
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from cellwright.document._bytes.validity import (
+    cell_problem,
+    is_valid_id,
+)
+from tests.unit.document.samples import (
+    IMAGE,
+    RESULT,
+    STREAM,
+    code,
+    markdown,
+    raw,
+)
+
+MINORS = range(6)
+
+
+def accepts(minor: int, *cells: Any, metadata: Any = None) -> bool:
+    """Whether nbformat takes a notebook of that version with those cells."""
+    value = {
+        "cells": list(cells),
+        "metadata": metadata if metadata is not None else {},
+        "nbformat": 4,
+        "nbformat_minor": minor,
+    }
+    try:
+        nbformat.validator.get_validator(4, minor).validate(value)
+    except nbformat.ValidationError:
+        return False
+    return True
+
+
+# What a value may be instead of what it should be.
+ODD: list[Any] = [
+    None,
+    True,
+    False,
+    0,
+    1,
+    -1,
+    1.5,
+    "",
+    "x",
+    "a,b",
+    "\n",
+    "a\n",
+    "auto",
+    [],
+    ["a"],
+    ["a", "b"],
+    ["a", "a"],
+    ["a,b"],
+    ["", "b"],
+    ["a", 1],
+    [["a"]],
+    {},
+    {"a": "b"},
+    {"a": 1},
+    {"a": None},
+    {"image/png": "x"},
+    {"image/png": ["x", "y"]},
+    {"image/png": 1},
+    {"application/json": 1},
+    {"application/json": None},
+    {"application/vnd.x+json": [1]},
+    {"application/xjson": [1]},
+    {"x/json": {}},
+    {"application/json\n": 1},
+    {"text/application/json": {}},
+    {"a.png": {"image/png": "x"}},
+    {"a.png": {"image/png": 1}},
+    {"name": "x"},
+    {"name": "x", "display_name": "y"},
+    {"name": "x", "display_name": 1},
+    {"name": "x", "codemirror_mode": 1},
+    {"name": "x", "codemirror_mode": {}, "file_extension": ".py"},
+    {"name": "x", "pygments_lexer": None},
+    {"source_hidden": 1},
+]
+odd = st.sampled_from(ODD)
+CELL_METADATA = ["name", "tags", "jupyter", "format", "collapsed", "scrolled", "execution", "x_own"]
+OUTPUTS = [
+    STREAM,
+    RESULT,
+    {"output_type": "display_data", "data": {"image/png": "x"}, "metadata": {}},
+    {"output_type": "error", "ename": "E", "evalue": "", "traceback": ["a"]},
+]
+
+
+@st.composite
+def bent(draw: st.DrawFn, value: dict[str, Any], keys: list[str]) -> dict[str, Any]:
+    """The object, perhaps with a member or two missing, added or odd."""
+    value = copy.deepcopy(value)
+    for _ in range(draw(st.sampled_from([0, 1, 1, 2]))):
+        key = draw(st.sampled_from(keys))
+        if draw(st.booleans()):
+            value[key] = draw(odd)
+        else:
+            value.pop(key, None)
+    return value
+
+
+@st.composite
+def cells(draw: st.DrawFn, minor: int) -> dict[str, Any]:
+    """A cell that is valid, or almost."""
+    make = draw(st.sampled_from([code, markdown, raw]))
+    cell = make("x\ny", "id" if minor >= 5 else None)
+    if make is code:
+        drawn = draw(st.lists(st.sampled_from(OUTPUTS), max_size=2))
+        cell["outputs"] = [
+            draw(bent(output, [*output, "x_own", "text", "data"])) for output in drawn
+        ]
+    elif draw(st.booleans()):
+        cell["attachments"] = dict(IMAGE)
+    cell["metadata"] = draw(bent({}, CELL_METADATA))
+    return draw(bent(cell, [*cell, "id", "outputs", "attachments", "execution_count", "x_own"]))
+
+
+@given(st.data())
+def test_a_cell_has_a_problem_exactly_where_nbformat_sees_one(draw: Any) -> None:
+    minor = draw.draw(st.sampled_from(MINORS))
+    cell = draw.draw(cells(minor))
+    assert (cell_problem(cell, minor) is None) == accepts(minor, cell)
+
+
+@given(st.text(max_size=70) | st.text("abcXYZ019-_", max_size=70))
+@example("a" * 64)
+@example("a" * 65)
+@example("a\n")
+@example("é")
+@example("٣")
+def test_an_id_is_valid_exactly_where_nbformat_says_so(id_: str) -> None:
+    assert is_valid_id(id_) == accepts(5, raw("", id_))
