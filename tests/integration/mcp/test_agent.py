@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from cellwright.workspace.answers import AttachAnswer
+
     from tests.engines import Engine
 
 EXAMPLES = ROOT / "examples"
@@ -149,7 +151,8 @@ def test_a_client_that_cancels_stops_the_kernel(tmp_path: Path) -> None:
             }
         )
         (run,) = wait_for(_over, "the end of the run")
-        assert run["answer"]["executions"][0]["status"] == "cancelled", run
+        assert run.answer is not None
+        assert run.answer[0].status == "cancelled", run
 
 
 @pytest.mark.usefixtures("engine")
@@ -305,17 +308,17 @@ async def test_a_server_outlives_its_engine(tmp_path: Path, engine: Engine) -> N
     assert "back" in text_of(again)
 
 
-def _over() -> list[dict[str, Any]] | None:
+def _over() -> list[AttachAnswer] | None:
     """The runs of the engine, when all have ended."""
     from cellwright.engine import connect
 
     workspace = connect(actor="test:looks")
     assert workspace is not None
     with workspace:
-        found = [run for run in workspace.runs() if run["kind"] == "run"]
-        if not found or any(run["ended"] is None for run in found):
+        found = [run for run in workspace.runs() if run.kind == "run"]
+        if not found or any(run.ended is None for run in found):
             return None
-        return [workspace.attach(run["run"]) for run in found]
+        return [workspace.attach(run.run) for run in found]
 
 
 def _named(name: str) -> types.Implementation:

@@ -243,7 +243,7 @@ async def test_whoever_hangs_up_stops_what_it_asked_for(
             await asyncio.sleep(0.02)
         writer.close()
         await writer.wait_closed()
-        while (await workspace.runs())[0]["ended"] is None:
+        while (await workspace.runs())[0].ended is None:
             await asyncio.sleep(0.02)
 
 
@@ -287,7 +287,7 @@ async def test_another_process_finds_the_bridge_in_its_environment(
     )  # fmt: skip
     assert ran.stdout.split("\n")[:3] == ["7", "True", "my session"], ran.stderr
     (entry,) = await workspace.open("nb.ipynb").log()
-    assert entry["actor"] == "kernel:my session"
+    assert entry.actor == "kernel:my session"
     assert kernels == []
 
 

@@ -79,7 +79,7 @@ async def test_eval_in_the_runner_with_input_and_a_cancelled_call(real: Call) ->
     assert "hello Ada" in within(answer.text)
     task = asyncio.ensure_future(real("eval", cells=[{"code": "import time; time.sleep(600)"}]))
     async with asyncio.timeout(30):
-        while not any(run["state"] == "running" for run in await real.caller.workspace.runs()):
+        while not any(run.state == "running" for run in await real.caller.workspace.runs()):
             await asyncio.sleep(0.05)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
