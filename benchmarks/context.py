@@ -20,11 +20,13 @@ from typing import TYPE_CHECKING
 from benchmarks.replace_cell import Sample
 from benchmarks.tables import compare
 from cellwright import AsyncWorkspace, Notebook, Workspace, read
-from cellwright.assistant.context import MOST_CHARACTERS
-from cellwright.assistant.context import RuntimeState, build_context
-from cellwright.assistant.requests import detect
-from cellwright.assistant.context import render_context
-from cellwright.assistant.requests import ChatRequest, FileReference, NotebookEditor
+from cellwright.assistant.context import (
+    MOST_CHARACTERS,
+    RuntimeState,
+    build_context,
+    render_context,
+)
+from cellwright.assistant.requests import ChatRequest, FileReference, NotebookEditor, detect
 from cellwright.journal.executions import ExecutionRecord
 
 if TYPE_CHECKING:
@@ -61,7 +63,7 @@ def _record_runs(folder: Path) -> None:
         book = workspace.open(NAME)
         book.edit([{"op": "replace", "cell": 0, "source": "begun = True"}])
         for cell in book.load().cells:
-            workspace.journal.executed(
+            workspace.caller.journal.executed(
                 book.real,
                 ExecutionRecord(
                     cell=cell.handle,
@@ -88,7 +90,7 @@ async def _measure(folder: Path, rounds: int) -> tuple[dict[str, list[float]], i
     lengths: list[int] = []
     async with AsyncExitStack() as stack:
         workspace = await stack.enter_async_context(AsyncWorkspace(folder, cwd=str(folder)))
-        runs = [ExecutionRecord(**row) for row in await workspace.open(NAME).executions()]
+        runs = await workspace.open(NAME).executions()
 
         async def parse() -> None:
             json.loads(path.read_bytes())

@@ -9,16 +9,15 @@ import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.engines import engine_of_its_own, wait_for
 
 from cellwright import read
 from cellwright.assistant.models.model import ToolCall
 from cellwright.cli.main import main
+from tests.engines import engine_of_its_own, wait_for
 from tests.integration.assistant.model_servers import Holds, served
 from tests.integration.cli.chat_terminal import ChatTerminal
 from tests.unit.cli import samples
 from tests.unit.cli.calling import command
-from tests.engines import engine_of_its_own, wait_for
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.conftest import require_tool
+from tests.engines import engine_of_its_own
 from tests.unit.cli.calling import call
 from tests.unit.cli.stories import PROCESS_STORIES, check_story, files
-from tests.engines import engine_of_its_own
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import mcp_types as types
 import pytest
 from mcp import Client
-from tests.engines import engine_of_its_own, is_alive, wait_for
 
 import cellwright
 from tests.conftest import ROOT
+from tests.engines import engine_of_its_own, is_alive, wait_for
 from tests.integration.mcp.process import parameters, raw_server
 from tests.unit.mcp.serving import ERAS, notebook, text_of
 
