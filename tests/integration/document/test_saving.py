@@ -21,7 +21,7 @@ import cellwright
 from cellwright.document.disk.lock import FileLock
 from cellwright.errors import CellwrightError
 from tests.conftest import require_root, require_tool
-from tests.integration import actors
+from tests.integration.document import actors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
