@@ -43,7 +43,7 @@ from cellwright import (
 )
 from cellwright.errors import CellNotFound, Conflict, InvalidEdit
 from cellwright.journal import Entry
-from cellwright.workspace.answers import EditAnswer, EvalAnswer, NotebookRow, ReadAnswer
+from cellwright.workspace.api.answers import EditAnswer, EvalAnswer, NotebookRow, ReadAnswer
 from cellwright.workspace.runs.execution import CellError, Execution, Executions
 
 if TYPE_CHECKING:
