@@ -59,7 +59,7 @@ ROWS = (
     row("S4-038", "359-360", "Answers come on the same comm", Done("tests/unit/protocol/test_bridge.py::test_another_comm_may_use_the_same_ids")),
     row("S4-039", "361", "Each answer carries the request's id", Done("tests/unit/protocol/test_bridge.py::test_any_plain_id_is_given_back_as_it_came")),
     row("S4-040", "362", "A request times out after 30 s", Done("tests/unit/cellwright_kernel/test_client.py::test_the_usual_timeout_is_thirty_seconds_and_that_of_a_run_its_own")),
-    row("S4-041", "365", "What cannot be processed is answered with status error", Done("tests/unit/protocol/test_methods.py::test_an_unknown_method_is_named", also=("tests/unit/protocol/test_fuzz.py::test_every_fuzzed_message_is_answered_once_and_the_notebook_stays_valid",))),
+    row("S4-041", "365", "What cannot be processed is answered with status error", Done("tests/unit/protocol/test_methods.py::test_an_unknown_method_is_named", also=("tests/property/test_manipulator_messages.py::test_every_fuzzed_message_is_answered_once_and_the_notebook_stays_valid",))),
     row("S4-042", "366", "A timeout raises in the kernel", Done("tests/kernels/test_manipulator.py::test_nobody_answering_raises_after_the_timeout_and_says_so")),
     row("S4-043", "367", "The comm stays open after errors", Done("tests/unit/protocol/test_bridge.py::test_the_comm_stays_open_after_errors")),
 

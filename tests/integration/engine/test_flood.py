@@ -50,7 +50,7 @@ def test_who_does_not_read_is_told_what_was_missed_and_others_do_not_notice(
     assert connected is not None
     deaf = EngineConnection(connected, greeting)
     params = {"cells": [flood], "session": "flood", "timeout": 0}
-    deaf._send("eval", wire.make_call(99, "eval", params))
+    deaf._send("eval", wire.encode(wire.make_call(99, "eval", params)))
 
     def runs() -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = engine.status()["runs"]
@@ -70,16 +70,14 @@ def test_who_does_not_read_is_told_what_was_missed_and_others_do_not_notice(
     told = missed = 0
     while True:
         message = deaf._receive("eval")
-        assert message is not None
-        if message.get("id") == 99:
+        if isinstance(message, wire.Answered):
             break
-        facts = message["params"]
-        told += facts.get("text", "").count("\n")
-        missed += facts.get("missed", 0)
+        told += message.facts.get("text", "").count("\n")
+        missed += message.facts.get("missed", 0)
     deaf.close()
     assert missed > 0
     assert told < lines
-    row = message["result"]["cells"][0]
+    row = message.result["cells"][0]
     assert (row["status"], row["total_lines"]) == ("ok", lines + 1)
     assert row["text"].endswith("the end\n")
     # Nothing is lost: the whole is an artifact.

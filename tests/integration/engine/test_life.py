@@ -386,7 +386,7 @@ def test_one_that_has_lost_its_place_leaves_anothers_socket_alone(engine: Engine
     assert process("eval", "2").text == "2\n"
     second = engine.pid
     assert second != first
-    wait_for(lambda: "nobody can reach it" in log(), "the first to notice")
+    wait_for(lambda: "its socket is gone" in log(), "the first to notice")
     os.kill(first, signal.SIGTERM)
     end(first)
     assert engine.pid == second

@@ -3,26 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from cellwright import errors
 from cellwright.engine import wire
 from cellwright.errors import CellConflict, CellwrightError, Conflict, InvalidCall
-
-
-@given(st.lists(st.binary().map(lambda line: line.replace(b"\n", b"")), max_size=8), st.data())
-def test_any_chunking_gives_the_same_lines(lines: list[bytes], data: st.DataObject) -> None:
-    whole = b"".join(line + b"\n" for line in lines) + b"half"
-    frames = wire.Frames()
-    found = []
-    while whole:
-        size = data.draw(st.integers(1, len(whole)))
-        frames.feed(whole[:size])
-        whole = whole[size:]
-        while (line := frames.next()) is not None:
-            found.append(line)
-    assert found == lines
 
 
 def test_a_line_that_is_too_long_is_dropped_while_it_comes_and_the_next_is_not() -> None:
@@ -44,14 +28,6 @@ def test_a_line_that_is_too_long_is_dropped_while_it_comes_and_the_next_is_not()
 def test_what_is_no_object_is_an_invalid_call(line: bytes) -> None:
     with pytest.raises(InvalidCall):
         wire.decode(line)
-
-
-@given(st.text(st.characters()), st.floats(), st.integers())
-def test_whatever_a_string_can_hold_survives(text: str, number: float, whole: int) -> None:
-    message = {"text": text, "number": [repr(number)], "whole": whole}
-    line = wire.encode(message)
-    assert line.count(b"\n") == 1
-    assert wire.decode(line) == message
 
 
 def _leaves(kind: type[CellwrightError]) -> list[type[CellwrightError]]:
