@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from cellwright.workspace.answers import AttachAnswer
+    from cellwright.workspace.api.answers import AttachAnswer
 
     from tests.engines import Engine
 
