@@ -20,10 +20,12 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.raw_client import RawClient
 from benchmarks.tables import compare
 from cellwright.engine import connect
-from cellwright.workspace.workspace import Workspace
+from cellwright.engine.client import EngineApi
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from cellwright import Workspace
 
 CELL = "1+1"
 RAW = "raw jupyter_client"
@@ -59,7 +61,8 @@ def _engine(folder: Path) -> Iterator[Workspace]:
     try:
         yield workspace
     finally:
-        workspace.stop()
+        assert isinstance(workspace.api, EngineApi)
+        workspace.api.call_engine("stop")
         workspace.close()
         os.chdir(before)
 
@@ -99,7 +102,7 @@ def _cells(folder: Path, workspace: Workspace, rounds: int) -> list[str]:
 
     def evaluate(**how: Any) -> None:
         answer = workspace.eval([CELL], **how)
-        assert answer["cells"][0]["text"] == "2\n", answer
+        assert answer.cells[0].text == "2\n", answer
 
     def save() -> None:
         (done,) = book.run(["c7"])
@@ -206,7 +209,7 @@ def _large(folder: Path, workspace: Workspace, rounds: int) -> list[str]:
     for number in range(rounds):
         edit = {"op": "replace", "cell": "c50", "source": f"{number} + 1"}
         times.append(_timed(partial(book.edit, [edit], run="changed")) / 1000)
-    assert book.read()["cells"][50]["source"] == f"{rounds - 1} + 1"
+    assert book.read().cells[50].source == f"{rounds - 1} + 1"
     median = statistics.median(times)
     size = path.stat().st_size / 1e6
     print(f"\nA notebook of {size:.0f} MB · {rounds} rounds")

@@ -61,12 +61,12 @@ async def _ours(who: str, folder: str, code: str) -> dict[str, object]:
     base, began = _peak(), time.perf_counter()
     ran = await session.run(Code(code), on_event=recorder.feed)
     execution = recorder.finish(ran)
+    kept = None if execution.artifact is None else store.get(execution.artifact)
     found: dict[str, object] = {
         "seconds": time.perf_counter() - began,
         "megabytes": _peak() - base,
-        "complete": not execution.output.artifact_truncated
-        and execution.output.artifact_bytes == execution.output.raw_bytes,
-        "lines": execution.output.total_lines,
+        "complete": kept is not None and not kept.truncated and kept.size == execution.total_bytes,
+        "lines": execution.total_lines,
     }
     await session.close()
     return found

@@ -74,7 +74,7 @@ ROWS = (
     row("D-057", "§4", "With a base, a touched cell that changed since is CONFLICT, naming the cells and what they hold now", Done("tests/unit/document/test_conflicts.py::test_a_touched_cell_that_was_edited_since_is_a_conflict")),
     row("D-058", "§4", "With a base, changes elsewhere are merged", Done("tests/unit/document/test_conflicts.py::test_a_reference_means_the_cell_of_the_base")),
     row("D-059", "§4", "A base that nobody remembers is UNKNOWN_REVISION, never resolved against the file", Done("tests/unit/document/test_conflicts.py::test_a_revision_that_is_not_the_current_one_is_unknown")),
-    row("D-060", "§4", "A file that changed after it was read is noticed under the lock, before the rename, by its bytes", Done("tests/integration/test_saving.py::test_an_outside_change_of_the_same_size_and_time_is_a_conflict")),
+    row("D-060", "§4", "A file that changed after it was read is noticed under the lock, before the rename, by its bytes", Done("tests/integration/document/test_saving.py::test_an_outside_change_of_the_same_size_and_time_is_a_conflict")),
 
     # Three-way merge
     row("D-061", "§4", "Cells are aligned by unique id", Done("tests/unit/document/test_merge.py::test_moves_of_either_side_are_followed")),
@@ -87,19 +87,19 @@ ROWS = (
 
     # Durable
     row("D-068", "§4", "A save writes a unique temp file beside the target, fsyncs it, renames it, and fsyncs the folder, in this order", Done("tests/faults/test_faults.py::test_a_save_is_durable_before_it_is_visible_and_before_it_is_reported")),
-    row("D-069", "§4", "Mode, owner and extended attributes survive a save, or it is refused", Done("tests/integration/test_saving.py::test_the_mode_is_kept", also=("tests/integration/test_saving.py::test_extended_attributes_are_kept", "tests/integration/test_saving.py::test_owner_and_mode_are_kept_together", "tests/integration/test_saving.py::test_a_file_whose_owner_would_change_is_refused"))),
-    row("D-070", "§4", "A save through a symlink changes its target and leaves the link a link", Done("tests/integration/test_saving.py::test_a_save_goes_through_links_and_they_stay_links")),
-    row("D-071", "§4", "A file with several hard links is refused unless the caller agrees to split them", Done("tests/integration/test_saving.py::test_a_file_with_another_name_is_refused_unless_told_to_part_them")),
-    row("D-072", "§4", "A read-only file is refused and unchanged", Done("tests/integration/test_saving.py::test_a_read_only_file_is_refused_even_to_root")),
-    row("D-073", "§4", "Temp files that a killed save left are cleaned by the next one", Done("tests/integration/test_saving.py::test_what_dead_writers_left_is_removed_by_the_next_read")),
-    row("D-074", "§4", "A failing save says so, and the file is untouched", Done("tests/integration/test_saving.py::test_a_limit_on_the_size_of_files_leaves_the_file_as_it_was")),
+    row("D-069", "§4", "Mode, owner and extended attributes survive a save, or it is refused", Done("tests/integration/document/test_saving.py::test_the_mode_is_kept", also=("tests/integration/document/test_saving.py::test_extended_attributes_are_kept", "tests/integration/document/test_saving.py::test_owner_and_mode_are_kept_together", "tests/integration/document/test_saving.py::test_a_file_whose_owner_would_change_is_refused"))),
+    row("D-070", "§4", "A save through a symlink changes its target and leaves the link a link", Done("tests/integration/document/test_saving.py::test_a_save_goes_through_links_and_they_stay_links")),
+    row("D-071", "§4", "A file with several hard links is refused unless the caller agrees to split them", Done("tests/integration/document/test_saving.py::test_a_file_with_another_name_is_refused_unless_told_to_part_them")),
+    row("D-072", "§4", "A read-only file is refused and unchanged", Done("tests/integration/document/test_saving.py::test_a_read_only_file_is_refused_even_to_root")),
+    row("D-073", "§4", "Temp files that a killed save left are cleaned by the next one", Done("tests/integration/document/test_saving.py::test_what_dead_writers_left_is_removed_by_the_next_read")),
+    row("D-074", "§4", "A failing save says so, and the file is untouched", Done("tests/integration/document/test_saving.py::test_a_limit_on_the_size_of_files_leaves_the_file_as_it_was")),
     row("D-075", "§4", "A failure after the rename is DURABILITY_UNCONFIRMED, an error of its own", Done("tests/faults/test_faults.py::test_a_save_whose_system_calls_fail_tells_the_truth")),
-    row("D-076", "§4", "What cannot be encoded, such as a lone surrogate, fails before any file is touched", Done("tests/integration/test_saving.py::test_text_that_cannot_be_written_leaves_the_file_as_it_was")),
-    row("D-077", "§7", "Writers of ours are serialised by a lock in the runtime directory, keyed by real path", Done("tests/integration/test_saving.py::test_names_of_one_file_share_one_lock", also=("tests/integration/test_saving.py::test_the_notebooks_folder_holds_no_lock", "tests/integration/test_many_writers.py::test_eight_processes_lose_none_of_their_edits"))),
-    row("D-078", "§7", "Waiting for the lock is bounded, and a dead holder frees it", Done("tests/integration/test_saving.py::test_the_lock_of_a_killed_writer_is_free")),
+    row("D-076", "§4", "What cannot be encoded, such as a lone surrogate, fails before any file is touched", Done("tests/integration/document/test_saving.py::test_text_that_cannot_be_written_leaves_the_file_as_it_was")),
+    row("D-077", "§7", "Writers of ours are serialised by a lock in the runtime directory, keyed by real path", Done("tests/integration/document/test_saving.py::test_names_of_one_file_share_one_lock", also=("tests/integration/document/test_saving.py::test_the_notebooks_folder_holds_no_lock", "tests/integration/document/test_many_writers.py::test_eight_processes_lose_none_of_their_edits"))),
+    row("D-078", "§7", "Waiting for the lock is bounded, and a dead holder frees it", Done("tests/integration/document/test_saving.py::test_the_lock_of_a_killed_writer_is_free")),
     row("D-079", "§4", "Killed at any step of a save, the file holds the old bytes or the new ones", Done("tests/faults/test_faults.py::test_a_save_that_is_killed_leaves_the_old_bytes_or_the_new")),
     row("D-080", "§4", "No injected error of the system is ever reported as a success", Done("tests/faults/test_faults.py::test_a_save_whose_system_calls_fail_tells_the_truth")),
-    row("D-081", "§4", "Many processes and an outside editor on one file: every edit is in it, or its caller got CONFLICT", Done("tests/integration/test_many_writers.py::test_every_edit_of_eight_processes_is_accounted_for_while_an_outsider_rewrites")),
+    row("D-081", "§4", "Many processes and an outside editor on one file: every edit is in it, or its caller got CONFLICT", Done("tests/integration/document/test_many_writers.py::test_every_edit_of_eight_processes_is_accounted_for_while_an_outsider_rewrites")),
 
     # Any input
     row("D-082", "§3", "nbformat 4.0 to 4.4 is edited as it is: no ids written, no version bumped, cell-N handles", Done("tests/unit/document/test_versions.py::test_a_notebook_without_ids_is_edited_as_it_is")),
@@ -111,8 +111,8 @@ ROWS = (
     row("D-088", "§4", "NaN and Infinity are read and kept, and never newly written", Done("tests/unit/document/test_cells.py::test_numbers_that_are_none_are_read_and_kept_and_never_newly_written")),
     row("D-089", "§4", "Nesting of 1000 and more, and integers of thousands of digits, raise no traceback", Done("tests/property/test_cells.py::test_no_depth_and_no_length_of_a_number_raises_anything_but_ours")),
     row("D-090", "§4", "Invalid UTF-8 and UTF-16 are refused by name", Done("tests/property/test_malformed.py::test_what_is_no_notebook_is_refused_by_name")),
-    row("D-091", "§4", "An empty file, a folder, a FIFO and a device are refused at once, by name", Done("tests/integration/test_reading.py::test_what_is_no_notebook_is_refused_at_once")),
-    row("D-092", "§4", "A file over the size limit is refused without being read", Done("tests/integration/test_reading.py::test_a_file_of_two_gigabytes_is_refused_by_its_size")),
+    row("D-091", "§4", "An empty file, a folder, a FIFO and a device are refused at once, by name", Done("tests/integration/document/test_reading.py::test_what_is_no_notebook_is_refused_at_once")),
+    row("D-092", "§4", "A file over the size limit is refused without being read", Done("tests/integration/document/test_reading.py::test_a_file_of_two_gigabytes_is_refused_by_its_size")),
     row("D-093", "§4", "A broken cell is named by its position while the others can be used", Done("tests/unit/document/test_cells.py::test_a_broken_cell_is_named_by_its_position_while_the_others_can_be_used")),
     row("D-094", "§4", "At least 150 malformed inputs are each accepted exactly or refused by a one-line named error", Done("tests/property/test_malformed.py::test_what_is_no_notebook_is_refused_by_name", also=("tests/property/test_malformed.py::test_an_odd_file_is_taken_as_it_is", "tests/property/test_malformed.py::test_the_table_is_long_enough_and_covers_both_outcomes"))),
 

@@ -309,7 +309,7 @@ def test_undo_looks_at_sources_and_never_at_outputs_and_says_what_it_cannot_undo
 
 def random_edit(rng: random.Random, book: Book, number: int) -> list[dict[str, Any]]:
     """One or two edits of any kind that this notebook allows."""
-    cells = book.read()["cells"]
+    cells = book.read().cells
     edits: list[dict[str, Any]] = []
     for part in range(rng.choice([1, 1, 2])):
         kinds = ["insert", "set_metadata", "clear_outputs"]
@@ -366,7 +366,7 @@ def test_undo_of_50_random_edits_in_reverse_gives_the_original_bytes_back(
             tries += 1
             # Two edits of one list may not go together; then nothing is applied.
             with suppress(cellwright.CellwrightError):
-                if book.edit(random_edit(rng, book, tries))["changed"]:
+                if book.edit(random_edit(rng, book, tries)).changed:
                     states.append(path.read_bytes())
             assert path.read_bytes() == states[-1]
         assert tries < 100, "most of them must have been edits"
@@ -390,7 +390,7 @@ def test_the_journal_keeps_every_change_who_made_it_and_every_revision_given_out
     selected = process("read", f"{NAME}:outline", "--json").data["revision"]
     process("edit", NAME, "replace", "sum", "ada", "--label", "for tea")
     with Workspace(folder, actor="mcp:agent") as agent:
-        seen = agent.open(NAME).read()["revision"]
+        seen = agent.open(NAME).read().revision
         agent.open(NAME).edit([{"op": "delete", "cell": "notes"}], label="tidy up")
     process("undo", NAME)
     entries = [(entry["kind"], entry["actor"], entry["label"]) for entry in log()]

@@ -42,24 +42,24 @@ async def main(name: str, folder: str, code: str, interrupt: float) -> None:
     if interrupt:
         asyncio.get_running_loop().call_later(interrupt, session.interrupt)
     ran = await session.run(Code(code), on_event=recorder.feed)
-    done = recorder.finish(ran)
+    done, output = recorder.finish(ran), recorder._sink.dump()
     grown = peak() - base
     after = await session.run(Code("1"))
     await session.close()
     digest = None
-    if done.output.artifact is not None:
-        digest = store.get(done.output.artifact).sha256
+    if done.artifact is not None:
+        digest = store.get(done.artifact).sha256
     found = {
         "status": done.status,
-        "state_kept": done.outcome.state_kept,
-        "seconds": done.outcome.seconds,
+        "state_kept": done.state_kept,
+        "seconds": done.seconds,
         "megabytes": grown,
-        "lines": done.output.total_lines,
-        "raw_bytes": done.output.raw_bytes,
-        "artifact_bytes": done.output.artifact_bytes,
-        "artifact_truncated": done.output.artifact_truncated,
+        "lines": done.total_lines,
+        "raw_bytes": output.raw_bytes,
+        "artifact_bytes": output.artifact_bytes,
+        "artifact_truncated": output.artifact_truncated,
         "sha256": digest,
-        "kept_bytes": done.output.kept_bytes,
+        "kept_bytes": output.kept_bytes,
         "after": after.outcome.status,
     }
     sys.stdout.write(json.dumps(found))

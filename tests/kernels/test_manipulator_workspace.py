@@ -181,7 +181,7 @@ def test_code_of_eval_has_no_notebook(workspace: cellwright.Workspace) -> None:
         + "try:\n    notebook.cell_count()\nexcept Exception as error:\n    print(error.code)"
     )
     answer: Any = workspace.eval([code], kernel="python3", timeout=30)
-    assert answer["cells"][0]["text"] == "NO_ACTIVE_NOTEBOOK\n"
+    assert answer.cells[0].text == "NO_ACTIVE_NOTEBOOK\n"
 
 
 def test_cells_that_a_thread_asks_for_are_run_when_the_kernel_is_free(
@@ -231,7 +231,7 @@ def test_whoever_watches_hears_what_a_kernel_changes(
     )
     watching.start()
     try:
-        wait_for(lambda: bool(workspace.hub.events._listeners), "the watcher")
+        wait_for(lambda: bool(workspace.caller.hub.events._listeners), "the watcher")
         workspace.open("nb.ipynb").run(["c0"])
         wait_for(lambda: any(event.get("event") == "changed" for event in told), "the change")
     finally:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, assert_type
 
 import cellwright
 from cellwright import (
+    AsyncBook,
+    Book,
     BrokenCell,
     Cell,
     CellChange,
@@ -40,6 +42,9 @@ from cellwright import (
     parse_edit,
 )
 from cellwright.errors import CellNotFound, Conflict, InvalidEdit
+from cellwright.journal import Entry
+from cellwright.workspace.api.answers import EditAnswer, EvalAnswer, NotebookRow, ReadAnswer
+from cellwright.workspace.runs.execution import CellError, Execution, Executions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -192,6 +197,51 @@ def fail(notebook: Notebook) -> str | None:
     except CellwrightError as error:
         assert_type((error.code, error.message, error.retryable), tuple[str, str, bool])
     return None
+
+
+def use_a_workspace() -> None:
+    with cellwright.Workspace("notebooks", mode="agent", actor="python:me") as workspace:
+        assert_type(workspace.list(), list[NotebookRow])
+        assert_type(workspace.create("new.ipynb", kernel="python3"), EditAnswer)
+        book = workspace.open(Path("a.ipynb"))
+        assert_type(book, Book)
+        assert_type(book.load(), Notebook)
+        answer = book.read(stale=True)
+        assert_type(answer, ReadAnswer)
+        assert_type(answer.cells[0].id, str | None)
+        edited = book.edit([Delete(0), {"op": "insert"}], base=answer.revision, run="changed")
+        assert_type(edited, EditAnswer)
+        assert_type(edited.executions, list[Execution] | None)
+        assert_type(edited.to_json(), dict[str, Any])
+        done = book.run(["a", 2], timeout=5, progress=print)
+        assert_type(done, Executions)
+        assert_type((done.run, done.ok, done[0]), tuple[str, bool, Execution])
+        assert_type(done[0].error, CellError | None)
+        assert_type(book.undo(), EditAnswer)
+        assert_type(book.log(limit=1), list[Entry])
+        assert_type(book.raw(), bytes)
+        assert_type(workspace.eval(["1 + 1"], session="mine"), EvalAnswer)
+        found = workspace.attach(done.run, wait=1)
+        assert_type(found.answer, Executions | EvalAnswer | None)
+        assert_type(workspace.watch("a.ipynb", progress=print, wait=1).events, int)
+
+
+async def await_a_workspace() -> None:
+    async with cellwright.AsyncWorkspace("notebooks") as workspace:
+        book = workspace.open("a.ipynb")
+        assert_type(book, AsyncBook)
+        assert_type(await book.read(), ReadAnswer)
+        assert_type(await book.edit([Delete(0)]), EditAnswer)
+        assert_type(await book.run(), Executions)
+        assert_type(await workspace.eval(["1"]), EvalAnswer)
+
+
+def what_a_type_checker_refuses_of_verbs(book: Book) -> None:
+    book.edit()  # type: ignore[call-arg]  # edits are needed
+    book.read(True)  # type: ignore[call-arg]  # it is given by name
+    book.read(nonsense=1)  # type: ignore[call-arg]  # no such parameter
+    book.run(timeout="5")  # type: ignore[arg-type]  # seconds are a number
+    book.edit([], run="all")  # type: ignore[arg-type]  # changed or stale
 
 
 def what_a_type_checker_refuses(notebook: Notebook) -> None:

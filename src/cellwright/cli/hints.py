@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from cellwright.workspace.runs.execution import Execution
 
 _KERNEL = "`--kernel NAME`, one of `cellwright kernel specs`"
-_RUNNER = "`--runner`, or `--kernel NAME`, one of `cellwright kernel specs`"
+_RUNNER = f"{_KERNEL}, or `--runner`"
 
 NEXT_STEPS = {
     "NEEDS_UPGRADE": "`cellwright upgrade NB`",

@@ -99,7 +99,7 @@ def test_what_takes_too_long_ends_it_with_124(notebook: Path) -> None:
         (["--all", "--stale"], 2, "--all runs all cells"),
         (["par", "--above", "show"], 3, "only one of"),
         (["-p", "year"], 3, "the parameter `year`"),
-        (["-p", "a b=1"], 3, "`a b` is no name"),
+        (["-p", "a b=1"], 3, "`a b` cannot be the name"),
         (["3-0"], 3, "ends before it begins"),
         (["zz"], 3, "No cell `zz`"),
         (["--timeout", "-1"], 3, "a timeout of -1 s"),

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 
 async def value(kernel: Transport, source: str) -> str:
-    found = [event async for event in kernel.execute(Code(source)) if isinstance(event, DisplayEvent)]
+    found = [
+        event async for event in kernel.execute(Code(source)) if isinstance(event, DisplayEvent)
+    ]
     return str(found[-1].data["text/plain"]).strip("'")
 
 

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cellwright.workspace.api.answers import AttachAnswer
-
     from tests.engines import Engine
 
 EXAMPLES = ROOT / "examples"

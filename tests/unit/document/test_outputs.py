@@ -46,7 +46,10 @@ from tests.unit.document.samples import IMAGE, book, code, markdown
             {"output_type": "error", "ename": "E", "evalue": "why", "traceback": ["a", "\x1b[0mb"]},
             ErrorOutput("E", "why", ("a", "\x1b[0mb")),
         ),
-        ({"output_type": "error", "ename": "E", "evalue": "", "traceback": []}, ErrorOutput("E", "")),
+        (
+            {"output_type": "error", "ename": "E", "evalue": "", "traceback": []},
+            ErrorOutput("E", ""),
+        ),
     ],
 )
 def test_an_output_becomes_the_type_it_says_it_is(value: dict[str, Any], expected: Output) -> None:

@@ -6,18 +6,19 @@ which are the file alone, without history.
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 from cellwright.config.defaults import LOCK_TIMEOUT
 from cellwright.document import files
-from cellwright.errors import NotebookNotFound
+from cellwright.errors import NotebookNotFound, UnreadableFile, UnsafeDirectory
 from cellwright.journal.place import signature
 from cellwright.workspace.hosts.host import Presence, do_nothing
 from cellwright.workspace.paths import hold_folder, real_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
     from typing import Any
 
@@ -313,7 +314,12 @@ def edit(
         )
 
 
-def _share_lease(path: PathLike) -> AbstractContextManager[None]:
+@contextlib.contextmanager
+def _share_lease(path: PathLike) -> Iterator[None]:
+    """Share the lease of a notebook inside this block; if it can have none, saving says why."""
     from cellwright.workspace.hosts.leases import Leases
 
-    return Leases("a program").share(real_path(os.fspath(path)))
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(UnreadableFile, UnsafeDirectory):
+            stack.enter_context(Leases("a program").share(real_path(os.fspath(path))))
+        yield

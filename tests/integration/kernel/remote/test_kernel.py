@@ -95,7 +95,9 @@ async def test_displays_updates_and_clears_come_as_they_are(kernel: RemoteKernel
         "clear_output(wait=True)",
     )
 
-    first, update, cleared = [event for event in events if isinstance(event, DisplayEvent | ClearEvent)]
+    first, update, cleared = [
+        event for event in events if isinstance(event, DisplayEvent | ClearEvent)
+    ]
     assert isinstance(first, DisplayEvent)
     assert isinstance(update, DisplayEvent)
     assert (first.data["text/html"], first.display_id, first.is_update) == (
@@ -182,7 +184,9 @@ async def test_an_interrupt_cancels_the_cell_and_keeps_the_kernel(kernel: Remote
     events = await run(kernel, "import time\nprint('go')\ntime.sleep(60)", stop)
 
     assert status(events) == "cancelled"
-    assert [event.ename for event in events if isinstance(event, ErrorEvent)] == ["KeyboardInterrupt"]
+    assert [event.ename for event in events if isinstance(event, ErrorEvent)] == [
+        "KeyboardInterrupt"
+    ]
     assert result(await run(kernel, "kept")) == "7"
     await kernel.interrupt()  # nothing runs: nothing happens
     assert result(await run(kernel, "kept")) == "7"

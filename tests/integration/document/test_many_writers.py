@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import cellwright
-from tests.integration import crowd
+from tests.integration.document import crowd
 
 if TYPE_CHECKING:
     from collections.abc import Callable

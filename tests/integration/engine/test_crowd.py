@@ -19,7 +19,7 @@ from cellwright import Workspace
 from cellwright.journal.place import default_path
 from tests.conftest import ROOT
 from tests.engines import Engine, engine_of_its_own, is_alive, wait_for
-from tests.integration.engine_crowd import NOTEBOOKS
+from tests.integration.engine.crowd import NOTEBOOKS
 from tests.unit.cli import samples
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def test_no_edit_is_lost_and_every_output_is_where_it_belongs(
     engine: Engine, places: Path, *, clients: int, operations: int, kills: int
 ) -> None:
     tmp_path = Path.cwd()
-    words = [sys.executable, "-m", "tests.integration.engine_crowd"]
+    words = [sys.executable, "-m", "tests.integration.engine.crowd"]
     crowd = [
         subprocess.Popen(
             [*words, f"k{number}", str(operations), str(tmp_path / f"progress-{number}")],
@@ -100,10 +100,10 @@ def test_no_edit_is_lost_and_every_output_is_where_it_belongs(
             book = workspace.open(path)
             log = book.log()
             edits = sum(len(account["cells"][path]) for account in accounts)
-            assert len([entry for entry in log if entry["kind"] == "edit"]) >= edits
-            assert book.diff("first")["cells"]
+            assert len([entry for entry in log if entry.kind == "edit"]) >= edits
+            assert book.diff("first").cells
             book.restore("first")
-            assert [cell["id"] for cell in book.read()["cells"]] == ["top"]
+            assert [cell.id for cell in book.read().cells] == ["top"]
     wait_for(lambda: leftovers(places) == [], "the end of every process", 10)
 
 

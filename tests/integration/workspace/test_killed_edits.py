@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cellwright import Workspace
-from tests.integration import killable
+from tests.integration.workspace import killable
 from tests.unit.cli import samples
 from tests.unit.cli.calling import command
 
@@ -61,11 +61,11 @@ class Check:
             log = book.log()
             assert book.warnings() == []
             assert len(log) == self.entries, "every edit that is in the file, and no other"
-            assert log[0]["after"] == book.read()["revision"] if log else True
+            assert log[0].after == book.read().revision if log else True
             for newer, older in pairwise(log):
-                assert newer["before"] == older["after"]
-                assert newer["number"] == older["number"] + 1
-            assert {entry["kind"] for entry in log} <= {"edit", "undo", "redo"}
+                assert newer.before == older.after
+                assert newer.number == older.number + 1
+            assert {entry.kind for entry in log} <= {"edit", "undo", "redo"}
             if is_new:
                 # The edit that was cut short is on record, and what it replaced can be had back.
                 self._undo_and_redo(book, data, old)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.engines import engine_of_its_own
-from tests.integration.soak import soak
+from tests.integration.engine.soak import soak
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,6 +1,6 @@
 """One client of a crowd, as a process: edits and runs cells of its own among those of others.
 
-    python -m tests.integration.engine_crowd NAME OPERATIONS PROGRESS
+    python -m tests.integration.engine.crowd NAME OPERATIONS PROGRESS
 
 It keeps its own account of what the engine has confirmed, checks every answer against it, and
 prints the account at the end. When the engine goes away it looks what was done, and goes on.
@@ -12,11 +12,14 @@ import json
 import random
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cellwright.engine import EngineBook, connect
+from cellwright.engine import connect
 from cellwright.errors import CellwrightError, EngineError, OwnedElsewhere
-from cellwright.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from cellwright import Book, Workspace
+    from cellwright.workspace.runs.execution import Execution
 
 NOTEBOOKS = ("one.ipynb", "two.ipynb")
 ATTEMPTS = 200
@@ -33,7 +36,7 @@ class Client:
         self.lost = 0
         self._workspace: Workspace | None = None
 
-    def book(self, path: str) -> EngineBook:
+    def book(self, path: str) -> Book:
         if self._workspace is None:
             self._workspace = connect(actor=f"crowd:{self.name}")
             assert self._workspace is not None
@@ -74,8 +77,8 @@ class Client:
                 return
             self.cells[path][cell] = source
             self.printed[path][cell] = ""
-            assert answer["changed"], answer
-            for execution in answer.get("executions", ()):
+            assert answer.changed, answer
+            for execution in answer.executions or ():
                 self.check(path, cell, execution)
             return
         raise AssertionError("the engine never came back")
@@ -98,22 +101,22 @@ class Client:
                 assert execution.status in ("cancelled", "died"), execution
                 self.printed[path][cell] = None
                 continue
-            self.check(path, cell, execution.to_json())
+            self.check(path, cell, execution)
             assert "".join(told) == self.printed[path][cell], (told, cell)
             return
         raise AssertionError("the engine never came back")
 
-    def check(self, path: str, cell: str, execution: dict[str, Any]) -> None:
-        if execution["status"] != "ok":
-            assert execution["status"] in ("cancelled", "died", "pending"), execution
+    def check(self, path: str, cell: str, execution: Execution) -> None:
+        if execution.status != "ok":
+            assert execution.status in ("cancelled", "died", "pending"), execution
             self.printed[path][cell] = None
             return
         source = self.cells[path][cell]
         wanted = source.removeprefix("print('").removesuffix("')") + "\n"
-        text = "".join(output["text"] for output in execution["outputs"])
-        assert (execution["cell"], text) == (cell, wanted)
-        assert execution["saved"], execution
-        assert not execution["stale"], execution
+        text = "".join(output["text"] for output in execution.outputs)
+        assert (execution.cell, text) == (cell, wanted)
+        assert execution.saved, execution
+        assert not execution.stale, execution
         self.printed[path][cell] = wanted
 
     def found(self, path: str) -> dict[str, str]:

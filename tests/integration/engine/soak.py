@@ -1,6 +1,6 @@
 """`./dev soak`: an engine works for hours, in minutes, and shall be as it was.
 
-    python -m tests.integration.soak [--scale 0.01]
+    python -m tests.integration.engine.soak [--scale 0.01]
 
 Executions, restarts and edits through the engine's socket; now and then its descriptors, threads
 and memory are looked at. Prints a report; exit code 1 if something grows.
@@ -20,10 +20,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cellwright.engine import connect
-from cellwright.workspace.workspace import Workspace
+from tests.engines import ask
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from cellwright import Workspace
 
 EXECUTIONS, RESTARTS, EDITS = 20_000, 500, 2_000
 LOOKS = 40
@@ -108,7 +110,7 @@ def _work(workspace: Workspace, folder: Path, scale: float) -> Report:
         path = folder / f"soak-{number}.ipynb"
         _notebook(path)
         books.append(workspace.open(path))
-    pid = workspace.status()["pid"]
+    pid = ask("status")["pid"]
     every = max(1, executions // LOOKS)
     began = time.monotonic()
     while report.executions < executions:
@@ -117,7 +119,7 @@ def _work(workspace: Workspace, folder: Path, scale: float) -> Report:
         # In turn: an eval in the runner, a cell of a notebook with its save.
         if number % 4:
             answer = workspace.eval([f"print({number})"], session=f"soak-{number % 3}", timeout=0)
-            assert answer["cells"][0]["text"] == f"{number}\n", answer
+            assert answer.cells[0].text == f"{number}\n", answer
         else:
             (done,) = book.run([f"c{number // 4 % 5}"])
             assert done.status == "ok", done
@@ -190,10 +192,8 @@ def main() -> int:
         try:
             report = soak(folder, options.scale)
         finally:
-            engine = connect(start=False)
-            if engine is not None:
-                engine.stop()
-                engine.close()
+            with contextlib.suppress(ConnectionError):
+                ask("stop")
         os.chdir("/")
     print(report)  # noqa: T201
     problems = report.problems(judges_memory=options.scale >= 1)

@@ -18,7 +18,6 @@ from cellwright.config.directories import runtime_directory
 from cellwright.engine import location, wire
 from cellwright.engine.client import EngineConnection
 from cellwright.engine.launch import connect_or_start, try_connect
-from cellwright.engine.wire import make_hello
 from cellwright.errors import EngineDraining, EngineUnavailable
 from tests.engines import (
     Engine,
@@ -68,7 +67,7 @@ def test_of_twenty_that_start_it_at_once_all_get_the_same(no_engine_yet: Engine)
     code = (
         "from cellwright.engine import connect\n"
         "import sys; sys.stdin.read(1)\n"
-        "print(connect().status()['pid'])"
+        "print(connect().api.call_engine('status')['pid'])"
     )
     words = [sys.executable, "-c", code]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
@@ -403,7 +402,7 @@ def test_its_log_is_bounded(engine: Engine) -> None:
     client = EngineConnection(connected, None)
     # Every one of these leaves two lines, most of them the actor's name.
     for _ in range(700):
-        words = make_hello(cwd="/", root=None, mode="agent", actor="a" * 2000, environ={})
+        words = greeting(actor="a" * 2000, environ={})
         other = socket.socket(socket.AF_UNIX)
         other.connect(location.socket_path())
         EngineConnection(other, lambda words=words: words).close()
