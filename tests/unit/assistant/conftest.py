@@ -10,7 +10,6 @@ from cellwright import AsyncWorkspace
 from cellwright.kernel.factory import KernelFactory
 from cellwright.kernel.memory import MemoryKernel
 from cellwright.kernel.transport import Launch
-from cellwright.workspace.caller import Caller
 from tests.unit.assistant import notebooks
 from tests.unit.assistant.chatting import Conversation
 
@@ -42,7 +41,6 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> list[MemoryKernel]:
         return kernel
 
     monkeypatch.setattr(KernelFactory, "start", start)
-    monkeypatch.setattr(Caller, "extend_hub", None)  # the bridge listens on a socket
     return started
 
 

@@ -14,7 +14,6 @@ from cellwright.kernel.transport import Launch
 from cellwright.tools.profiles import PROFILES
 from cellwright.tools.tool import ToolCaller
 from cellwright.tools.toolbox import Toolbox
-from cellwright.workspace.caller import Caller
 from tests.unit.cli import samples
 
 if TYPE_CHECKING:
@@ -46,7 +45,6 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> list[MemoryKernel]:
         return kernel
 
     monkeypatch.setattr(KernelFactory, "start", start)
-    monkeypatch.setattr(Caller, "extend_hub", None)  # the bridge listens on a socket
     return started
 
 
