@@ -101,6 +101,10 @@ class Service:
             raise InvalidCall("say `hello` first")
         try:
             return await self._perform(client, caller, number, method, params)
+        except RuntimeError:
+            if self.leaving.is_set():  # the threads that look at files have ended
+                raise EngineDraining("it is about to leave") from None
+            raise
         finally:
             self._busy = time.monotonic()
 
@@ -273,6 +277,7 @@ class Service:
 
     async def close(self) -> None:
         """End all kernels, and let go of everything."""
+        self.leaving.set()
         await self.hub.end_kernels()
         # Not here, but in a thread: what still works there may need this loop.
         await asyncio.to_thread(self._files.shutdown, wait=True)

@@ -6,10 +6,10 @@ import contextlib
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.unit.engine.engines import engine_of_its_own
 
 from cellwright.app.workspaces import open_chat_workspaces
 from cellwright.assistant.models.scripted import ScriptedModel
+from tests.engines import engine_of_its_own
 from tests.unit.assistant import notebooks
 from tests.unit.assistant.chatting import NOTEBOOK, Conversation, call
 

@@ -209,7 +209,7 @@ def _explain_cells(result: ChatMessage, context: NotebookContext) -> str:
         lines = [f"Cell {fact['index'] + 1} (`{fact['id']}`) is a {_describe_status(fact)}."]
         if fact["type"] == "code":
             stale = [cell.stale for cell in context.known if cell.index == fact["index"]]
-            lines += [f"Its result is stale: {reason}." for reason in stale if reason]
+            lines += [f"Its result is stale: {reason.rstrip('.')}." for reason in stale if reason]
             lines.append(_describe_dataflow(source, fact["index"], context))
         parts.append(" ".join(lines) + "\n\n" + code_block(source))
     return "\n\n".join([*parts, *_left_out(result)]) or _plain(result)

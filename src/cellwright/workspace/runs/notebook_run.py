@@ -68,7 +68,7 @@ class NotebookRun(Run):
         pending = [Execution("pending", cell.handle, cell.index) for cell in cells]
         handles = [cell.handle for cell in cells]
         super().__init__(book.real, book.caller.actor, pending, options, handles)
-        self._book = book
+        self.book = book
         self._notebook = notebook
         self._chosen = cells
         self._sessions = book.hub.sessions
@@ -88,10 +88,10 @@ class NotebookRun(Run):
         """Return the notebook as the run left it; read anew if it lands nothing."""
         written = self._record.written
         if written is None:
-            return self._book.host.read()
+            return self.book.host.read()
         from cellwright.document.notebook import Notebook
 
-        return Notebook.of_state(written, path=self._book.path)
+        return Notebook.of_state(written, path=self.book.path)
 
     # -- the run as a whole -----------------------------------------------------------------
 
@@ -102,7 +102,7 @@ class NotebookRun(Run):
             async with self._open_session():
                 yield
             return
-        book, hub = self._book, self._book.hub
+        book, hub = self.book, self.book.hub
         async with hub.runs.turns.take(book.real):
             self.state = "running"
             if not hub.leases.owns(book.real):
@@ -118,7 +118,7 @@ class NotebookRun(Run):
 
     @contextlib.asynccontextmanager
     async def _open_session(self) -> AsyncIterator[None]:
-        book, options = self._book, self.options
+        book, options = self.book, self.options
         kernelspec = self._notebook.metadata.get("kernelspec")
         name = kernelspec.get("name") if isinstance(kernelspec, dict) else None
         # A check has a kernel of its own, in the same folder: the notebook's keeps its state.
@@ -142,7 +142,7 @@ class NotebookRun(Run):
 
     async def _end_cells(self) -> None:
         if self._record.needs_end:
-            await finish_despite_cancel(self._book.hub.in_file_thread(self._record.end))
+            await finish_despite_cancel(self.book.hub.in_file_thread(self._record.end))
         for place, execution in enumerate(self.executions):
             run = next((run for run in self._runs if run.cell.index == execution.index), None)
             if run is not None:
@@ -180,7 +180,7 @@ class NotebookRun(Run):
         cell = self._chosen[place]
         run = CellRun(cell, self._make_collector())
         is_first, self._has_begun_cell = not self._has_begun_cell, True
-        interval = 0.0 if self.options.check else self._book.caller.settings.run_save_interval
+        interval = 0.0 if self.options.check else self.book.caller.settings.run_save_interval
         saves = InterimSaves(lambda: self._land_so_far(run), interval)
         self._runs.append(run)
         self.report_cell(place, status="running")
@@ -270,7 +270,7 @@ class NotebookRun(Run):
                 raise _StoppedEarly  # while the kernel was being started
             run.begin(session.life)
             code = self._sessions.make_notebook_code(
-                cell.source, cell.id, session, self._book.real, info
+                cell.source, cell.id, session, self.book.real, info
             )
             if options.nested is not None:
                 return replace(code, metadata={NESTED_REQUEST: options.nested})
@@ -343,7 +343,7 @@ class NotebookRun(Run):
     async def _land_so_far(self, run: CellRun) -> bool:
         outputs = self._take_outputs(run)
         try:
-            await self._book.hub.in_file_thread(self._record.land_so_far, run, outputs)
+            await self.book.hub.in_file_thread(self._record.land_so_far, run, outputs)
         except (CellwrightError, OSError):
             for each in outputs:
                 each.run.is_unsaved = True
@@ -363,7 +363,7 @@ class NotebookRun(Run):
             run.notes.append(f"That was the time limit of {limit:g} s for the run")
         run.end(ran.outcome)
         outputs = self._take_outputs(run)
-        return await self._book.hub.in_file_thread(self._land, run, ran, outputs)
+        return await self.book.hub.in_file_thread(self._land, run, ran, outputs)
 
     def _land(self, run: CellRun, ran: CellOutcome, outputs: Sequence[OutputsSoFar]) -> Execution:
         """Land the outputs of a cell that is over, and describe what became of it; blocks."""
@@ -403,7 +403,7 @@ class NotebookRun(Run):
             return [], [], []
         from cellwright.workspace import staleness
 
-        notebook, executions = self._notebook, self._book.list_executions()
+        notebook, executions = self._notebook, self.book.list_executions()
         life = ran.kernel
         if outcome.state_kept:  # it was found dead, and this cell ran in a new one
             life = staleness.find_previous_life(executions, ran.kernel) or ""

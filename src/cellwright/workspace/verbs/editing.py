@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from cellwright.workspace.caller import Caller
     from cellwright.workspace.notebook import OpenNotebook
     from cellwright.workspace.runs.execution import Execution
+    from cellwright.workspace.runs.notebook_run import NotebookRun
 
 _MAX_TOKENS = 8000
 _LEAST_TOKENS = 50
@@ -60,49 +61,51 @@ async def edit_and_run(caller: Caller, request: requests.EditRequest) -> EditAns
     The edit is kept whatever happens to the run.
     """
     from cellwright.workspace.runs.run import RunOptions
-    from cellwright.workspace.verbs.running import start_run
+    from cellwright.workspace.verbs.running import follow_run, prepare_run
 
     if request.run not in ("changed", "stale"):
         raise InvalidEdit(f"`run` is {request.run!r}", hint="One of changed, stale")
     options, hub = RunOptions.of(request), caller.hub
 
-    def apply() -> tuple[OpenNotebook, EditAnswer]:
+    def apply_and_choose() -> tuple[EditAnswer, NotebookRun | None]:
         book = caller.open(request.path)
-        return book, _apply(book, request)
+        answer = _apply(book, request)
+        if request.dry_run:
+            return answer, None
+        if request.run == "stale":
+            return answer, prepare_run(book, options, book.current, stale=True)
+        changed = [
+            cell.after
+            for cell in answer.cells
+            if cell.type == "code" and cell.kind in ("edited", "inserted")
+        ]
+        return answer, prepare_run(book, options, book.current, cells=changed)
 
-    book, answer = await hub.in_file_thread(apply)
-    if request.dry_run:
+    answer, run = await hub.in_file_thread(apply_and_choose)
+    if run is None:
         return answer
-    which: dict[str, Any] = {"stale": True}
-    if request.run == "changed":
-        which = {
-            "cells": [
-                cell.after
-                for cell in answer.cells
-                if cell.type == "code" and cell.kind in ("edited", "inserted")
-            ]
-        }
-    run = await start_run(book, options, book.current, **which)
-    done = run.answer()
+    await follow_run(run)
+    return await hub.in_file_thread(_describe_run, answer, run)
 
-    def describe() -> EditAnswer:
-        from cellwright.workspace.staleness import describe_staleness
 
-        stale = describe_staleness(run.notebook_now(), book.journal.executions(book.real))
-        return answer.replace(
-            run=done.run,
-            done=done.done,
-            executions=list(done),
-            outputs=describe_executions(done),
-            stale=[
-                StaleCell(cell.cell, cell.index, cell.stale_reason)
-                for cell in stale
-                if cell.state == "stale"
-            ],
-            warnings=[*answer.warnings, *book.take_warnings()],
-        )
+def _describe_run(answer: EditAnswer, run: NotebookRun) -> EditAnswer:
+    """Add to the answer of an edit what its run did, and what is stale after that."""
+    from cellwright.workspace.staleness import describe_staleness
 
-    return await hub.in_file_thread(describe)
+    book, done = run.book, run.answer()
+    stale = describe_staleness(run.notebook_now(), book.journal.executions(book.real))
+    return answer.replace(
+        run=done.run,
+        done=done.done,
+        executions=list(done),
+        outputs=describe_executions(done),
+        stale=[
+            StaleCell(cell.cell, cell.index, cell.stale_reason)
+            for cell in stale
+            if cell.state == "stale"
+        ],
+        warnings=[*answer.warnings, *book.take_warnings()],
+    )
 
 
 def describe_executions(

@@ -79,46 +79,50 @@ async def run_cells(caller: Caller, request: requests.RunRequest) -> Executions:
     from cellwright.workspace.runs.run import RunOptions
 
     options = RunOptions.of(request)
-    book = await caller.hub.in_file_thread(caller.open, request.path)
-    run = await start_run(
-        book,
-        options,
-        cells=request.cells,
-        above=request.above,
-        below=request.below,
-        stale=request.stale,
-        replay=request.replay,
-    )
+
+    def prepare() -> NotebookRun:
+        return prepare_run(
+            caller.open(request.path),
+            options,
+            cells=request.cells,
+            above=request.above,
+            below=request.below,
+            stale=request.stale,
+            replay=request.replay,
+        )
+
+    run = await caller.hub.in_file_thread(prepare)
+    await follow_run(run)
     return run.answer()
 
 
-async def start_run(
+def prepare_run(
     book: OpenNotebook, options: RunOptions, notebook: Notebook | None = None, **which: Any
 ) -> NotebookRun:
-    """Choose cells of a notebook, run them, and wait as the options say.
+    """Choose cells of a notebook; blocks, since it reads the notebook and its record.
 
     `notebook` is what it holds now; it is read if it is not given. `which` is as for `choose_code`.
     """
     from cellwright.workspace.runs.choice import choose_code
-    from cellwright.workspace.runs.notebook_access import KernelAccess
     from cellwright.workspace.runs.notebook_run import NotebookRun
 
-    hub, life = book.hub, _find_life(book)
+    found = book.host.read() if notebook is None else notebook
+    chosen = choose_code(
+        found,
+        **which,
+        executions=lambda: book.journal.executions(book.real),
+        life=lambda: _find_life(book),
+    )
+    return NotebookRun(book, found, chosen, options)
 
-    def prepare() -> NotebookRun:
-        found = book.host.read() if notebook is None else notebook
-        chosen = choose_code(
-            found,
-            **which,
-            executions=lambda: book.journal.executions(book.real),
-            life=lambda: life,
-        )
-        return NotebookRun(book, found, chosen, options)
 
-    run = await hub.in_file_thread(prepare)
-    hub.sessions.serve_notebook(book.real, KernelAccess(book))
-    await hub.runs.start_and_follow(run)
-    return run
+async def follow_run(run: NotebookRun) -> None:
+    """Run the cells that were chosen, and wait as the options say."""
+    from cellwright.workspace.runs.notebook_access import KernelAccess
+
+    book = run.book
+    book.hub.sessions.serve_notebook(book.real, KernelAccess(book))
+    await book.hub.runs.start_and_follow(run)
 
 
 def _find_life(book: OpenNotebook) -> str:
