@@ -66,7 +66,7 @@ ROWS = (
 
     # Beyond the editor
     row("S2-048", "377-382", "The extension of a running JupyterLab, which the document put off, is there", NotYet("JupyterLab")),
-    row("S2-049", "386", "Notebook paths are validated", Done("tests/unit/workspace/test_paths.py::test_no_way_leads_out_of_the_root")),
+    row("S2-049", "386", "Notebook paths are validated", Done("tests/unit/workspace/hosts/test_paths.py::test_no_way_leads_out_of_the_root")),
     row("S2-050", "387", "The structure of a notebook is verified before it is edited", Done("tests/behaviour/test_documents.py::test_the_structure_is_verified_before_anything_is_written")),
     row("S2-051", "388", "Editing executes nothing of what a notebook holds", Done("tests/behaviour/test_documents.py::test_editing_executes_nothing_of_what_a_notebook_holds")),
     row("S2-052", "389", "A backup can be made before an edit", Done("tests/integration/test_stories.py::test_a_backup_is_a_copy_beside_the_file")),

@@ -12,7 +12,7 @@ import pytest
 from cellwright.errors import InvalidEdit
 from cellwright.workspace.runs.parameters import assign
 from tests.unit.workspace.memory import make_notebook
-from tests.unit.workspace.test_parameters import NASTY, TAGGED, VALUES
+from tests.unit.workspace.runs.test_parameters import NASTY, TAGGED, VALUES
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import threading
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from cellwright import Workspace
 from cellwright.config.settings import Settings
 from cellwright.errors import ExecutionCancelled
 from cellwright.kernel.session import Key
+from cellwright.workspace import hub as hubs
 from cellwright.workspace.activity import ClientWarnings, act_for
 from cellwright.workspace.hub import Hub
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 REAL = "/somewhere/nb.ipynb"
 KEY = Key(REAL, "/somewhere")
@@ -81,3 +86,27 @@ def test_warnings_are_each_callers_own_also_in_the_threads_it_starts() -> None:
     warnings.forget("ada")
     with act_for("ada"):
         assert not list(warnings)
+
+
+def test_threads_that_come_at_the_same_moment_share_one_hub(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Hub
+    both = threading.Barrier(2)
+
+    def slow(*words: object, **facts: object) -> Hub:
+        with contextlib.suppress(threading.BrokenBarrierError):
+            both.wait(0.3)  # until the other one is here as well, if it can be
+        return made(*words, **facts)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(hubs, "Hub", slow)
+    found: list[Hub] = []
+    with Workspace(tmp_path) as workspace:
+        threads = [
+            threading.Thread(target=lambda: found.append(workspace.caller.hub)) for _ in range(2)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert found[0] is found[1]

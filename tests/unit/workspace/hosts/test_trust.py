@@ -14,7 +14,7 @@ from nbformat.sign import NotebookNotary
 from cellwright import Workspace
 from cellwright.workspace.hosts.trust import Notary
 from cellwright.workspace.runs.run import RunOptions
-from cellwright.workspace.verbs.running import start_run
+from cellwright.workspace.verbs.running import follow_run, prepare_run
 from tests.unit.workspace.memory import Gate, make_notebook, run, texts, until
 
 if TYPE_CHECKING:
@@ -124,7 +124,8 @@ async def test_what_changed_between_the_call_and_the_run_is_not_signed(
     notebook = book.load()
     put_in_outside(book)
     options = RunOptions(answers=[""])
-    await start_run(book.workspace.caller.open(book.name), options, notebook, cells=["c0"])
+    opened = book.workspace.caller.open(book.name)
+    await follow_run(prepare_run(opened, options, notebook, cells=["c0"]))
     assert not is_trusted(notary, book)
 
 
