@@ -79,7 +79,8 @@ def _warm_up(edit: dict[str, Any], path: str) -> None:
     file = Path(path)
     notebook = cellwright.Notebook(file.read_bytes()) if file.exists() else cellwright.Notebook()
     notebook.apply([edit])
-    _ = cellwright.read, notebook.revision, thread.ThreadPoolExecutor
+    _ = cellwright.read, cellwright.write, cellwright.edit
+    _ = notebook.revision, thread.ThreadPoolExecutor
 
 
 def _write_little_at_a_time() -> None:

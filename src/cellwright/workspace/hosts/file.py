@@ -14,6 +14,7 @@ from cellwright.document import files
 from cellwright.errors import NotebookNotFound, UnreadableFile, UnsafeDirectory
 from cellwright.journal.place import signature
 from cellwright.workspace.hosts.host import Presence, do_nothing
+from cellwright.workspace.hosts.leases import Leases  # now: a save that began opens no module
 from cellwright.workspace.paths import hold_folder, real_path
 
 TYPE_CHECKING = False
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from cellwright.document.notebook import Notebook
     from cellwright.document.snapshot import Snapshot
     from cellwright.workspace.hosts.host import Hook, Make
-    from cellwright.workspace.hosts.leases import Leases
     from cellwright.workspace.hosts.trust import Notary
 
 # A save that others follow does not wait long for another writer.
@@ -317,8 +317,6 @@ def edit(
 @contextlib.contextmanager
 def _share_lease(path: PathLike) -> Iterator[None]:
     """Share the lease of a notebook inside this block; if it can have none, saving says why."""
-    from cellwright.workspace.hosts.leases import Leases
-
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(UnreadableFile, UnsafeDirectory):
             stack.enter_context(Leases("a program").share(real_path(os.fspath(path))))

@@ -18,7 +18,7 @@ from _thread import allocate_lock  # `threading` would cost every command its im
 from hashlib import blake2b
 
 from cellwright.config.directories import runtime_directory
-from cellwright.errors import OwnedElsewhere, UnsafeDirectory
+from cellwright.errors import NotSaved, OwnedElsewhere, UnsafeDirectory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,8 +61,9 @@ class Leases:
             if waited > (_PATIENCE if holder is None else _DOUBT):
                 raise OwnedElsewhere(real, holder or "another process")
             time.sleep(0.005)
-        os.truncate(descriptor, 0)
-        os.pwrite(descriptor, self._holder.encode(), 0)
+        with contextlib.suppress(OSError):  # a full disk: the lease holds without our name
+            os.truncate(descriptor, 0)
+            os.pwrite(descriptor, self._holder.encode(), 0)
         with self._guard:
             self._owned[real] = descriptor
             _owned_here.add(real)
@@ -89,11 +90,12 @@ class Leases:
                 raise OwnedElsewhere(real, holder or "another process")
             time.sleep(0.005)
         try:
-            if os.fstat(descriptor).st_size:
-                os.truncate(descriptor, 0)  # the name of an owner who died without a word
+            with contextlib.suppress(OSError):
+                if os.fstat(descriptor).st_size:
+                    os.truncate(descriptor, 0)  # the name of an owner that died
             yield
         finally:
-            os.close(descriptor)
+            _close(descriptor)
 
     def release(self, real: str) -> None:
         """Own a notebook no more."""
@@ -103,7 +105,7 @@ class Leases:
                 _owned_here.discard(real)
                 with contextlib.suppress(OSError):
                     os.truncate(descriptor, 0)
-                os.close(descriptor)
+                _close(descriptor)
 
     def touch(self) -> None:
         """Keep the files of what is owned from looking old: cleaners of temp folders take those."""
@@ -127,6 +129,7 @@ def _lock(real: str, how: int) -> int:
 
     Raises:
         UnsafeDirectory: the runtime directory cannot be written to.
+        NotSaved: the system cannot lock a file there.
     """
     place = _place(real)
     try:
@@ -140,9 +143,11 @@ def _lock(real: str, how: int) -> int:
         locked = os.path.samestat(os.fstat(descriptor), os.stat(place))
     except (BlockingIOError, FileNotFoundError):
         pass
+    except OSError as error:
+        raise NotSaved(real, "lock", error.strerror or str(error)) from None
     finally:
         if not locked:
-            os.close(descriptor)
+            _close(descriptor)
     return descriptor if locked else -1
 
 
@@ -153,3 +158,9 @@ def _holder(real: str) -> str | None:
             return file.read(200) or None
     except OSError:
         return None
+
+
+def _close(descriptor: int) -> None:
+    """Close a descriptor, which ends its lock even where the system reports an error."""
+    with contextlib.suppress(OSError):
+        os.close(descriptor)
