@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import sys
 import termios
-import threading
 from typing import Protocol
 
 import click
@@ -74,6 +72,9 @@ async def read_in_thread(read: Callable[[], str]) -> str | None:
 
     The thread is a daemon: a cell may end before the person answers.
     """
+    import asyncio  # here: `run` and `eval` import this module, and rarely ask
+    import threading
+
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[str | None] = loop.create_future()
 
