@@ -1,4 +1,4 @@
-"""Which tools a request has, and what the model is told of those that the person named.
+"""Which tools a request has, and what the model learns about the tools that the person named.
 
 It depends on the mode, on whether the request is about a notebook, and on where it was written. Also
 the tools for plain files, which a general assistant works with.

@@ -1,4 +1,4 @@
-"""`DirectModel`: a model that is a program. It needs no key, and does exactly what it is told.
+"""`DirectModel`: a built-in program instead of a language model. It needs no key.
 
 It calls the tools that a prompt names, understands a few plain sentences about cells, and tells a
 person what came of it. It writes no code of its own, and says so if that is wanted.
