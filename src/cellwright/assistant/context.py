@@ -1,4 +1,4 @@
-"""`NotebookContext`: what a model is told of the notebook that a chat is about.
+"""`NotebookContext`: what a model sees of the notebook that a chat is about.
 
 Few cells are told whole, of many those around the selection, within a budget. The text of the message
 is marked up with tags. Whatever comes from the notebook is written so that none of it can be taken for
