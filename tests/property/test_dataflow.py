@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from tests.property.dataflow_oracle import Story
 
 pytestmark = pytest.mark.timeout(600)  # thousands of small notebooks, on whatever machine
-enough = settings(max_examples=3000 if RUN_ALL else 300)
-fewer = settings(max_examples=1000 if RUN_ALL else 100)
+enough = settings(max_examples=3000 if RUN_ALL else 120)
+fewer = settings(max_examples=1000 if RUN_ALL else 50)
 EVERYTHING = PLAIN + RICH
 SIZES = 60, 120, 240
 FRAGMENTS = [

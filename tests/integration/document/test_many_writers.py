@@ -64,11 +64,12 @@ def test_eight_processes_lose_none_of_their_edits(path: Path) -> None:
     assert len(said) == 8 * 25
 
 
-@pytest.mark.timeout(300)  # half a minute on two cores that are not busy
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("edits", [50, pytest.param(200, marks=pytest.mark.all)])
 def test_every_edit_of_eight_processes_is_accounted_for_while_an_outsider_rewrites(
-    path: Path, record_property: Callable[[str, object], None]
+    edits: int, path: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    """1,600 edits, each of which is in the file at the end, or was answered with `CONFLICT`.
+    """Hundreds of edits, each of which is in the file at the end, or was answered with `CONFLICT`.
 
     Or the outside editor itself replaced it with what it had read before; it finds out which.
 
@@ -78,22 +79,22 @@ def test_every_edit_of_eight_processes_is_accounted_for_while_an_outsider_rewrit
     """
     require_exchange(path)
     outsider = start("outsider", path)
-    writers = [start("writer", path, name, "200") for name in WRITERS]
+    writers = [start("writer", path, name, str(edits)) for name in WRITERS]
     said: dict[str, str] = {}
     for writer in writers:
         said |= answer(writer)
     outside = answer(outsider)
     lost = set(outside["lost"])
 
-    assert len(said) == 8 * 200
+    assert len(said) == 8 * edits
     assert set(said.values()) <= {*IN_PLACE, "CONFLICT"}
     in_place = {token for token, code in said.items() if code in IN_PLACE}
     in_file = found_in(path)
     assert in_place - in_file - lost == set(), "told that it was saved, but it is nowhere"
     assert (in_file | lost) - in_place == set(), "told that it was not saved, but it was"
     # The crowd was a crowd, and most of it got through.
-    assert outside["written"] >= 50
-    assert len(in_file) >= 800
+    assert outside["written"] >= edits // 4
+    assert len(in_file) >= 4 * edits
 
     record_property("outsider wrote", outside["written"])
     record_property("outsider was replaced unread", len(outside["robbed"]))

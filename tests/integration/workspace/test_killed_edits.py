@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-COUNTS = [pytest.param(40, id="40"), pytest.param(200, id="200", marks=pytest.mark.all)]
+COUNTS = [pytest.param(15, id="15"), pytest.param(200, id="200", marks=pytest.mark.all)]
 
 
 @pytest.fixture
