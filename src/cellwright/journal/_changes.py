@@ -9,6 +9,7 @@ import zlib
 from typing import Any, NamedTuple
 
 from cellwright.errors import ChangeNotFound
+from cellwright.journal._database import JournalDamaged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ OUTSIDE = "outside"
 
 # Larger lists of edits are not kept, because the states contain what they did.
 _MOST_EDITS = 8 * 1024
+
+_CELL_FACTS = 5
 
 _SELECT = (
     "SELECT id, handle, notebook, number, kind, actor, label, made, before_revision,"
@@ -54,7 +57,10 @@ class ChangeRow(NamedTuple):
         from cellwright.document.change import CellChange
         from cellwright.journal.history import Entry, format_time
 
-        details = json.loads(zlib.decompress(self.details))
+        try:
+            cells, edits = decode_details(self.details)
+        except JournalDamaged:
+            cells, edits = [], []  # what it did is in its states; the log must not end here
         return Entry(
             id=self.handle,
             number=self.number or 0,
@@ -64,10 +70,10 @@ class ChangeRow(NamedTuple):
             when=format_time(self.made),
             before=self.before_revision,
             after=self.after_revision,
-            cells=tuple(CellChange(*cell) for cell in details["cells"]),
+            cells=tuple(CellChange(*cell) for cell in cells),
             undone_by=self.undone_by,
             concerns=self.concerns,
-            edits=tuple(details["edits"]),
+            edits=tuple(edits),
         )
 
 
@@ -193,11 +199,26 @@ def encode_origins(origins: Iterable[int | None]) -> str:
 
 
 def decode_origins(text: str) -> list[int | None]:
-    """Decode where each cell came from."""
+    """Decode where each cell came from; raises `JournalDamaged`."""
     origins: list[int | None] = []
-    for start, count in json.loads(text):
-        origins += [None] * count if start is None else range(start, start + count)
+    try:
+        for start, count in json.loads(text):
+            origins += [None] * count if start is None else range(start, start + count)
+    except (ValueError, TypeError):
+        raise JournalDamaged("a change in this history is damaged") from None
     return origins
+
+
+def decode_details(data: bytes) -> tuple[list[Any], list[Any]]:
+    """Decode the cells that a change touched, and its edits; raises `JournalDamaged`."""
+    try:
+        details = json.loads(zlib.decompress(data))
+        cells, edits = details["cells"], details["edits"]
+        if all(len(cell) == _CELL_FACTS for cell in cells):
+            return cells, list(edits)
+    except (zlib.error, ValueError, TypeError, LookupError):
+        pass
+    raise JournalDamaged("a change in this history is damaged")
 
 
 def storable_text(text: str) -> str:

@@ -27,11 +27,17 @@ _WAL_KEPT = 16 * 2**20
 # Primary result codes of SQLite.
 _BUSY: Final = frozenset({5, 6})
 _DAMAGED: Final = frozenset({11, 26})
+_FULL: Final = frozenset({13})
+_FAILED: Final = frozenset({10, 14})
 _inherited: list[sqlite3.Connection] = []
 
 
 class JournalDamaged(Exception):
-    """The tables contradict each other."""
+    """Some rows contradict each other, or cannot be read; the others are not affected."""
+
+
+class _Replaced(Exception):
+    """Another process has put another file in this one's place."""
 
 
 class JournalDatabase:
@@ -74,10 +80,18 @@ class JournalDatabase:
         """
         self._leave_parent()
         with self._lock:
+            # What fails once may be a slip of the disk: nothing is judged before a second look.
+            looks = 2
             while True:
                 try:
                     return self._run(work, write=write, durable=durable)
+                except _Replaced:
+                    self.close()
                 except Exception as error:
+                    looks -= 1
+                    if looks > 0 and _deserves_second_look(error):
+                        self.close()
+                        continue
                     place = self._recover(error)
                     if place is None:
                         raise
@@ -104,6 +118,8 @@ class JournalDatabase:
             self._is_durable = durable
         connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
         try:
+            if write:
+                self._require_current_file()
             result = work(connection)
             connection.execute("COMMIT")
         except BaseException:
@@ -118,17 +134,24 @@ class JournalDatabase:
     def _open_current(self) -> sqlite3.Connection:
         connection = self._connection
         if connection is not None:
-            try:
-                status = os.stat(self.path)
-                if (status.st_dev, status.st_ino) == self._file:
-                    return connection
-            except FileNotFoundError:
-                pass
+            if self._has_current_file():
+                return connection
             # Another process has deleted or moved the file that is open here.
             self.close()
         self._connection = self._open()
         self.generation += 1
         return self._connection
+
+    def _require_current_file(self) -> None:
+        if not self._has_current_file():
+            raise _Replaced  # while this process waited for its turn
+
+    def _has_current_file(self) -> bool:
+        try:
+            status = os.stat(self.path)
+        except FileNotFoundError:
+            return False
+        return (status.st_dev, status.st_ino) == self._file
 
     def _open(self) -> sqlite3.Connection:
         import sqlite3
@@ -151,7 +174,7 @@ class JournalDatabase:
         return connection
 
     def _set_up(self, connection: sqlite3.Connection) -> None:
-        found = _schema_version(connection)
+        stored, found = _schema_version(connection)
         newest = len(MIGRATIONS)
         application = connection.execute("PRAGMA application_id").fetchone()[0]
         if application not in (0, _APPLICATION):
@@ -164,7 +187,7 @@ class JournalDatabase:
             # Only an empty file accepts this setting.
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         self._choose_mode(connection)
-        if found < newest:
+        if stored != newest:
             _migrate(connection)
         connection.execute(f"PRAGMA journal_size_limit = {_WAL_KEPT}")
 
@@ -189,7 +212,14 @@ class JournalDatabase:
         """
         import sqlite3
 
-        if isinstance(error, JournalDamaged) or _has_code(error, _DAMAGED):
+        if isinstance(error, JournalDamaged):
+            # Other notebooks, and the rest of this one, are as they were.
+            raise JournalUnavailable(f"{error} ({self.path})") from error
+        if _has_code(error, _DAMAGED):
+            self.close()
+            damage = find_damage(self.path)
+            if damage is None:
+                raise JournalUnavailable(f"it could not be read ({self.path})") from error
             return self._move_aside()
         if _has_code(error, _BUSY):
             self._is_patient = False
@@ -198,17 +228,30 @@ class JournalDatabase:
             raise JournalUnavailable("another process keeps it locked") from error
         if isinstance(error, (sqlite3.Error, OSError)):
             self.close()
-            reason = error.strerror if isinstance(error, OSError) else str(error)
-            raise JournalUnavailable(f"{reason} ({self.path})") from error
+            raise JournalUnavailable(f"{self._explain(error)} ({self.path})") from error
         return None
+
+    def _explain(self, error: Exception) -> str:
+        """The cause in words; SQLite calls a full disk an I/O error at some places."""
+        import errno
+
+        number = error.errno if isinstance(error, OSError) else None
+        if number == errno.ENOSPC or _has_code(error, _FULL):
+            return "the disk is full"
+        if number is None and _has_code(error, _FAILED):
+            try:
+                if not os.statvfs(os.path.dirname(self.path)).f_bavail:
+                    return "the disk is full"
+            except OSError:
+                pass
+        return (isinstance(error, OSError) and error.strerror) or str(error)
 
     def _move_aside(self) -> str:
         """Rename the damaged file, unless another process has done so; returns its new path."""
         import fcntl
 
         self.close()
-        now = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
-        place = f"{self.path}.broken-{now}-{os.getpid()}"
+        place = name_aside(self.path)
         folder = -1
         try:
             folder = os.open(os.path.dirname(self.path), os.O_RDONLY | os.O_CLOEXEC)
@@ -216,12 +259,7 @@ class JournalDatabase:
             status = os.stat(self.path)
             if (status.st_dev, status.st_ino) != self._file:
                 return "replaced"
-            # The log first: beside a new file, it would be taken for the log of that file.
-            for suffix in ("-wal", "-shm", "-journal", ""):
-                try:
-                    os.rename(self.path + suffix, place + suffix)
-                except FileNotFoundError:
-                    continue
+            rename_with_logs(self.path, place)
         except BlockingIOError:
             return "being replaced"
         except OSError as error:
@@ -229,7 +267,10 @@ class JournalDatabase:
         finally:
             if folder >= 0:
                 os.close(folder)
-        self._notice(f"The journal was damaged and moved to {place}; a new one was started")
+        self._notice(
+            f"The journal was damaged and moved to {place}; a new one was started, and"
+            " `cellwright doctor --repair` brings back what is readable"
+        )
         return place
 
     def _leave_parent(self) -> None:
@@ -241,6 +282,44 @@ class JournalDatabase:
                 self._connection = None
             self._process = os.getpid()
             self._lock = threading.RLock()
+
+
+def name_aside(path: str) -> str:
+    """A new name for a journal that is put aside."""
+    now = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
+    return f"{path}.broken-{now}-{os.getpid()}"
+
+
+def rename_with_logs(path: str, place: str) -> None:
+    """Rename a database; raises `OSError`."""
+    # The log first: beside a new file, it would be taken for the log of that file.
+    for suffix in ("-wal", "-shm", "-journal", ""):
+        try:
+            os.rename(path + suffix, place + suffix)
+        except FileNotFoundError:
+            continue
+
+
+def find_damage(path: str) -> str | None:
+    """What is wrong with a database, in words of SQLite; None if nothing is, or it cannot be said.
+
+    It reads the whole file.
+    """
+    import sqlite3
+
+    try:
+        connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
+        try:
+            found = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        return str(error) if _has_code(error, _DAMAGED) else None
+    return None if found == "ok" else found.splitlines()[-1]
+
+
+def _deserves_second_look(error: Exception) -> bool:
+    return isinstance(error, (OSError, JournalDamaged)) or _has_code(error, _DAMAGED | _FAILED)
 
 
 def _has_code(error: Exception, codes: frozenset[int]) -> bool:
@@ -340,16 +419,21 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _SECOND)
 """The statements that lead from version N to version N + 1."""
 
 
-def _schema_version(connection: sqlite3.Connection) -> int:
-    """The version of the tables; 0 if there are none."""
-    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+def _schema_version(connection: sqlite3.Connection) -> tuple[int, int]:
+    """The stored version of the tables, and the true one; 0 if there are none."""
+    stored = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    if stored > 0:
+        return stored, stored
+    # A damaged number must not make new tables of those that are there.
+    names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    return stored, 2 if "execution" in names else int("notebook" in names)
 
 
 def _migrate(connection: sqlite3.Connection) -> None:
     """Migrate the tables to the newest version, all or nothing."""
     connection.execute("BEGIN IMMEDIATE")
     # Another process may have done it while this one waited.
-    for number in range(_schema_version(connection), len(MIGRATIONS)):
+    for number in range(_schema_version(connection)[1], len(MIGRATIONS)):
         for statement in MIGRATIONS[number]:
             connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {_APPLICATION}")

@@ -17,7 +17,7 @@ from cellwright.document.disk.paths import RealPath
 from cellwright.errors import CellwrightError, JournalUnavailable
 from cellwright.journal import _changes, _states, place, pruning
 from cellwright.journal._changes import ChangeInfo, ChangeRow
-from cellwright.journal._database import JournalDatabase
+from cellwright.journal._database import JournalDamaged, JournalDatabase
 from cellwright.journal._store import PieceStore
 
 TYPE_CHECKING = False
@@ -226,6 +226,8 @@ class JournalRecorder:
         if result is None:
             return NOTHING
         row, writer, generation = result
+        if writer.has_found_damage:
+            self._warn("A part of this notebook's history is damaged; new changes are recorded")
         if writer.known is not None:
             self._learn(key, generation, writer.known)
         return WrittenChange(row, writer.store.added)
@@ -335,6 +337,7 @@ class ChangeWriter:
         self.store = PieceStore(connection)
         self.book = find_or_add_notebook(connection, path)
         self.known = known if known and known.state == self.book.last_state else None
+        self.has_found_damage = False
 
     def settle(self, state: State, signature: str | None) -> ChangeRow | None:
         """Record the current state of the file; returns the `outside` change if there was one."""
@@ -345,13 +348,17 @@ class ChangeWriter:
             return None
         # If all its pieces are stored already, this adds nothing.
         content = _states.keep_state(self.store, state)
-        before = self._load(last)
+        try:
+            before = self._load(last)
+        except JournalDamaged:
+            self._begin_again(content, state, signature)
+            return None
         if content == before:
             self._sign(signature)
             self.known = KnownState.of(state, last, content)
             return None
         for row in waiting:
-            if row.before_state == last and content == self._load(row.after_state):
+            if row.before_state == last and self._is_state(row.after_state, content):
                 _changes.confirm_change(self.connection, row, signature)
                 self.known = KnownState.of(state, row.after_state, content)
                 self.book = self.book._replace(last_state=row.after_state)
@@ -369,7 +376,13 @@ class ChangeWriter:
             self.settle(change.before, None)
             self.withdraw()
         assert self.known is not None  # noqa: S101  # set by both branches
-        before = self.known.content or self._load(self.known.state)
+        before = self.known.content
+        if before is None:
+            try:
+                before = self._load(self.known.state)
+            except JournalDamaged:
+                before = _states.keep_state(self.store, change.before)
+                self._begin_again(before, change.before, None)
         after = _states.keep_changed_state(self.store, before, change, cells)
         if after == before and facts.kind != "create":
             return None
@@ -401,6 +414,24 @@ class ChangeWriter:
         )
         self.known = KnownState.of(state, number, content)
         self.book = self.book._replace(first_state=number, last_state=number)
+
+    def _begin_again(self, content: StateContent, state: State, signature: str | None) -> None:
+        """Go on from the state of the file, because the last known state cannot be read."""
+        self.has_found_damage = True
+        self.withdraw()
+        number = _states.save_state(self.connection, self.store, self.book.id, content)
+        self.connection.execute(
+            "UPDATE notebook SET last_state = ?, signature = ? WHERE id = ?",
+            (number, signature, self.book.id),
+        )
+        self.known = KnownState.of(state, number, content)
+        self.book = self.book._replace(last_state=number, signature=signature)
+
+    def _is_state(self, number: int, content: StateContent) -> bool:
+        try:
+            return self._load(number) == content
+        except JournalDamaged:
+            return False
 
     def _outside(
         self, before: StateContent, content: StateContent, state: State, signature: str | None

@@ -121,9 +121,12 @@ def load_state(connection: sqlite3.Connection, store: PieceStore, state: int) ->
 
 def delete_state(connection: sqlite3.Connection, store: PieceStore, state: int) -> None:
     """Delete a state that nothing refers to."""
-    skeleton, gaps, old, stretches = connection.execute(
+    row = connection.execute(
         "SELECT skeleton, gaps, old, stretches FROM state WHERE id = ?", (state,)
     ).fetchone()
+    if row is None:
+        return
+    skeleton, gaps, old, stretches = row
     store.forget(unpack(stretches))
     store.forget(number for number in (skeleton, gaps, old) if number)
     connection.execute("DELETE FROM state WHERE id = ?", (state,))

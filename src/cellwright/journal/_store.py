@@ -7,7 +7,6 @@ import zlib
 from collections import Counter
 from hashlib import blake2b
 
-from cellwright.errors import JournalUnavailable
 from cellwright.journal._database import JournalDamaged
 
 TYPE_CHECKING = False
@@ -33,6 +32,7 @@ _PACK = 256 * 1024
 # Compressing must not delay an edit: the rest of a large notebook is stored as it is.
 _COMPRESSED_AT_ONCE = 8 * 2**20
 _SAMPLE = 2048
+_DAMAGE = "a part of this history is damaged"
 # SQLite accepts more, but the text of the statement grows with it.
 _AT_ONCE = 500
 
@@ -93,14 +93,13 @@ class PieceStore:
         """The bytes of pieces, checked against their hashes.
 
         Raises:
-            JournalDamaged: a piece is missing.
-            JournalUnavailable: the bytes of a piece have changed.
+            JournalDamaged: a piece is missing, or its bytes have changed.
         """
         wanted = list(dict.fromkeys(numbers))
         sql = "SELECT pack, id, kind, hash, start, size FROM piece WHERE id IN (?)"
         rows: list[tuple[int, int, int, bytes, int, int]] = sorted(self._select(sql, wanted))
         if len(rows) != len(wanted):
-            raise JournalDamaged("a piece is missing")
+            raise JournalDamaged(_DAMAGE)
         found: dict[int, bytes] = {}
         opened, data = -1, b""
         for pack, number, kind, hash_, start, size in rows:
@@ -108,7 +107,7 @@ class PieceStore:
                 opened, data = pack, self._open(pack)
             piece = data if size == len(data) else data[start : start + size]
             if _hash(piece, kind) != hash_:
-                raise JournalUnavailable("a part of this state is damaged")
+                raise JournalDamaged(_DAMAGE)
             found[number] = piece
         return found
 
@@ -117,12 +116,12 @@ class PieceStore:
             "SELECT codec, data FROM pack WHERE id = ?", (pack,)
         ).fetchone()
         if row is None:
-            raise JournalDamaged("a pack is missing")
+            raise JournalDamaged(_DAMAGE)
         codec, data = row
         try:
             return zlib.decompress(data) if codec == _ZLIB else bytes(data)
-        except zlib.error:
-            raise JournalUnavailable("a part of this state is damaged") from None
+        except (zlib.error, TypeError):
+            raise JournalDamaged(_DAMAGE) from None
 
     def _packs(self) -> Iterator[tuple[int, list[tuple[bytes, int, int, Bytes]]]]:
         """Write the new bytes in packs, each with its members; each list gets its own pack."""
@@ -184,7 +183,10 @@ def pack(numbers: Sequence[int]) -> bytes:
 
 def unpack(data: bytes) -> tuple[int, ...]:
     """The list of pieces that was packed."""
-    return struct.unpack(f"<{len(data) // 4}I", data)
+    try:
+        return struct.unpack(f"<{len(data) // 4}I", data)
+    except (struct.error, TypeError):
+        raise JournalDamaged(_DAMAGE) from None
 
 
 def _hash(item: Bytes, kind: int) -> bytes:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import time
-import zlib
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -257,14 +255,16 @@ def blame_cells(connection: sqlite3.Connection, book: NotebookRecord) -> list[Bl
     found: dict[int, dict[str, str]] = {}
     # The place, after the change in question, of each cell whose last change is still unknown.
     places = {i: i for i in range(len(newest.layout.slots))}
-    for handle, kind, actor, label, made, origins, details in connection.execute(
-        "SELECT handle, kind, actor, label, made, origins, details FROM change"
-        " WHERE notebook = ? AND number IS NOT NULL ORDER BY number DESC",
+    state = book.last_state
+    for handle, kind, actor, label, made, origins, details, before, after in connection.execute(
+        "SELECT handle, kind, actor, label, made, origins, details, before_state, after_state"
+        " FROM change WHERE notebook = ? AND number IS NOT NULL ORDER BY number DESC",
         (book.id,),
     ):
-        if not places:
+        if not places or after != state:  # beyond a gap, places mean nothing
             break
-        cells = json.loads(zlib.decompress(details))["cells"]
+        state = before
+        cells, _ = _changes.decode_details(details)
         touched = {after for what, _, _, _, after in cells if what in ("edited", "inserted")}
         came = _changes.decode_origins(origins)
         about = {

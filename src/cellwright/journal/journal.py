@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cellwright.journal._recorder import NotebookRecord, Path
     from cellwright.journal.executions import ExecutionRecord
     from cellwright.journal.history import Backup, BlameRow, Entry
+    from cellwright.journal.repair import Repair
 
     Result = TypeVar("Result")
 
@@ -230,6 +231,19 @@ class Journal:
         """The path and the size of the journal, in a line for people."""
         path = self._recorder.database.path
         return f"{path}: {self._ask(pruning.describe)}"
+
+    def find_problems(self) -> list[str]:
+        """What is wrong with the file, and which damaged journals lie beside it, in words."""
+        from cellwright.journal.repair import find_problems
+
+        path = self._recorder.database.path
+        return self._ask(lambda connection: find_problems(connection, path))
+
+    def repair(self) -> Repair:
+        """Bring back what is readable of damaged journals; raises `JournalUnavailable`."""
+        from cellwright.journal.repair import repair_journal
+
+        return repair_journal(self._recorder.database)
 
     def _answer(
         self, path: Path, question: Callable[[sqlite3.Connection, NotebookRecord | None], Result]

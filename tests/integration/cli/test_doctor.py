@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.calling import succeed
+from cellwright.journal import Journal
+from tests.unit.cli.calling import call, succeed
 from tests.unit.cli.test_control import EVIL, assert_tame, evil
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 __all__ = ["evil"]  # a fixture
 
@@ -54,3 +52,27 @@ def test_the_doctor_answers_with_versions_folders_and_problems(
     assert report["problems"] == []
     assert report["state directory"] == f"{os.environ['XDG_STATE_HOME']}/cellwright"
     assert report["settings"] == "all default"
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_doctor_names_damage_and_repairs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CELLWRIGHT_ENGINE")
+    succeed("new", "a.ipynb")
+    succeed("edit", "a.ipynb", "insert", "x = 1")
+    before = succeed("log", "a.ipynb", "--json").data
+    state = Path(os.environ["XDG_STATE_HOME"], "cellwright")
+    (state / "journal.sqlite3").rename(state / "journal.sqlite3.broken-20260101-000000-1")
+    assert call("doctor", "--json").json["data"]["problems"] == ["journal"]
+    assert succeed("doctor", "--repair", "--json").data["problems"] == []
+    assert succeed("log", "a.ipynb", "--json").data == before
+
+
+@pytest.mark.usefixtures("folder")
+def test_no_damage_of_the_journal_ends_the_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: object) -> str:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Journal, "describe", fail)
+    found = call("doctor", "--json")
+    assert found.code == 1
+    assert found.json["data"]["problems"] == ["journal"]

@@ -12,7 +12,7 @@ import pytest
 import cellwright
 from cellwright import Notebook
 from cellwright.errors import JournalUnavailable
-from cellwright.journal import Journal, _database, _states
+from cellwright.journal import Journal, _database, _recorder, _states
 from tests.unit.journal.conftest import notebook_bytes
 
 if TYPE_CHECKING:
@@ -204,17 +204,212 @@ def test_a_question_to_a_damaged_journal_says_where_it_is_now(tmp_path: Path, bo
         assert journal.log(book) == []
 
 
-def test_tables_that_contradict_each_other_count_as_damage(tmp_path: Path, book: Path) -> None:
+def test_rows_that_contradict_each_other_cost_only_themselves(tmp_path: Path, book: Path) -> None:
+    path = tmp_path / "j"
+    other = book.with_name("b.ipynb")
+    other.write_bytes(book.read_bytes())
+    with Journal(path) as journal:
+        use(journal, book)
+        use(journal, other)
+    change_rows(path, "DELETE FROM state WHERE notebook = 1")
+    with Journal(path) as journal:
+        assert any("without their states" in problem for problem in journal.find_problems())
+        use(journal, book)
+        assert len(journal.warnings) == 1
+        assert "damaged" in journal.warnings[0]
+        assert [entry.number for entry in journal.log(book)] == [4, 3, 2, 1]
+        assert journal.undo_target(book).number == 4
+        assert len(journal.log(other)) == 2
+        assert journal.first(other).layout.to_bytes() == notebook_bytes("a = 1", "b = 2")
+    assert not list(tmp_path.glob("j.broken-*"))
+
+
+def change_rows(path: Path, sql: str) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute(sql)
+    connection.close()
+
+
+@pytest.mark.parametrize("details", ["x'00'", "'text'", "zeroblob(0)", "17"])
+def test_the_log_goes_on_over_a_row_that_cannot_be_decoded(
+    tmp_path: Path, book: Path, details: str
+) -> None:
     path = tmp_path / "j"
     with Journal(path) as journal:
         use(journal, book)
-    with sqlite3.connect(path) as connection:
-        connection.execute("DELETE FROM state")
-    connection.close()
+    change_rows(path, f"UPDATE change SET details = {details} WHERE number = 1")  # noqa: S608
+    with Journal(path) as journal:
+        assert [len(entry.cells) for entry in journal.log(book)] == [1, 0]
+        with pytest.raises(JournalUnavailable):
+            journal.blame(book)
+
+
+@pytest.mark.parametrize("version", [0, -1, -2147483648])
+def test_a_damaged_version_makes_no_new_tables(tmp_path: Path, book: Path, version: int) -> None:
+    path = tmp_path / "j"
     with Journal(path) as journal:
         use(journal, book)
-        assert "damaged" in journal.warnings[0]
+    change_rows(path, f"PRAGMA user_version = {version}")
+    with Journal(path) as journal:
+        use(journal, book)
+        assert journal.warnings == []
+        assert len(journal.log(book)) == 4
+
+
+def fail_once(monkeypatch: pytest.MonkeyPatch, error: Exception) -> list[Exception]:
+    """Let the next question fail, as a read of the disk may; returns what is left to raise."""
+    left = [error]
+
+    def find(connection: sqlite3.Connection, path: bytes) -> object:
+        if left:
+            raise left.pop()
+        return real(connection, path)
+
+    real = _recorder.find_notebook
+    monkeypatch.setattr(_recorder, "find_notebook", find)
+    return left
+
+
+def sqlite_error(code: int) -> sqlite3.DatabaseError:
+    error = sqlite3.DatabaseError("database disk image is malformed")
+    error.sqlite_errorcode = code
+    return error
+
+
+@pytest.mark.parametrize("code", [10, 11, 14, 26, 266, 779])
+def test_one_failed_read_is_read_again(
+    tmp_path: Path, book: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    with Journal(tmp_path / "j") as journal:
+        use(journal, book)
+        left = fail_once(monkeypatch, sqlite_error(code))
         assert len(journal.log(book)) == 2
+        assert not left
+        fail_once(monkeypatch, sqlite_error(code))
+        use(journal, book)
+        assert journal.warnings == []
+    assert not list(tmp_path.glob("j.broken-*"))
+
+
+def test_a_journal_that_is_sound_is_never_moved(
+    tmp_path: Path, book: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However often SQLite says that it cannot read, if its own check finds nothing."""
+
+    def fail(*_: object) -> None:
+        raise sqlite_error(11)
+
+    with Journal(tmp_path / "j") as journal:
+        use(journal, book)
+        with monkeypatch.context() as patch:
+            patch.setattr(_recorder, "find_notebook", fail)
+            with pytest.raises(JournalUnavailable):
+                journal.log(book)
+        assert len(journal.log(book)) == 2
+    assert not list(tmp_path.glob("j.broken-*"))
+
+
+def test_a_full_disk_is_called_that(
+    tmp_path: Path, book: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise sqlite_error(10)
+
+    facts = list(os.statvfs(tmp_path))
+    facts[4] = 0
+    with Journal(tmp_path / "j") as journal:
+        use(journal, book)
+        monkeypatch.setattr(_recorder, "find_notebook", fail)
+        monkeypatch.setattr(os, "statvfs", lambda _: os.statvfs_result(facts))
+        with pytest.raises(JournalUnavailable, match="disk is full"):
+            journal.log(book)
+
+
+def test_a_change_that_waited_for_a_replaced_journal_lands_in_the_new_one(
+    tmp_path: Path, book: Path
+) -> None:
+    path = tmp_path / "j"
+    with Journal(path) as journal:
+        use(journal, book)
+        database = journal._recorder.database
+        looks = iter([True, False])
+        database._has_current_file = lambda: next(looks, True)  # type: ignore[method-assign]
+        generation = database.generation
+        notebook = cellwright.read(book)
+        change = notebook.apply({"op": "insert", "source": "z"})
+        assert journal.begin(book, change, actor="cli:me").finish() is not None
+        assert database.generation == generation + 1
+
+
+# --- repair --------------------------------------------------------------------------------------
+
+
+def test_repair_brings_the_history_back_before_the_new_one(tmp_path: Path, book: Path) -> None:
+    path = tmp_path / "j"
+    other = book.with_name("b.ipynb")
+    other.write_bytes(notebook_bytes("o = 1"))
+    with Journal(path) as journal:
+        use(journal, book)
+        use(journal, other)
+        before = journal.log(book)
+        states = [journal.state(book, entry.id).layout.to_bytes() for entry in before]
+    path.rename(tmp_path / "j.broken-20200101-000000-1")
+    with Journal(path) as journal, Journal(path) as neighbour:
+        use(journal, book)
+        assert len(neighbour.log(book)) == 2
+        after = journal.log(book)
+        assert any("put aside" in problem for problem in journal.find_problems())
+        found = journal.repair()
+        assert (found.changes, found.lost) == (4, 0)
+        assert [entry.id for entry in journal.log(book)] == [e.id for e in (*after, *before)]
+        assert [entry.number for entry in neighbour.log(book)] == [4, 3, 2, 1]
+        assert [journal.state(book, e.id).layout.to_bytes() for e in before] == states
+        assert journal.first(book).layout.to_bytes() == notebook_bytes("a = 1", "b = 2")
+        assert len(journal.log(other)) == 2
+        assert journal.find_problems() == []
+        use(neighbour, book)
+        assert [entry.number for entry in journal.log(book)] == [6, 5, 4, 3, 2, 1]
+        assert journal.undo_target(book).number == 6
+        assert journal.blame(book)
+        assert journal.repair().sources == ()
+        assert len(journal.log(book)) == 6
+    assert {file.name for file in tmp_path.glob("j*")} == {"j"}
+
+
+def test_repair_drops_only_what_cannot_be_read(tmp_path: Path, book: Path) -> None:
+    path = tmp_path / "j"
+    with Journal(path) as journal:
+        use(journal, book)
+        use(journal, book)
+        handles = [entry.id for entry in journal.log(book)]
+    change_rows(path, "DELETE FROM state WHERE id = (SELECT max(id) FROM state)")
+    with Journal(path) as journal:
+        found = journal.repair()
+        assert found.lost
+        assert [entry.id for entry in journal.log(book)] == handles[1:]
+        assert journal.find_problems() == []
+        use(journal, book)
+        assert journal.warnings == []
+    assert len(list(tmp_path.glob("j.salvaged-*[0-9]"))) == 1
+
+
+@pytest.mark.parametrize("damage", [garbage, cut_short, overwritten])
+def test_repair_survives_any_damage(
+    tmp_path: Path, book: Path, damage: Callable[[Path], None]
+) -> None:
+    path = tmp_path / "j"
+    with Journal(path) as journal:
+        for _ in range(5):
+            use(journal, book)
+    damage(path)
+    path.rename(tmp_path / "j.broken-20200101-000000-1")
+    with Journal(path) as journal:
+        use(journal, book)
+        journal.repair()
+        assert len(journal.log(book)) >= 2
+        assert journal.find_problems() == []
+        use(journal, book)
+        assert journal.warnings == []
 
 
 def test_a_piece_that_is_not_what_it_was_is_never_given_back(tmp_path: Path, book: Path) -> None:
@@ -310,9 +505,11 @@ def test_a_journal_that_is_locked_too_long_costs_one_wait(
         assert kinds == ["edit", "edit", "outside", "edit", "edit"]
 
 
-@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), MemoryError("no")])
+@pytest.mark.parametrize(
+    ("error", "word"), [(OSError(28, "No space left"), "disk is full"), (MemoryError("no"), "no")]
+)
 def test_any_failure_while_recording_is_a_warning(
-    tmp_path: Path, book: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+    tmp_path: Path, book: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, word: str
 ) -> None:
     def fail(*_: object) -> None:
         raise error
@@ -325,7 +522,7 @@ def test_any_failure_while_recording_is_a_warning(
             change = notebook.apply({"op": "insert", "source": "x"})
             assert journal.begin(book, change, actor="cli:me").finish() is None
         assert len(journal.warnings) == 1
-        assert str(error.args[-1]) in journal.warnings[0]
+        assert word in journal.warnings[0]
         assert journal.begin(book, change, actor="cli:me").finish() is not None  # nothing half-done
 
 

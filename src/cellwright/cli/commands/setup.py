@@ -57,13 +57,15 @@ def config_command(call: CommandCall, names: tuple[str, ...], *, origin: bool) -
 
 @click.command()
 @click.option("--mcp", is_flag=True, help="Also start an MCP server and call it.")
+@click.option("--repair", is_flag=True, help="Bring back what is readable of a damaged history.")
 @common
-def doctor_command(call: CommandCall, *, mcp: bool) -> int:
+def doctor_command(call: CommandCall, *, mcp: bool, repair: bool) -> int:
     """Report versions, folders and the state of the journal; exit 1 if something is wrong.
 
     \b
     cellwright doctor --json
     cellwright doctor --mcp
+    cellwright doctor --repair
     """
     from cellwright.config import directories
 
@@ -77,6 +79,7 @@ def doctor_command(call: CommandCall, *, mcp: bool) -> int:
         "state directory": _try_check(directories.state_directory),
         "config directory": _try_check(directories.config_directory),
         "settings": _try_check(_describe_settings),
+        **({"repair": _try_check(lambda: _repair_journal(call))} if repair else {}),
         "journal": _try_check(lambda: _describe_journal(call)),
         "git": _try_check(_describe_git),
     }
@@ -100,6 +103,8 @@ def _try_check(check: Callable[[], Any]) -> Any:
         return found if isinstance(found, dict) else str(found)
     except CellwrightError as error:
         return f"PROBLEM: {error.message}. {error.hint or ''}".strip()
+    except Exception as error:  # noqa: BLE001  # it reports what is wrong, whatever that is
+        return f"PROBLEM: {type(error).__name__}: {error}"
 
 
 def _version(name: str) -> str:
@@ -134,8 +139,22 @@ def _describe_settings() -> str:
 
 
 def _describe_journal(call: CommandCall) -> str:
+    from cellwright.errors import JournalUnavailable
+
     with call.here() as workspace:
-        return workspace.caller.journal.describe()
+        journal = workspace.caller.journal
+        described = journal.describe()
+        problems = journal.find_problems()
+    if problems:
+        error = JournalUnavailable("; ".join(problems))
+        error.hint = "`cellwright doctor --repair` brings back what is readable"
+        raise error
+    return described
+
+
+def _repair_journal(call: CommandCall) -> str:
+    with call.here() as workspace:
+        return str(workspace.caller.journal.repair())
 
 
 def _check_mcp(call: CommandCall) -> dict[str, Any]:
