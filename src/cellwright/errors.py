@@ -895,9 +895,9 @@ class EngineLost(EngineError, ConnectionError):
 
     code = "ENGINE_LOST"
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, how: str = "went away") -> None:
         super().__init__(
-            f"The engine went away during `{what}`; whether it was done is not known",
+            f"The engine {how} during `{what}`; whether it was done is not known",
             hint="Read the notebook to see; the next call starts a new engine",
         )
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import logging
 import os
 import signal
@@ -18,13 +17,16 @@ import time
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
-from cellwright.engine import location
+from cellwright.engine import location, wire
 from cellwright.engine.connection import Connection
 from cellwright.engine.launch import find_peer, is_reachable
 from cellwright.engine.service import Service
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from typing import Any
+
     from cellwright.config.settings import Settings
 
 log = logging.getLogger("cellwright.engine")
@@ -40,13 +42,13 @@ def main() -> int:
         return 0  # the process that started us need not wait for our end
     code = 0
     try:
-        lock = _only_one()
-        if lock >= 0:
+        locks = _EngineLocks.take()
+        if locks is not None:
             _keep_log()
             from cellwright.config.loading import load
 
             # The user's settings, and no project's: it serves all of them.
-            asyncio.run(_serve(load("/"), lock, ready))
+            _run(_serve(load("/"), locks, ready))
         ready.tell("ready")  # at the latest now: another was faster, and will be found
     except Exception as error:
         log.exception("the engine failed")
@@ -57,24 +59,82 @@ def main() -> int:
     os._exit(code)
 
 
-def _only_one() -> int:
-    """The lock of the only engine, or -1 if another one is there to be used."""
-    descriptor = os.open(location.lock_path(), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    deadline = time.monotonic() + _WAIT_FOR_ANOTHER
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+def _run(work: Coroutine[Any, Any, None]) -> None:
+    """Run the loop, and wait for no thread at its end, as `asyncio.run` would."""
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    loop.run_until_complete(work)
+
+
+class _EngineLocks:
+    """The locks of the only engine: beside its socket, and beside its history.
+
+    Who deletes the runtime folder deletes the first, but not the second, which keeps another
+    engine from starting until this one has bound its socket again.
+    """
+
+    def __init__(self, history: int, runtime: int) -> None:
+        self._history = history
+        self._runtime = runtime
+        self._sign()
+
+    @classmethod
+    def take(cls) -> _EngineLocks | None:
+        """Take both; None if another engine has them and can be used."""
+        deadline = time.monotonic() + _WAIT_FOR_ANOTHER
+        while True:
+            history = _lock_history()
+            if history is not None:
+                runtime = location.take_lock(location.lock_path())
+                if runtime >= 0:
+                    return cls(history, runtime)
+                _close(history)
             # It listens, or is about to; or it does not listen any more, and is about to leave.
             if is_reachable() or time.monotonic() > deadline:
-                os.close(descriptor)
-                return -1
+                return None
             time.sleep(0.02)
-            continue
-        if location.is_current(descriptor):
-            return descriptor
-        os.close(descriptor)
-        descriptor = os.open(location.lock_path(), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+    def renew(self) -> bool:
+        """Lock the file beside the socket again, if it was deleted; false if another has it."""
+        path = location.lock_path()
+        if location.is_same_file(self._runtime, path):
+            return True
+        fresh = location.take_lock(path)
+        if fresh < 0:
+            return False
+        _close(self._runtime)
+        self._runtime = fresh
+        self._sign()
+        return True
+
+    def release(self) -> None:
+        """Make room for another engine."""
+        _close(self._runtime)
+        _close(self._history)
+        self._runtime = self._history = -1
+
+    def _sign(self) -> None:
+        """Write down who we are, for those who get no answer from us."""
+        with contextlib.suppress(OSError):  # a full disk
+            os.truncate(self._runtime, 0)
+            os.pwrite(self._runtime, str(os.getpid()).encode(), 0)
+
+
+def _lock_history() -> int | None:
+    """The lock beside the history; -1 if there can be none, None if another engine has it."""
+    path = location.history_lock_path()
+    try:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)  # noqa: PTH103, PTH120
+        descriptor = location.take_lock(path)
+    except OSError:
+        return -1
+    return descriptor if descriptor >= 0 else None
+
+
+def _close(descriptor: int) -> None:
+    if descriptor >= 0:
+        with contextlib.suppress(OSError):
+            os.close(descriptor)
 
 
 class _Log(RotatingFileHandler):
@@ -116,33 +176,42 @@ class _Ready:
                 os.close(descriptor)
 
 
-async def _serve(settings: Settings, lock: int, ready: _Ready) -> None:
+async def _serve(settings: Settings, locks: _EngineLocks, ready: _Ready) -> None:
     from cellwright.kernel.local import return_large_blocks
 
     return_large_blocks()
     path = location.socket_path()
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)  # noqa: PTH108  # of an engine that died: we have its lock
-    with location.SocketAddress(path) as address:
-        listener = socket.socket(socket.AF_UNIX)
-        before = os.umask(0o177)
-        try:
-            listener.bind(address)
-        finally:
-            os.umask(before)
+    listener = _bind(path)
     service = Service(settings, path)
-    server = await asyncio.start_unix_server(
-        lambda reader, writer: _client(service, reader, writer), sock=listener, limit=2**18
-    )
+
+    async def listen(listener: socket.socket) -> asyncio.Server:
+        return await asyncio.start_unix_server(
+            lambda reader, writer: _client(service, reader, writer), sock=listener, limit=2**18
+        )
+
+    server = await listen(listener)
+
+    async def restore() -> bool:
+        """Be found again after the socket was deleted, or the whole runtime folder."""
+        nonlocal server
+        if not locks.renew() or wire.identify_file(path) is not None:
+            return False  # another engine is there
+        fresh = await listen(_bind(path))
+        server.close()
+        server = fresh
+        return True
+
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(number, service.leaving.set)
     log.info("listening on %s", path)
     ready.tell("ready")
-    draining = asyncio.ensure_future(_make_room(service, lock))
+    draining = asyncio.ensure_future(_make_room(service, locks))
     try:
         await asyncio.to_thread(_sweep)
-        await service.watch()
+        await service.watch(restore)
     finally:
         # New clients do not find us from now on, but those connected hear how it ends.
         draining.cancel()
@@ -151,6 +220,20 @@ async def _serve(settings: Settings, lock: int, ready: _Ready) -> None:
         server.close()
         await service.close()
         log.info("gone")
+
+
+def _bind(path: str) -> socket.socket:
+    listener = socket.socket(socket.AF_UNIX)
+    before = os.umask(0o177)
+    try:
+        with location.SocketAddress(path) as address:
+            listener.bind(address)
+    except BaseException:
+        listener.close()
+        raise
+    finally:
+        os.umask(before)
+    return listener
 
 
 def _sweep() -> None:
@@ -166,7 +249,7 @@ def _sweep() -> None:
             log.info("ended %d processes that an engine left behind", swept)
 
 
-async def _make_room(service: Service, lock: int) -> None:
+async def _make_room(service: Service, locks: _EngineLocks) -> None:
     """Once it drains, give up name and lock, so that the next engine can have them.
 
     It can still be told to stop, under the name of one that is on its way out.
@@ -176,7 +259,7 @@ async def _make_room(service: Service, lock: int) -> None:
     if service.has_socket:  # else it was removed, or it is another engine's
         os.rename(service.socket, aside)  # noqa: PTH104
     service.socket = aside
-    os.close(lock)
+    locks.release()
 
 
 async def _client(

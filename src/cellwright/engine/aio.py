@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 
 from cellwright.engine import wire
-from cellwright.engine.client import EngineConnection
+from cellwright.engine.client import LONG_PATIENCE, MUTE, PATIENCE, SILENCE, EngineConnection
 from cellwright.engine.launch import greet_engine
 from cellwright.errors import EngineLost, EngineUnavailable
 from cellwright.workspace.caller import Caller
@@ -65,6 +66,8 @@ class AsyncEngineApi:
         self._writer: asyncio.StreamWriter | None = None
         self._reading: asyncio.Task[None] | None = None
         self._is_closed = False
+        self._heard_at = 0.0
+        self._asked_at: float | None = None
 
     async def connect(self) -> None:
         """Connect, unless that is done."""
@@ -76,6 +79,7 @@ class AsyncEngineApi:
             connected = await asyncio.to_thread(greet_engine, self._greet, start=True)
             assert connected is not None  # noqa: S101  # it was started, or an error raised
             reader, self._writer = await asyncio.open_unix_connection(sock=connected)
+            self._heard_at, self._asked_at = time.monotonic(), None
             self._reading = asyncio.ensure_future(self._read(reader))
 
     def _greet(self, connected: socket.socket) -> socket.socket:
@@ -91,7 +95,7 @@ class AsyncEngineApi:
         looking = asyncio.ensure_future(self._look(number, until)) if until else None
         try:
             await self._send(request.VERB, line)
-            found = await asyncio.shield(call.answer)
+            found = await self._wait_for(call)
             if request.VERB == "load":  # it may read a file
                 return await asyncio.to_thread(request.decode_answer, found)
             return request.decode_answer(found)
@@ -99,7 +103,7 @@ class AsyncEngineApi:
             with contextlib.suppress(EngineLost):
                 await self._send(request.VERB, self._wire.write_stop(number))
                 if request.runs_cells:
-                    await asyncio.wait([call.answer])
+                    await self._wait_for(call)
             raise
         finally:
             if looking is not None:
@@ -116,6 +120,21 @@ class AsyncEngineApi:
         self._lose_connection()
         self._caller.close()
 
+    async def _wait_for(self, call: _Call) -> Any:
+        """Return the answer to a call; an engine that gives no sign of life is lost."""
+        patience = LONG_PATIENCE if call.request.runs_cells else PATIENCE
+        while not call.answer.done():
+            await asyncio.wait([call.answer], timeout=SILENCE)
+            now = time.monotonic()
+            if call.answer.done() or now - self._heard_at < SILENCE:
+                continue
+            if self._asked_at is None:
+                self._asked_at = now
+                await self._send("status", self._wire.write_call("status", {})[1])
+            elif now - self._asked_at >= patience:
+                self._lose_connection(MUTE)
+        return await asyncio.shield(call.answer)
+
     async def _look(self, number: int, until: Callable[[], bool]) -> None:
         while not until():  # noqa: ASYNC110  # it can only be asked
             await asyncio.sleep(_LOOK_EVERY)
@@ -127,13 +146,16 @@ class AsyncEngineApi:
             raise EngineLost(verb)
         try:
             self._writer.write(line)
-            await self._writer.drain()
-        except OSError:
-            raise EngineLost(verb) from None
+            async with asyncio.timeout(LONG_PATIENCE):
+                await self._writer.drain()
+        except OSError as error:
+            how = MUTE if isinstance(error, TimeoutError) else "went away"
+            raise EngineLost(verb, how) from None
 
     async def _read(self, reader: asyncio.StreamReader) -> None:
         try:
             while chunk := await reader.read(2**18):
+                self._heard_at, self._asked_at = time.monotonic(), None
                 for message in self._wire.read(chunk):
                     self._take(message)
         except OSError:
@@ -141,14 +163,14 @@ class AsyncEngineApi:
         finally:
             self._lose_connection()
 
-    def _lose_connection(self) -> None:
+    def _lose_connection(self, how: str = "went away") -> None:
         """Fail what was under way: the connection is gone."""
         writer, self._writer = self._writer, None
         if writer is not None:
             writer.close()
         for call in self._calls.values():
             if not call.answer.done():
-                call.answer.set_exception(EngineLost(call.request.VERB))
+                call.answer.set_exception(EngineLost(call.request.VERB, how))
 
     def _take(self, message: wire.EventMessage | wire.Question | wire.Answered) -> None:
         call = self._calls.get(message.call)

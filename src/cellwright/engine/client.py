@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+import time
 
 from cellwright.engine import wire
 from cellwright.engine.launch import greet_engine
@@ -23,6 +24,14 @@ if TYPE_CHECKING:
     A = TypeVar("A")
 
 _LOOK_EVERY = 0.2
+SILENCE = 1.0
+"""Seconds without a word after which the engine is asked whether it is there."""
+PATIENCE = 5.0
+"""Seconds in which it has to answer that, or any call that does no work."""
+LONG_PATIENCE = 20.0
+"""The same while cells run, which lose more by a wrong guess."""
+MUTE = "does not answer"
+_NO_WORK = frozenset({"hello", "status", "stop"})
 
 
 def connect(
@@ -56,6 +65,8 @@ class EngineConnection:
         self._wire = wire.ClientWire()
         self._heard: Iterator[Any] = iter(())
         self._sending = threading.Lock()
+        self._heard_at = 0.0
+        self._asked_at: float | None = None
         self.is_broken = False
         try:
             if hello is not None:
@@ -76,14 +87,19 @@ class EngineConnection:
         if self.is_broken:
             return False
         try:
-            return bool(self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
+            self._socket.settimeout(0)
+            return bool(self._socket.recv(1, socket.MSG_PEEK))
         except BlockingIOError:
             return True  # it has nothing to say, as it should
         except OSError:
             return False
 
     def call(self, method: str, params: dict[str, Any]) -> Any:
-        """Call the engine itself: `hello`, `status` or `stop`."""
+        """Call the engine itself: `hello`, `status` or `stop`.
+
+        Raises:
+            EngineUnavailable: it does not answer, as if it were stopped or overrun.
+        """
         number, line = self._wire.write_call(method, params)
         return self._converse(method, number, line)
 
@@ -106,10 +122,14 @@ class EngineConnection:
         progress, ask = getattr(request, "progress", None), getattr(request, "ask", None)
         until = getattr(request, "until", None)
         is_stopped = False
+        self._heard_at = time.monotonic()
+        # A call of the engine itself does no work, so its answer is the sign of life.
+        self._asked_at = self._heard_at if verb in _NO_WORK else None
+        patience = LONG_PATIENCE if request is not None and request.runs_cells else PATIENCE
         self._send(verb, line)
         while True:
             try:
-                message = self._receive(verb, None if is_stopped else until)
+                message = self._receive(verb, patience, None if is_stopped else until)
                 if message is None:
                     is_stopped = True
                     self._send(verb, self._wire.write_stop(number))
@@ -155,24 +175,27 @@ class EngineConnection:
     def _send(self, verb: str, line: bytes) -> None:
         with self._sending:
             try:
+                self._socket.settimeout(LONG_PATIENCE)
                 self._socket.sendall(line)
-            except OSError:
+            except OSError as error:
                 self.close()
-                raise EngineLost(verb) from None
+                how = MUTE if isinstance(error, TimeoutError) else "went away"
+                raise EngineLost(verb, how) from None
             except BaseException:
                 self.close()  # half a message cannot be taken back
                 raise
 
-    def _receive(self, verb: str, until: Callable[[], bool] | None = None) -> Any:
+    def _receive(self, verb: str, patience: float, until: Callable[[], bool] | None = None) -> Any:
         """Return the next message; None if `until` says that it is enough."""
         # What was read stays in the wire when Ctrl-C comes, unlike inside a file object.
         while (message := next(self._heard, None)) is None:
             try:
-                self._socket.settimeout(None if until is None else _LOOK_EVERY)
+                self._socket.settimeout(SILENCE if until is None else _LOOK_EVERY)
                 chunk = self._socket.recv(2**16)  # more would be mapped anew for every message
             except TimeoutError:
                 if until is not None and until():
                     return None
+                self._check_pulse(verb, patience)
                 continue
             except OSError:
                 chunk = b""
@@ -180,7 +203,21 @@ class EngineConnection:
                 self.close()
                 raise EngineLost(verb)
             self._heard = self._wire.read(chunk)
+            self._heard_at, self._asked_at = time.monotonic(), None
         return message
+
+    def _check_pulse(self, verb: str, patience: float) -> None:
+        """Ask an engine that is silent for a sign of life; raises if it gives none in time."""
+        now = time.monotonic()
+        if self._asked_at is None:
+            if now - self._heard_at >= SILENCE:
+                self._asked_at = now
+                self._send(verb, self._wire.write_call("status", {})[1])
+        elif now - self._asked_at >= patience:
+            self.close()
+            if verb in _NO_WORK:
+                raise EngineUnavailable(f"it did not answer within {patience:g} s")
+            raise EngineLost(verb, MUTE)
 
 
 class EngineApi:

@@ -52,8 +52,18 @@ def find_peer(connected: socket.socket) -> int:
     """Return the user id at the other end."""
     if not hasattr(socket, "SO_PEERCRED"):  # macOS: the folder, which is ours alone, has to do
         return os.geteuid()
+    return _read_credentials(connected)[1]
+
+
+def find_peer_process(connected: socket.socket) -> int | None:
+    """Return the process that listens at the other end, whether it answers or not."""
+    return _read_credentials(connected)[0] if hasattr(socket, "SO_PEERCRED") else None
+
+
+def _read_credentials(connected: socket.socket) -> tuple[int, int]:
     found = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    return int(struct.unpack("3i", found)[1])
+    pid, user, _ = struct.unpack("3i", found)
+    return int(pid), int(user)
 
 
 def greet_engine(greet: Callable[[socket.socket], T], *, start: bool) -> T | None:

@@ -28,6 +28,26 @@ def lock_path() -> str:
     return os.path.join(runtime_directory(), f"engine-{name_engine()}.lock")
 
 
+def history_lock_path() -> str:
+    """A second file that a living engine keeps locked, where no cleaner of temp folders comes.
+
+    It belongs to one runtime directory of one running system: the state folder may be shared by
+    several machines or containers, and each has an engine of its own.
+    """
+    facts = [runtime_directory()]
+    for place in ("/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid"):
+        try:
+            if place.endswith("pid"):
+                facts.append(os.readlink(place))  # noqa: PTH115
+            else:
+                with open(place, encoding="ascii") as file:  # noqa: PTH123
+                    facts.append(file.read())
+        except OSError:
+            facts.append("")
+    name = blake2b("\0".join(facts).encode("utf-8", "surrogateescape"), digest_size=6).hexdigest()
+    return os.path.join(str(state_directory()), f"engine-{name}.lock")
+
+
 def starting_path() -> str:
     """The file that is locked while an engine is being started."""
     return os.path.join(runtime_directory(), f"engine-{name_engine()}.starting")
@@ -45,12 +65,44 @@ def draining_paths() -> list[str]:
     return sorted(os.path.join(folder, each) for each in found if each.endswith(".sock"))
 
 
-def is_current(descriptor: int) -> bool:
-    """Whether a lock that we hold is on the file that others will find."""
+def take_lock(path: str) -> int:
+    """Lock a file that others find at `path`; returns its descriptor, or -1 if another has it."""
+    import fcntl
+
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return -1
+        except OSError:
+            os.close(descriptor)
+            raise
+        if is_same_file(descriptor, path):
+            return descriptor
+        os.close(descriptor)
+
+
+def is_same_file(descriptor: int, path: str) -> bool:
+    """Whether what we have open is what others will find."""
     try:
-        return os.path.samestat(os.fstat(descriptor), os.stat(lock_path()))  # noqa: PTH116
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))  # noqa: PTH116
     except OSError:
         return False
+
+
+def find_pid() -> int | None:
+    """The process of the engine that runs, as its lock says; None if none runs."""
+    try:
+        descriptor = take_lock(lock_path())
+        if descriptor >= 0:
+            os.close(descriptor)
+            return None
+        with open(lock_path(), encoding="ascii") as file:  # noqa: PTH123
+            return int(file.read(20))
+    except (OSError, ValueError):
+        return None
 
 
 def log_path() -> str:

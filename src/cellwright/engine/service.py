@@ -14,7 +14,7 @@ from functools import partial
 
 from cellwright import __version__
 from cellwright.engine import wire
-from cellwright.errors import EngineDraining, InvalidCall, RunNotFound
+from cellwright.errors import EngineDraining, InvalidCall, RunNotFound, UnsafeDirectory
 from cellwright.workspace.activity import act_for
 from cellwright.workspace.api.requests import parse_request
 from cellwright.workspace.caller import Caller
@@ -24,6 +24,7 @@ from cellwright.workspace.verbs import perform_on_loop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
     from typing import Any
 
     from cellwright.config.settings import Settings
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("cellwright.engine")
 
 _LAST_WORDS = 2.0
+_LOOK_EVERY = 0.5
+_THREADS_WITHIN = 5.0
 _TOUCH_EVERY = 3600.0  # cleaners of temp folders take what is old
 _FILE_THREADS = 16
 _OTHER_THREADS = 8
@@ -253,11 +256,14 @@ class Service:
         """Whether what is at the path of its socket is its socket, and not another engine's."""
         return self._place is not None and wire.identify_file(self.socket) == self._place
 
-    async def watch(self) -> None:
-        """Return when it is time to leave: told to, idle and empty for long, or not to be found."""
+    async def watch(self, restore: Callable[[], Awaitable[bool]] | None = None) -> None:
+        """Return when it is time to leave: told to, or idle and empty for long.
+
+        If its socket was deleted, `restore` makes it reachable again; where that fails, it drains.
+        """
         touched = time.monotonic()
         while not self.leaving.is_set():
-            if not self.draining and not self.has_socket:
+            if not self.draining and not self.has_socket and not await self._restore(restore):
                 self.drain("its socket is gone, so it cannot be reached")
             if time.monotonic() - touched > _TOUCH_EVERY:
                 touched = time.monotonic()
@@ -265,27 +271,57 @@ class Service:
                 with contextlib.suppress(OSError):
                     os.utime(self.socket)
             idle = time.monotonic() - self._busy
-            patience = 0.5 if self.draining else self.settings.engine_idle_timeout
+            patience = _LOOK_EVERY if self.draining else self.settings.engine_idle_timeout
             if self.is_empty and idle >= patience:
                 log.info("leaving: idle for %.0f s", idle)
                 self.leaving.set()
                 return
             try:
-                await asyncio.wait_for(self.leaving.wait(), timeout=min(1.0, patience))
+                await asyncio.wait_for(self.leaving.wait(), timeout=min(_LOOK_EVERY, patience))
             except TimeoutError:
                 continue
 
+    async def _restore(self, restore: Callable[[], Awaitable[bool]] | None) -> bool:
+        try:
+            if restore is None or not await restore():
+                return False
+        except (OSError, UnsafeDirectory) as error:
+            log.warning("it cannot listen again: %s", error)
+            return False
+        self._place = wire.identify_file(self.socket)
+        log.info("listening again on %s, which was deleted", self.socket)
+        for real in self.hub.leases.renew():
+            log.warning("another process has taken the lease of %s", real)
+        return True
+
     async def close(self) -> None:
-        """End all kernels, and let go of everything."""
+        """End all kernels, and let go of everything; wait for no thread that is stuck."""
         self.leaving.set()
         await self.hub.end_kernels()
         # Not here, but in a thread: what still works there may need this loop.
-        await asyncio.to_thread(self._files.shutdown, wait=True)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_THREADS_WITHIN):
+                await _join(self._files)
         clients = dict(self._connections)
         if clients:
             await asyncio.gather(*(client.finish(_LAST_WORDS) for client in clients))
             await asyncio.wait(clients.values(), timeout=_LAST_WORDS)
         self.hub.release_resources()
+
+
+async def _join(pool: ThreadPoolExecutor) -> None:
+    """Wait for what works in a pool; cancelled, leave it alone."""
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def wait() -> None:
+        pool.shutdown(wait=True)
+        with contextlib.suppress(RuntimeError):  # the loop has ended first
+            loop.call_soon_threadsafe(ended.set)
+
+    # A thread of its own: those of the loop may all be stuck.
+    threading.Thread(target=wait, daemon=True).start()
+    await ended.wait()
 
 
 def _make_full_pool(size: int, name: str) -> ThreadPoolExecutor:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import resource
+import shutil
 import signal
 import socket
 import subprocess
@@ -18,7 +20,8 @@ from cellwright.config.directories import runtime_directory
 from cellwright.engine import location, wire
 from cellwright.engine.client import EngineConnection
 from cellwright.engine.launch import connect_or_start, try_connect
-from cellwright.errors import EngineDraining, EngineUnavailable
+from cellwright.errors import EngineDraining, EngineLost, EngineUnavailable
+from cellwright.workspace.api.requests import ReadRequest
 from tests.engines import (
     Engine,
     ask,
@@ -32,7 +35,7 @@ from tests.unit.cli import samples
 from tests.unit.cli.calling import command, process
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -377,20 +380,109 @@ def test_stop_ends_also_those_that_drain(engine: Engine) -> None:
     assert not is_alive(old)
 
 
-def test_one_that_has_lost_its_place_leaves_anothers_socket_alone(engine: Engine) -> None:
-    """As after a cleaner of temp folders: the next engine cannot know of the first."""
-    assert process("eval", "-s", "old", "x = 1").code == 0
+# --- Always to be reached or ended ---------------------------------------------------------------
+
+
+def delete_socket() -> None:
+    Path(location.socket_path()).unlink()
+
+
+def delete_socket_and_lock() -> None:
+    delete_socket()
+    Path(location.lock_path()).unlink()
+
+
+def delete_folder() -> None:
+    shutil.rmtree(runtime_directory())
+
+
+@pytest.mark.parametrize("delete", [delete_socket, delete_socket_and_lock, delete_folder])
+def test_one_whose_place_was_deleted_is_found_again_with_its_kernels(
+    engine: Engine, delete: Callable[[], None]
+) -> None:
+    assert process("run", "nb.ipynb", "load").code == 0
     first = engine.pid
-    for path in (location.socket_path(), location.lock_path()):
-        Path(path).unlink()
-    assert process("eval", "2").text == "2\n"
-    second = engine.pid
-    assert second != first
-    wait_for(lambda: "its socket is gone" in log(), "the first to notice")
-    os.kill(first, signal.SIGTERM)
-    end(first)
-    assert engine.pid == second
-    assert process("eval", "3").text == "3\n"
+    delete()
+    assert process("eval", "2").text == "2\n"  # at once: it waits for the first, and starts none
+    assert engine.pid == first
+    assert process("run", "nb.ipynb", "sum").code == 0  # the kernel has its variables
+    refused = process("--no-engine", "run", "nb.ipynb", "load", "--json")
+    assert json.loads(refused.text)["error"]["code"] == "OWNED_ELSEWHERE"
+    assert process("engine", "stop", "--json").data["pids"] == [first]
+    assert not is_alive(first)
+
+
+@pytest.fixture
+def frozen(engine: Engine) -> Iterator[int]:
+    pid = engine.pid
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield pid
+    finally:
+        if is_alive(pid):
+            os.kill(pid, signal.SIGCONT)
+
+
+def test_of_one_that_is_frozen_every_command_says_so_and_reads_go_on(frozen: int) -> None:
+    began = time.monotonic()
+    answer = process("read", "nb.ipynb")
+    assert answer.code == 0
+    assert "did not answer" in answer.err
+    assert "working in this process alone" in answer.err
+    assert time.monotonic() - began < 15
+    answer = process("engine", "status", "--json")
+    assert json.loads(answer.text)["error"]["code"] == "ENGINE_UNAVAILABLE"
+    assert str(frozen) in answer.text
+
+
+def test_a_connection_that_has_nothing_to_say_is_used_again(engine: Engine) -> None:
+    connected = try_connect()
+    assert connected is not None
+    client = EngineConnection(connected, greeting)
+    client.call("status", {})
+    assert client.is_usable
+    assert engine.status()["clients"] == ["test:ada#1"]
+    client.close()
+    assert not client.is_usable
+
+
+def test_a_call_that_is_under_way_when_it_freezes_ends(engine: Engine) -> None:
+    connected = try_connect()
+    assert connected is not None
+    client = EngineConnection(connected, greeting)
+    pid = engine.pid
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(EngineLost):
+            client.perform(ReadRequest("nb.ipynb"))
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def test_stop_ends_one_that_is_frozen_with_all_kernels(engine: Engine) -> None:
+    kernel = int(process("eval", "import os; os.getpid()").text)
+    pid = engine.pid
+    os.kill(pid, signal.SIGSTOP)
+    assert process("engine", "stop", "--json").data["pids"] == [pid]
+    assert not is_alive(pid)
+    assert not is_alive(kernel)
+
+
+def test_one_without_descriptors_is_not_waited_for_and_can_be_stopped(engine: Engine) -> None:
+    pid = engine.pid
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (64, 64))
+    idle = [socket.socket(socket.AF_UNIX) for _ in range(80)]
+    try:
+        for each in idle:
+            each.connect(location.socket_path())
+        began = time.monotonic()
+        assert process("read", "nb.ipynb").code == 0
+        assert time.monotonic() - began < 15
+        assert process("engine", "stop", "--json").data["pids"] == [pid]
+        assert not is_alive(pid)
+    finally:
+        for each in idle:
+            each.close()
 
 
 # --- Bounds --------------------------------------------------------------------------------------

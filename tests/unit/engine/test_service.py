@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from cellwright.engine import service as service_module
 from cellwright.engine import wire
 from cellwright.workspace.api.requests import VERBS
 from tests.unit.cli import samples
@@ -136,6 +138,18 @@ async def test_one_whose_socket_is_gone_makes_room(places: Path) -> None:
         client.writer.close()
         async with asyncio.timeout(10):
             await watching
+
+
+async def test_leaving_waits_for_no_thread_that_is_stuck(
+    places: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service_module, "_THREADS_WITHIN", 0.05)
+    stuck = threading.Event()
+    async with serving(places) as (service, _):
+        service._files.submit(stuck.wait, 60)
+        async with asyncio.timeout(10):
+            await service.close()
+    stuck.set()
 
 
 # --- Each client for itself ----------------------------------------------------------------------

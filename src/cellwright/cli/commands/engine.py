@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import time
 
 import click
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 
     V = TypeVar("V", bound=Value)
 
-_STOP_WITHIN = 30.0
+_STOP_WITHIN = 15.0
+_TERM_WITHIN = 5.0
+_KILL_WITHIN = 5.0
 _LINES = 50
 
 
@@ -36,32 +39,39 @@ def engine_command() -> None:
     """
 
 
-def _ask_engines(verb: str) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
+def _ask_engines(verb: str) -> tuple[dict[str, Any] | None, list[dict[str, Any]], list[int]]:
     """Ask the engine, and engines that it has replaced but which still work.
 
-    Returns the answer of the engine, or None if none is running, and those of the others. No
-    handshake is made, so that engines of other versions answer, too.
+    Returns the answer of the engine, or None if none is running, and those of the others, and the
+    processes that did not answer. No handshake is made, so that engines of other versions answer,
+    too.
     """
     from cellwright.engine import location
     from cellwright.engine.client import EngineConnection
-    from cellwright.engine.launch import try_connect
+    from cellwright.engine.launch import find_peer_process, try_connect
 
-    found = []
+    found, mute = [], []
     for path in (None, *location.draining_paths()):
         connected = try_connect(path)
         if connected is not None:
+            pid = find_peer_process(connected)
             client = EngineConnection(connected, None)
             try:
                 found.append((path, client.call(verb, {})))
             except EngineLost:
                 pass  # it has just ended
+            except EngineUnavailable:
+                mute.append(pid)
             finally:
                 client.close()
         elif path is not None:
             with contextlib.suppress(OSError):
                 os.unlink(path)  # noqa: PTH108  # its engine has died
+        else:
+            mute.append(location.find_pid())
     main = next((answer for path, answer in found if path is None), None)
-    return main, [answer for path, answer in found if path is not None]
+    others = [answer for path, answer in found if path is not None]
+    return main, others, [pid for pid in mute if pid is not None]
 
 
 @engine_command.command()
@@ -91,7 +101,11 @@ def status(call: CommandCall) -> None:
     \b
     cellwright engine status --json
     """
-    found, leaving = _ask_engines("status")
+    found, leaving, mute = _ask_engines("status")
+    if mute:
+        raise EngineUnavailable(
+            f"process {mute[0]} does not answer", hint="Stopping it ends it, answer or not"
+        )
     text = ["No engine is running\n"] if found is None else _describe_engine(found)
     for other in leaving:
         text += _describe_engine(other)
@@ -127,20 +141,44 @@ def _restore(kind: type[V], shapes: list[dict[str, Any]]) -> list[V]:
 def stop(call: CommandCall) -> None:
     """Stop the engine and all its kernels; their variables are lost.
 
+    An engine that does not answer, or does not end in time, is killed.
+
     \b
     cellwright engine stop
     """
-    found, leaving = _ask_engines("stop")
-    pids = [each["pid"] for each in (found, *leaving) if each is not None]
+    found, leaving, mute = _ask_engines("stop")
+    asked = [each["pid"] for each in (found, *leaving) if each is not None]
     deadline = time.monotonic() + _STOP_WITHIN
-    for pid in pids:
-        while _is_alive(pid):
-            if time.monotonic() > deadline:
-                raise EngineUnavailable(f"process {pid} did not end in {_STOP_WITHIN:g} s")
-            time.sleep(0.02)
+    killed = [pid for pid in asked if not _wait_end(pid, deadline)] + mute
+    for pid in killed:
+        _end_process(pid)
+    if killed:
+        from cellwright.kernel.local import sweep_leftovers
+
+        sweep_leftovers()  # what its keepers could not end
+    pids = asked + mute
     data = {"stopped": bool(pids), "pid": pids[0] if pids else None, "pids": pids}
     text = [f"Stopped process {pid}\n" for pid in pids] or "No engine is running\n"
     call.output.data(data, text)
+
+
+def _end_process(pid: int) -> None:
+    """End a process that does not listen: by SIGTERM, then by SIGKILL."""
+    for number, within in ((signal.SIGTERM, _TERM_WITHIN), (signal.SIGKILL, _KILL_WITHIN)):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+            os.kill(pid, signal.SIGCONT)  # one that was stopped takes it only then
+        if _wait_end(pid, time.monotonic() + within):
+            return
+    raise EngineUnavailable(f"process {pid} cannot be ended")
+
+
+def _wait_end(pid: int, deadline: float) -> bool:
+    while _is_alive(pid):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
 
 
 def _is_alive(pid: int) -> bool:

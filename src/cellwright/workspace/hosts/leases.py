@@ -61,12 +61,15 @@ class Leases:
             if waited > (_PATIENCE if holder is None else _DOUBT):
                 raise OwnedElsewhere(real, holder or "another process")
             time.sleep(0.005)
-        with contextlib.suppress(OSError):  # a full disk: the lease holds without our name
-            os.truncate(descriptor, 0)
-            os.pwrite(descriptor, self._holder.encode(), 0)
+        self._sign(descriptor)
         with self._guard:
             self._owned[real] = descriptor
             _owned_here.add(real)
+
+    def _sign(self, descriptor: int) -> None:
+        with contextlib.suppress(OSError):  # a full disk: the lease holds without our name
+            os.truncate(descriptor, 0)
+            os.pwrite(descriptor, self._holder.encode(), 0)
 
     def owns(self, real: str) -> bool:
         """Whether this process owns a notebook."""
@@ -107,11 +110,31 @@ class Leases:
                     os.truncate(descriptor, 0)
                 _close(descriptor)
 
+    def renew(self) -> list[str]:
+        """Take leases again whose files were deleted; returns those that others have by now."""
+        lost = []
+        with self._guard:
+            for real, old in self._owned.items():
+                try:
+                    if os.path.samestat(os.fstat(old), os.stat(_place(real))):
+                        continue
+                except FileNotFoundError:
+                    pass
+                descriptor = _lock(real, fcntl.LOCK_EX)
+                if descriptor < 0:
+                    lost.append(real)
+                    continue
+                self._owned[real] = descriptor
+                self._sign(descriptor)
+                _close(old)
+        return lost
+
     def touch(self) -> None:
         """Keep the files of what is owned from looking old: cleaners of temp folders take those."""
         with self._guard:
             for descriptor in self._owned.values():
-                os.utime(descriptor)
+                with contextlib.suppress(OSError):
+                    os.utime(descriptor)
 
     def close(self) -> None:
         """Own nothing any more."""
