@@ -97,6 +97,9 @@ def explain_withheld(withheld: Collection[str], text: str) -> str | None:
     )
 
 
+SESSION_FILE_PREFIX = "session-"
+
+
 def write_session_file(path: str, facts: Mapping[str, str | None]) -> None:
     """Write the small JSON from which code in a kernel learns its session, notebook, root and mode."""
     temp = f"{path}.{os.getpid()}.tmp"

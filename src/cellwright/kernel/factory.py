@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from cellwright.kernel.transport import Transport
 
 
+_SPARE_STARTS_WITHIN = 10.0
+_SPARE_MOVES_WITHIN = 3.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelOrder:
     """The kernel that a caller wants.
@@ -173,19 +177,26 @@ class SpareKernel:
             return None
         starting, self._starting = self._starting, None
         try:
-            kernel = await asyncio.shield(starting)
+            async with asyncio.timeout(_SPARE_STARTS_WITHIN):
+                kernel = await asyncio.shield(starting)
+            if kernel.is_alive:
+                async with asyncio.timeout(_SPARE_MOVES_WITHIN):
+                    managed = {name: launch.env.get(name) for name in MANAGED}
+                    move = Code("", cwd=launch.cwd, env=managed, silent=True, store_history=False)
+                    async for _ in kernel.execute(move):
+                        pass
         except asyncio.CancelledError:
             self._ending = asyncio.ensure_future(_end_spare(starting))
             raise
+        except TimeoutError:  # it is stopped, or stuck: a new one is faster
+            self._ending = asyncio.ensure_future(_end_spare(starting))
+            return None
         except Exception:  # noqa: BLE001  # the caller starts a kernel, and gets its error
+            self._ending = asyncio.ensure_future(_end_spare(starting))
             return None
         if not kernel.is_alive:
             await kernel.shutdown(now=True)
             return None
-        managed = {name: launch.env.get(name) for name in MANAGED}
-        move = Code("", cwd=launch.cwd, env=managed, silent=True, store_history=False)
-        async for _ in kernel.execute(move):
-            pass
         return kernel
 
     async def release(self) -> None:

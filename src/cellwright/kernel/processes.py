@@ -31,6 +31,7 @@ _REAP_INTERVAL = 0.002
 _SWEEP_INTERVAL = 0.01
 _SWEEP_WITHIN = 5.0
 _ABANDON_WITHIN = 2.0
+_KILL_GRACE = 2.0
 _MARK_PREFIX = MARK_VARIABLE.encode() + b"="
 _LONGEST_COUNTER = 2**16
 _PR_SET_CHILD_SUBREAPER = 36
@@ -116,7 +117,7 @@ class KeptProcess:
         self._start = asyncio.Event()
         self._gone = asyncio.Event()
         self._loop.add_reader(channel.fileno(), self._read)
-        self._release = weakref.finalize(self, _abandon, channel, keeper)
+        self._release = weakref.finalize(self, _abandon, channel, keeper, mark)
 
     async def wait_started(self) -> None:
         """Wait until the process runs.
@@ -147,6 +148,7 @@ class KeptProcess:
         """Kill the process and everything it started, now."""
         self._was_killed_by_us = True
         self._send(0)
+        self._loop.call_later(_KILL_GRACE, self._kill_keeper)
 
     async def wait_gone(self, within: float) -> bool:
         """Wait until nothing is left, neither descendants nor the keeper; false if that is late."""
@@ -175,6 +177,11 @@ class KeptProcess:
             self._keeper.kill()
         except OSError:
             return  # it is gone, and with it the process
+
+    def _kill_keeper(self) -> None:
+        """Kill a keeper that did not obey, because it is stopped or stuck; the rest is swept."""
+        if not self._gone.is_set():
+            self._keeper.kill()
 
     def _read(self) -> None:
         try:
@@ -227,10 +234,12 @@ class KeptProcess:
         if self._is_clean:
             self._finish()
         else:
-            self._sweep(Sweep(self.mark.__eq__), self._loop.time() + _SWEEP_WITHIN)
+            # Its child became ours, and so did what that one left.
+            sweep = Sweep(self.mark.__eq__, heir_of=self.pid)
+            self._sweep(sweep, self._loop.time() + _SWEEP_WITHIN)
 
     def _sweep(self, sweep: Sweep, end: float) -> None:
-        if sweep.kill_round() and self._loop.time() < end:
+        if (sweep.kill_round() or sweep.has_more_to_reap) and self._loop.time() < end:
             self._loop.call_later(_SWEEP_INTERVAL, self._sweep, sweep, end)
         else:
             self._finish()
@@ -240,13 +249,15 @@ class KeptProcess:
         self._gone.set()
 
 
-def _abandon(channel: socket.socket, keeper: subprocess.Popen[bytes]) -> None:
+def _abandon(channel: socket.socket, keeper: subprocess.Popen[bytes], mark: str) -> None:
     """Let go of a process that was not shut down, and wait for its keeper to end."""
     channel.close()
     try:
         keeper.wait(_ABANDON_WITHIN)
     except subprocess.TimeoutExpired:
-        return
+        keeper.kill()
+        keeper.wait()
+        _sweep_all(Sweep(mark.__eq__), _ABANDON_WITHIN)
 
 
 # --- Marks ---------------------------------------------------------------------------------------
@@ -289,9 +300,11 @@ def find_marked_processes() -> dict[int, str]:
 class Sweep:
     """Kills all processes whose mark is wanted, in rounds, since a process may fork meanwhile."""
 
-    def __init__(self, is_wanted: Callable[[str], bool]) -> None:
+    def __init__(self, is_wanted: Callable[[str], bool], *, heir_of: int | None = None) -> None:
         self._is_wanted = is_wanted
+        self._heir_of = heir_of
         self._killed: set[int] = set()
+        self._unreaped = set() if heir_of is None else {heir_of}
 
     def kill_round(self) -> int:
         """Kill what is there now; 0 once nothing is."""
@@ -303,6 +316,7 @@ class Sweep:
                 if mark is not None and self._is_wanted(mark):
                     _kill(pid, number)
         self._killed.update(targets)
+        self._unreaped.update(targets)
         self._reap()
         return len(targets)
 
@@ -311,12 +325,21 @@ class Sweep:
         """How many processes were killed."""
         return len(self._killed)
 
+    @property
+    def has_more_to_reap(self) -> bool:
+        """Whether a child of ours was killed and has not ended yet."""
+        return bool(self._unreaped)
+
     def _reap(self) -> None:
-        for pid in self._killed:
+        if self._heir_of is not None:  # it led a session
+            self._unreaped.update(_find_dead_children(self._heir_of))
+        for pid in list(self._unreaped):
             try:
-                os.waitpid(pid, os.WNOHANG)
+                is_over = os.waitpid(pid, os.WNOHANG)[0] == pid
             except ChildProcessError:
-                continue  # never our child, or collected already
+                is_over = True  # never our child, or collected already
+            if is_over:
+                self._unreaped.discard(pid)
 
 
 def sweep_stale(within: float = 5.0) -> int:
@@ -324,13 +347,17 @@ def sweep_stale(within: float = 5.0) -> int:
 
     An owner calls this when it starts: the one before may have died together with its keepers.
     """
+    sweep = Sweep(is_stale)
+    _sweep_all(sweep, within)
+    return sweep.killed
+
+
+def _sweep_all(sweep: Sweep, within: float) -> None:
     import time
 
-    sweep = Sweep(is_stale)
     end = time.monotonic() + within
-    while sweep.kill_round() and time.monotonic() < end:
+    while (sweep.kill_round() or sweep.has_more_to_reap) and time.monotonic() < end:
         time.sleep(0.005)
-    return sweep.killed
 
 
 def adopt_orphans() -> None:
@@ -349,6 +376,20 @@ def _list_processes() -> list[int]:
         return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
     except OSError:  # no /proc on this system
         return []
+
+
+def _find_dead_children(session: int) -> list[int]:
+    """Children of ours that ended in this session and were not collected."""
+    found = []
+    me = os.getpid()
+    for pid in _list_processes():
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+            if fields[0] == b"Z" and int(fields[1]) == me and int(fields[3]) == session:
+                found.append(pid)
+        except (OSError, ValueError, IndexError):
+            continue
+    return found
 
 
 def _read_mark(pid: int) -> str | None:

@@ -331,6 +331,18 @@ def test_killed_it_leaves_no_kernel_and_the_next_is_as_good(engine: Engine) -> N
     assert engine.pid != first
 
 
+def test_the_next_one_removes_what_a_killed_one_left(engine: Engine) -> None:
+    assert process("eval", "1").code == 0
+    assert list(Path(runtime_directory()).glob("session-*.json"))
+    first = engine.pid
+    os.kill(first, signal.SIGKILL)
+    end(first)
+    wait_for(is_refused, "the last that holds its socket", 5)
+    assert process("engine", "start").code == 0
+    left = Path(runtime_directory())
+    wait_for(lambda: not [*left.glob("session-*"), *left.glob("k-*")], "the sweep", 10)
+
+
 # --- Another version -----------------------------------------------------------------------------
 
 

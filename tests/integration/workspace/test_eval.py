@@ -22,6 +22,7 @@ from cellwright.errors import (
     RestartLimit,
     SessionNotFound,
 )
+from cellwright.kernel.processes import is_stale
 from cellwright.workspace.runs.execution import CellError
 
 if TYPE_CHECKING:
@@ -204,6 +205,7 @@ def test_code_is_told_where_it_is_under_all_names(workspace: Workspace, folder: 
     variables, facts, place = map(json.loads, lines)
     assert len(set(variables.values())) == 2
     assert None not in variables.values()
+    assert not is_stale(facts.pop("owner"))
     assert facts == {"session": "mine", "notebook": None, "root": str(folder), "mode": "agent"}
     assert place[0] == str(folder)
     assert place[1] in ("", str(folder))

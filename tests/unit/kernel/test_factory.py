@@ -11,6 +11,7 @@ import pytest
 
 from cellwright.config.settings import Settings
 from cellwright.errors import KernelMissing
+from cellwright.kernel import factory
 from cellwright.kernel.environment import (
     build_kernel_environment,
     build_session_variables,
@@ -27,8 +28,10 @@ from cellwright.kernel.transport import Code, Launch
 from cellwright.outputs.events import DisplayEvent
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
+    from cellwright.kernel.events import KernelEvent
     from cellwright.kernel.transport import Transport
 
 
@@ -105,6 +108,33 @@ async def test_a_spare_that_died_is_not_given_out() -> None:
     await asyncio.sleep(0.01)
     kernels.made[0].kill()
     assert await spare.take(launch) is None
+
+
+class StoppedKernel(MemoryKernel):
+    """Alive, but its process is stopped: it answers nothing."""
+
+    async def execute(self, code: Code) -> AsyncIterator[KernelEvent]:
+        await asyncio.Event().wait()
+        async for event in super().execute(code):
+            yield event
+
+
+async def test_a_spare_that_is_stopped_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(factory, "_SPARE_MOVES_WITHIN", 0.01)
+    kernels: list[StoppedKernel] = []
+
+    def make(launch: Launch) -> StoppedKernel:
+        kernels.append(StoppedKernel(launch))
+        return kernels[-1]
+
+    spare = SpareKernel(make)
+    launch = Launch("/", {}, python="python")
+    spare.prepare(launch)
+    async with asyncio.timeout(10):
+        assert await spare.take(launch) is None
+        assert spare._ending is not None
+        await spare._ending
+    assert not kernels[0].is_alive
 
 
 async def test_the_spare_can_be_switched_off() -> None:

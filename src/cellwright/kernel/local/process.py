@@ -17,6 +17,7 @@ from typing import Literal, TypeAlias
 from cellwright.config.directories import runtime_directory
 from cellwright.errors import KernelStartFailed
 from cellwright.kernel.discovery import find_spec, make_python_spec
+from cellwright.kernel.environment import SESSION_FILE_PREFIX
 from cellwright.kernel.local.channels import CHANNELS
 from cellwright.kernel.local.conversation import LocalConversation
 from cellwright.kernel.processes import is_stale, make_mark, start_kept_process, sweep_stale
@@ -368,7 +369,19 @@ def sweep_leftovers() -> int:
             continue  # being made, or being removed
         if is_left:
             shutil.rmtree(folder, ignore_errors=True)
+    remove_stale_session_files(runtime_directory())
     return killed
+
+
+def remove_stale_session_files(folder: str) -> None:
+    """Remove the session files of owners that are gone."""
+    for path in Path(folder).glob(f"{SESSION_FILE_PREFIX}*.json"):
+        try:
+            owner = json.loads(path.read_bytes()).get("owner")
+            if isinstance(owner, str) and is_stale(owner):
+                path.unlink()
+        except (OSError, ValueError, AttributeError):
+            continue
 
 
 def _describe_connection(place: ConnectionFolder, name: str) -> Mapping[str, str | int]:

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from cellwright.errors import InvalidEdit, KernelCannot, KernelMissing
 from cellwright.kernel.environment import (
+    SESSION_FILE_PREFIX,
     build_kernel_environment,
     build_session_variables,
     write_session_file,
@@ -17,6 +18,7 @@ from cellwright.kernel.environment import (
 from cellwright.kernel.events import CommMessage
 from cellwright.kernel.factory import KernelFactory, KernelOrder
 from cellwright.kernel.pool import SessionPool
+from cellwright.kernel.processes import make_mark
 from cellwright.kernel.session import Key
 from cellwright.kernel.transport import Code
 from cellwright.protocol.bridge import CommBridge
@@ -157,6 +159,7 @@ class SessionManager:
         )
         self._starting: asyncio.Task[None] | None = None
         self._session_files: dict[str, dict[str, str | None]] = {}
+        self._mark = make_mark()  # by which the next engine knows files of one that was killed
         self._callers: dict[Key, tuple[str | None, str]] = {}
 
     async def close(self) -> None:
@@ -301,6 +304,7 @@ class SessionManager:
             return {}
         path = os.path.join(self._folder, _name_file(session.key))  # noqa: PTH118
         facts = {"session": session.key.session, "notebook": notebook, "root": root, "mode": mode}
+        facts["owner"] = self._mark
         if self._session_files.get(path) != facts:  # once, and not before every cell
             with contextlib.suppress(OSError):  # a courtesy: code runs as well without it
                 write_session_file(path, facts)
@@ -364,4 +368,4 @@ def _find_spec(language: str, env: Mapping[str, str]) -> str:
 
 def _name_file(key: Key) -> str:
     name = blake2b(f"{os.getpid()}\0{key.session}\0{key.cwd}".encode(), digest_size=8).hexdigest()
-    return f"session-{name}.json"
+    return f"{SESSION_FILE_PREFIX}{name}.json"

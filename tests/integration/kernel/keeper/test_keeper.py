@@ -153,6 +153,50 @@ async def test_a_stopped_command_is_killed(start: Start) -> None:
     assert process.exit == KernelExit(signal=9)
 
 
+async def test_a_stopped_keeper_is_killed_with_all_it_keeps(start: Start) -> None:
+    process = await start(python(FAMILY + STUCK))
+    assert await eventually(lambda: len(with_mark(process.mark)) >= 3)
+    os.kill(process.keeper_pid, signal.SIGSTOP)
+
+    process.kill()
+
+    assert await process.wait_gone(8)
+    assert not with_mark(process.mark)
+
+
+async def test_a_stopped_keeper_that_is_let_go_is_killed_with_all_it_keeps() -> None:
+    process = await start_kept_process(["sleep", "1000"], cwd="/", env=ENV)
+    os.kill(process.keeper_pid, signal.SIGSTOP)
+
+    process.close()
+
+    assert not with_mark(process.mark)
+    assert not _list_left([process.keeper_pid])
+
+
+async def test_nothing_that_a_killed_keeper_leaves_stays_a_zombie(start: Start) -> None:
+    code = "import subprocess, time; p = subprocess.Popen(['true']); time.sleep(0.3); print(1)\n"
+    process = await start(python(code + "time.sleep(100)"))
+    assert process.pid is not None
+    pid = process.pid
+    assert await eventually(lambda: bool(_list_children(pid)))
+    pids = [pid, *_list_children(pid), process.keeper_pid]
+
+    os.kill(process.keeper_pid, signal.SIGKILL)
+
+    assert await process.wait_gone(5)
+    assert not _list_left(pids)
+
+
+def _list_left(pids: list[int]) -> list[int]:
+    """Those that are still in the table of processes, zombies too."""
+    return [pid for pid in pids if Path(f"/proc/{pid}").exists()]
+
+
+def _list_children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
 async def test_a_fork_storm_is_killed(start: Start) -> None:
     process = await start(["sh", "-c", "while :; do setsid sleep 100 & sleep 0.002; done"])
     assert await eventually(lambda: len(with_mark(process.mark)) > 20)
