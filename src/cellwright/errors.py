@@ -49,6 +49,7 @@ CellwrightError                    INTERNAL_ERROR
 ├── OutputError                    OUTPUT_ERROR
 │   ├── ArtifactNotFound           ARTIFACT_NOT_FOUND       also LookupError
 │   └── ArtifactsUnavailable       ARTIFACTS_UNAVAILABLE    also OSError
+├── SystemRefused                  SYSTEM_REFUSED           also OSError
 ├── ModeForbids                    MODE_FORBIDS             also PermissionError
 ├── WorkspaceError                 WORKSPACE_ERROR
 │   ├── OutsideRoot                OUTSIDE_ROOT             also PermissionError
@@ -502,6 +503,13 @@ class DurabilityUnconfirmed(SaveError, OSError):
         super().__init__(message, hint=hint)
         self.path = path
         self.step = step
+        self.revision: str | None = None
+
+    def name_bytes(self, revision: str) -> None:
+        """Say which bytes are in place: those of the notebook with this revision."""
+        self.revision = revision
+        self.message = f"{self.message}; their revision is {revision}"
+        self.args = (self.message,)
 
 
 class HistoryError(CellwrightError):
@@ -715,6 +723,46 @@ class ArtifactsUnavailable(OutputError, OSError):
         super().__init__(
             f"Artifacts cannot be kept: {reason}", hint="Free space or permissions, then run again"
         )
+
+
+class SystemRefused(CellwrightError, OSError):
+    """The system refused something small that any work needs: a descriptor, memory, a folder."""
+
+    code = "SYSTEM_REFUSED"
+    retryable = True
+
+    def __init__(self, reason: str, *, hint: str | None = None) -> None:
+        super().__init__(
+            f"The system refused: {reason}", hint=hint or "Free what is missing, then try again"
+        )
+
+
+def explain_exception(error: Exception) -> CellwrightError:
+    """An exception as one of our errors: what the system did is not called a bug of ours."""
+    found: CellwrightError
+    if isinstance(error, CellwrightError):
+        return error
+    if isinstance(error, MemoryError):
+        found = SystemRefused("it has no more memory")
+    elif isinstance(error, FileNotFoundError) and _has_lost_folder():
+        found = SystemRefused("the working folder was deleted", hint="Go to a folder that exists")
+    elif isinstance(error, OSError) and error.errno is not None:
+        name = f" ({error.filename})" if isinstance(error.filename, str) else ""
+        found = SystemRefused(f"{error.strerror or error}{name}")
+    else:
+        found = CellwrightError(f"{type(error).__name__}: {error}")
+    found.__cause__ = error
+    return found
+
+
+def _has_lost_folder() -> bool:
+    import os
+
+    try:
+        os.getcwd()  # noqa: PTH109
+    except FileNotFoundError:
+        return True
+    return False
 
 
 class ModeForbids(CellwrightError, PermissionError):

@@ -17,7 +17,7 @@ from cellwright.cli.output import (
     fail_usage,
     write,
 )
-from cellwright.errors import CellwrightError
+from cellwright.errors import CellwrightError, SystemRefused, explain_exception
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -137,13 +137,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CellwrightError as error:
         return fail(words, error)
     except Exception as error:  # noqa: BLE001  # a bug of ours is an error message, too
-        return fail(words, Unexpected(error))
+        found = explain_exception(error)
+        return fail(words, found if isinstance(found, SystemRefused) else Unexpected(error))
     return result if isinstance(result, int) else 0
 
 
 def fail(words: Sequence[str], error: CellwrightError) -> int:
     """Print an error; returns the exit code."""
     output = CommandOutput.of_words(words)
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        discard_stdout()  # what cannot be printed now cannot be printed at exit
     if sys.stdout is None:  # closed; stderr may still be open
         output.as_json = False
     try:

@@ -26,6 +26,7 @@ from cellwright.errors import (
     ModelError,
     ModelNotConfigured,
     OwnedElsewhere,
+    SystemRefused,
     UnknownModel,
     UnknownRevision,
 )
@@ -120,16 +121,14 @@ class CommandOutput:
     def say(self, text: str, *, color: str | None = None) -> None:
         """Print a message for people to stderr."""
         if not self.quiet and not self.as_json:
-            click.secho(text, fg=color, err=True, color=uses_colors(sys.stderr))
+            talk(text, color=color)
 
     def warn(self, warnings: Iterable[str]) -> None:
         """Print warnings of a command that succeeded."""
         if not self.as_json:
             for warning in warnings:
-                click.secho(
-                    "warning: ", fg="yellow", nl=False, err=True, color=uses_colors(sys.stderr)
-                )
-                click.echo(one_line(warning), err=True)
+                talk("warning: ", color="yellow", nl=False)
+                talk(one_line(warning))
 
     def fail(self, error: CellwrightError) -> None:
         """Print an error with its hint."""
@@ -224,22 +223,38 @@ def write_bytes(data: bytes) -> None:
     except BrokenPipeError:
         discard_stdout()
         raise ReaderGone from None
-    except OSError:
+    except OSError as error:
         discard_stdout()
-        raise
+        raise SystemRefused(
+            f"{error.strerror or error} (standard output)",
+            hint="The command did its work, but its answer could not be printed",
+        ) from None
+
+
+def talk(text: str = "", *, color: str | None = None, nl: bool = True) -> None:
+    """Print a message to stderr; if it cannot be printed, the command works all the same."""
+    try:
+        click.secho(text, fg=color, nl=nl, err=True, color=uses_colors(sys.stderr))
+    except OSError:
+        _discard(sys.stderr)
+        sys.stderr = None
 
 
 def discard_stdout() -> None:
     """Redirect stdout to nowhere: flushing its buffer at exit would fail again."""
-    if sys.stdout is None:
+    _discard(sys.stdout)
+    sys.stdout = None
+
+
+def _discard(stream: Any) -> None:
+    if stream is None:
         return
     try:
         nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
-        os.dup2(nowhere, sys.stdout.fileno())
+        os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
     except (OSError, ValueError):
         pass  # not a real file
-    sys.stdout = None
 
 
 def read_input(name: str | None) -> str:
@@ -275,20 +290,20 @@ def is_terminal(stream: Any) -> bool:
 
 
 def _print_error(message: str, hint: str | None) -> None:
-    click.secho("error: ", fg="red", nl=False, err=True, color=uses_colors(sys.stderr))
-    click.echo(message, err=True)
+    talk("error: ", color="red", nl=False)
+    talk(message)
     if hint:
-        click.echo(err=True)
-        click.secho("hint: ", fg="cyan", nl=False, err=True, color=uses_colors(sys.stderr))
-        click.echo(hint, err=True)
+        talk()
+        talk("hint: ", color="cyan", nl=False)
+        talk(hint)
 
 
 def _show_conflict(conflict: Any) -> None:
-    click.echo(f"\ncell {one_line(conflict.handle)}: {one_line(conflict.reason)}", err=True)
+    talk(f"\ncell {one_line(conflict.handle)}: {one_line(conflict.reason)}")
     for name, side in (("now", conflict.current), ("yours", conflict.other)):
         if side is not None:
-            click.secho(f"--- {name}", fg="yellow", err=True, color=uses_colors(sys.stderr))
-            click.echo(printable(side), err=True)
+            talk(f"--- {name}", color="yellow")
+            talk(printable(side))
 
 
 def printable(text: str) -> str:

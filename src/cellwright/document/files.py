@@ -169,7 +169,8 @@ def update(
             change = make(notebook)
             try:
                 _write(notebook, name, real, reached, break_hard_links=break_hard_links)
-            except DurabilityUnconfirmed:
+            except DurabilityUnconfirmed as error:
+                error.name_bytes(notebook.revision)
                 saved()  # the new bytes are in place
                 raise
             except BaseException as error:
@@ -177,11 +178,21 @@ def update(
                 if isinstance(error, Conflict) and attempt < _ATTEMPTS - 1:
                     continue
                 raise
-            if recent is not None:
-                recent.keep(real, notebook.state)
-            saved()
+            try:
+                if recent is not None:
+                    recent.keep(real, notebook.state)
+                saved()
+            except Exception as error:
+                raise report_saved(name, error, notebook.revision) from error
             return notebook, change
     raise AssertionError  # pragma: no cover  # the loop returns or raises
+
+
+def report_saved(path: str, error: Exception, revision: str) -> DurabilityUnconfirmed:
+    """The one error after a save: the new bytes are there, whatever else went wrong."""
+    found = DurabilityUnconfirmed(path, "after the save", f"{type(error).__name__}: {error}")
+    found.name_bytes(revision)
+    return found
 
 
 def _real(name: str) -> str:

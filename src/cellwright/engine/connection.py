@@ -9,7 +9,7 @@ import logging
 from collections import deque
 
 from cellwright.engine import wire
-from cellwright.errors import CellwrightError, InvalidCall
+from cellwright.errors import CellwrightError, InvalidCall, explain_exception
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class Connection:
             reply = wire.make_failure(number, error)
         except Exception as error:
             log.exception("%s: `%s` failed", self.name, method)
-            reply = wire.make_failure(number, CellwrightError(f"{type(error).__name__}: {error}"))
+            reply = wire.make_failure(number, explain_exception(error))
         finally:
             del self._calls[number]
             self._stopped.discard(number)

@@ -98,6 +98,9 @@ class JournalRecorder:
         A run need not survive one: its outputs can be computed again, and otherwise every cell
         would wait for the disk once more.
         """
+        # Now: once the file is replaced, nothing may be opened that can fail.
+        import cellwright.journal.history  # noqa: F401
+
         durable = facts.kind != "run"
         return self._write(key, lambda writer: writer.announce(change, facts), durable=durable)
 

@@ -13,11 +13,13 @@ from mcp.server.caching import CacheHint
 from mcp.server.lowlevel import Server
 
 import cellwright
+from cellwright.errors import SystemRefused, explain_exception
 from cellwright.mcp import prompts, resources
 from cellwright.mcp.calls import PendingCalls
 from cellwright.mcp.resources import Subscriptions
 from cellwright.mcp.results import is_program, list_tools, to_result
 from cellwright.mcp.workspaces import ClientWorkspaces, actor_name
+from cellwright.tools.errors import describe_error
 from cellwright.tools.fence import FENCE_NOTE
 from cellwright.tools.tool import ToolCaller, ToolResult
 from cellwright.tools.toolbox import Toolbox
@@ -211,7 +213,10 @@ class McpServer:
 
 
 def _describe_bug(tool: str, error: Exception) -> ToolResult:
-    """The result of a call that hit a bug of ours."""
+    """The result of a call that hit a bug of ours, or was refused something by the system."""
+    found = explain_exception(error)
+    if isinstance(found, SystemRefused):
+        return describe_error(found)
     text = f"error: INTERNAL_ERROR: {tool} met an unexpected {type(error).__name__}"
     hint = "hint: Read the notebook to see what holds now; the server's log has the details"
     return ToolResult(f"{text}\n{hint}", {"code": "INTERNAL_ERROR"}, is_error=True)

@@ -6,7 +6,7 @@ import os
 from _thread import allocate_lock  # `threading` would cost every command its import
 
 from cellwright.errors import InvalidEdit, ModeForbids
-from cellwright.workspace.paths import resolve
+from cellwright.workspace.paths import find_folder, resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Caller:
     ) -> None:
         if mode not in ALLOWED:
             raise InvalidEdit(f"Unknown mode {mode!r}", hint="One of ask, edit, agent")
-        self.cwd = cwd or os.getcwd()  # noqa: PTH109  # hot path: no pathlib
+        self.cwd = cwd or find_folder()
         self.root = None if root is None else resolve(os.fspath(root), self.cwd)
         self.mode = mode
         self.actor = actor

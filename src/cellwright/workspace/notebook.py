@@ -6,6 +6,7 @@ two is found out and every stored state has an entry.
 
 from __future__ import annotations
 
+from cellwright.document.files import report_saved
 from cellwright.errors import AlreadyExists, CellwrightError, UnknownRevision
 from cellwright.workspace.api.answers import EditAnswer, describe_change
 from cellwright.workspace.paths import confine, resolve
@@ -126,7 +127,33 @@ class OpenNotebook:
                 make_and_announce, create=create, on_saved=confirm, on_failed=abandon
             )
             self.current = made[0]
-        entry = entries[-1] if entries else None
+        try:
+            return self._answer_change(
+                change,
+                entries[-1] if entries else None,
+                kind=kind,
+                backup=copies[-1] if copies else None,
+                created=created,
+                dry_run=dry_run,
+            )
+        except Exception as error:
+            if dry_run:
+                raise
+            # The file has changed: no other error may suggest that it has not.
+            raise report_saved(self.name, error, made[0].revision) from error
+
+    def _answer_change(
+        self,
+        change: Change,
+        entry: Entry | None,
+        *,
+        kind: str,
+        backup: str | None,
+        created: bool,
+        dry_run: bool,
+    ) -> EditAnswer:
+        """Tell others of a change, and describe it to its caller."""
+        actor = self.caller.actor
         if change and not dry_run:
             self.hub.actors.note(self.real, actor, kind)
             self.hub.events.publish(
@@ -143,8 +170,8 @@ class OpenNotebook:
             change=entry.id if entry is not None else None,
             changed=bool(change) or created,
             saved=not dry_run,
-            host=host.kind,
-            backup=copies[-1] if copies else None,
+            host=self.host.kind,
+            backup=backup,
             others=self.hub.actors.list_others(self.real, actor),
             warnings=self.take_warnings(),
         )

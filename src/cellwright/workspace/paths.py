@@ -6,7 +6,7 @@ import contextlib
 import os
 
 from cellwright.document.disk.paths import PinnedPath, RealPath
-from cellwright.errors import OutsideRoot, UnreadableFile
+from cellwright.errors import OutsideRoot, UnreadableFile, explain_exception
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,6 +14,14 @@ if TYPE_CHECKING:
 
 _ATTEMPTS = 20
 _NOWHERE = "/proc/self/fd/none"
+
+
+def find_folder() -> str:
+    """The working folder; raises `SystemRefused` if it was deleted."""
+    try:
+        return os.getcwd()  # noqa: PTH109  # hot path: no pathlib
+    except OSError as error:
+        raise explain_exception(error) from None
 
 
 def real_path(path: str) -> str:

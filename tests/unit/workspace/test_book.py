@@ -11,7 +11,9 @@ import pytest
 import cellwright
 from cellwright import Workspace
 from cellwright.document import files
-from cellwright.errors import CellwrightError
+from cellwright.errors import CellwrightError, DurabilityUnconfirmed
+from cellwright.journal import Recording
+from cellwright.workspace.activity import ActorLog
 from tests.property.checks import assert_only_cell_changed
 from tests.unit.cli import samples
 
@@ -461,3 +463,23 @@ def test_a_broken_cell_is_named_with_its_problem(workspace: Workspace, folder: P
     assert code_of(caught) == "INVALID_CELL"
     answer = workspace.open("broken.ipynb").edit(replace("good", "z"))
     assert answer.changed
+
+
+# --- After the save ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("broken", [(ActorLog, "note"), (Recording, "finish")])
+def test_whatever_fails_after_the_save_the_error_names_the_bytes_that_are_there(
+    book: Book, path: Path, monkeypatch: pytest.MonkeyPatch, broken: tuple[type, str]
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(*broken, fail)
+        with pytest.raises(DurabilityUnconfirmed) as caught:
+            book.edit(replace("load", "new"))
+    now = cellwright.read(path)
+    assert "new" in now.to_bytes().decode()
+    assert caught.value.revision == now.revision
+    assert now.revision in str(caught.value)

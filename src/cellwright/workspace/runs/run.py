@@ -13,7 +13,13 @@ import time
 import uuid
 from collections import deque
 
-from cellwright.errors import CellwrightError, ExecutionCancelled, InvalidEdit, RunNotFound
+from cellwright.errors import (
+    CellwrightError,
+    ExecutionCancelled,
+    InvalidEdit,
+    RunNotFound,
+    explain_exception,
+)
 from cellwright.workspace.api.answers import RunFailure, RunView
 from cellwright.workspace.api.values import KW_ONLY, Value
 from cellwright.workspace.runs.execution import Execution, Executions
@@ -313,8 +319,7 @@ class Run:
             is_ours = isinstance(error, CellwrightError)
             self.error, self.state = error if is_ours else ExecutionCancelled(), "failed"  # type: ignore[assignment]
         except Exception as error:  # noqa: BLE001  # a bug must reach the caller, as one
-            self.error = CellwrightError(f"{type(error).__name__}: {error}")
-            self.error.__cause__ = error
+            self.error = explain_exception(error)
             self.state = "failed"
         finally:
             self.ended = time.time()

@@ -367,5 +367,7 @@ def _find_spec(language: str, env: Mapping[str, str]) -> str:
 
 
 def _name_file(key: Key) -> str:
-    name = blake2b(f"{os.getpid()}\0{key.session}\0{key.cwd}".encode(), digest_size=8).hexdigest()
+    name = blake2b(
+        f"{os.getpid()}\0{key.session}\0{key.cwd}".encode("utf-8", "surrogatepass"), digest_size=8
+    ).hexdigest()
     return f"{SESSION_FILE_PREFIX}{name}.json"
