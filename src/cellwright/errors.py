@@ -96,13 +96,18 @@ class CellwrightError(Exception):
     """
 
     code: ClassVar[str] = "INTERNAL_ERROR"
-    retryable: ClassVar[bool] = False
+    retryable: bool = False
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         message = _on_one_line(message)
         super().__init__(message)
         self.message = message
         self.hint = hint and _on_one_line(hint)
+
+    def suggest_retry(self, hint: str) -> None:
+        """Say that the same call may work later, in this one case."""
+        self.retryable = True
+        self.hint = f"{hint}. {self.hint}" if self.hint else hint
 
     def __reduce__(self) -> tuple[object, ...]:
         # Constructors take facts, which pickle does not know; it gets the finished error.

@@ -186,7 +186,9 @@ async def wait_for_run(result: ToolResult, workspace: AsyncWorkspace) -> ToolRes
     page.head(summarize_run(executions))
     show_run(page, executions)
     data = {**result.data, "done": True, "executions": run_facts(executions)}
-    return page.to_result(data, is_error=any(each.is_failure for each in executions))
+    return page.to_result(
+        data, is_error=any(each.is_failure or each.is_unsaved for each in executions)
+    )
 
 
 def _refusal(text: str, code: str) -> ToolResult:

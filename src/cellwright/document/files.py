@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from collections import OrderedDict
 
 from cellwright.config.defaults import LOCK_TIMEOUT, MAX_FILE_BYTES
@@ -21,8 +22,10 @@ from cellwright.document.notebook import Notebook, Origin
 from cellwright.errors import (
     Conflict,
     DurabilityUnconfirmed,
+    InvalidJson,
     NotebookNotFound,
     NotSaved,
+    NotUtf8,
     UnreadableFile,
 )
 
@@ -44,6 +47,11 @@ _LARGE = 1_000_000
 _ATTEMPTS = 5
 _MOST = 8
 _MOST_BYTES = 128 * 2**20
+# A program that saves in place writes again within `_SAVING` seconds; it is waited for.
+_SAVING = 0.5
+_SAVED_WITHIN = 2.0
+_JUST_SAVED = 10.0
+_LOOK_EVERY = 0.02
 # After many edits a notebook has many pieces; parsing the file again makes it one piece.
 _MOST_PARTS = 200
 
@@ -161,7 +169,9 @@ def update(
     with FileLock(real, lock_timeout):
         for attempt in range(_ATTEMPTS):
             try:
-                notebook = _read(name, real, max_bytes, reached, recent)
+                # What shall be created is not waited for.
+                read_now = _read_once if create else _read
+                notebook = read_now(name, real, max_bytes, reached, recent)
             except NotebookNotFound:
                 if not create:
                     raise
@@ -211,6 +221,34 @@ def _real(name: str) -> str:
 
 
 def _read(
+    name: str, real: str, max_bytes: int, reached: PinnedPath | None, recent: Recent | None
+) -> Notebook:
+    patience = _SAVED_WITHIN
+    while True:
+        try:
+            return _read_once(name, real, max_bytes, reached, recent)
+        except (NotebookNotFound, InvalidJson, NotUtf8) as error:
+            # Many programs save in place: for a moment, a file is empty, half there, or missing.
+            age = _find_age(reached or name, is_missing=isinstance(error, NotebookNotFound))
+            if age is None or age > _SAVING or patience <= 0:
+                if age is not None and age < _JUST_SAVED and not isinstance(error, OSError):
+                    error.suggest_retry("Another program may be saving it: try again")
+                raise
+        time.sleep(_LOOK_EVERY)
+        patience -= _LOOK_EVERY
+
+
+def _find_age(place: str, *, is_missing: bool) -> float | None:
+    """Seconds since the file, or the folder that it is missing from, was last written to."""
+    try:
+        written = os.stat(os.path.dirname(place) or "." if is_missing else place).st_mtime
+    except OSError:
+        return None
+    age = time.time() - written
+    return age if age > -_SAVING else None  # another machine's clock
+
+
+def _read_once(
     name: str, real: str, max_bytes: int, reached: PinnedPath | None, recent: Recent | None
 ) -> Notebook:
     data = load_file(reached or name, max_bytes)

@@ -108,3 +108,20 @@ def test_what_takes_too_long_ends_it_with_124(notebook: Path) -> None:
 def test_what_makes_no_sense_is_refused(words: list[str], code: int, message: str) -> None:
     answer = run(*words)
     assert (answer.code, message in answer.err) == (code, True), answer
+
+
+def test_outputs_that_cannot_be_saved_fail_the_command_with_the_artifact_that_has_them(
+    notebook: Path,
+) -> None:
+    notebook.chmod(0o444)
+    answer = run("par", "show", "--json")
+    assert answer.code == 3
+    assert answer.json["ok"] is False
+    assert answer.json["error"]["code"] == "READ_ONLY"
+    show = answer.json["data"]["executions"][1]
+    assert (show["status"], show["saved"], show["save_error"]) == ("ok", False, "READ_ONLY")
+    assert f"artifact://{show['artifact']}" in show["notes"][-1]
+    kept = json.loads(call("artifact", show["artifact"], "--no-engine").text)
+    assert kept == show["outputs"]
+    edit = call("edit", "run.ipynb", "replace", "show", "1", "--run", "changed", "--no-engine")
+    assert edit.code == 3  # READ_ONLY, before anything ran

@@ -11,6 +11,7 @@ from cellwright.cli.changes import report_change
 from cellwright.cli.hints import complete_notes
 from cellwright.cli.options import CommandCall, common
 from cellwright.cli.output import (
+    BAD_NOTEBOOK,
     STATUS_CODES,
     one_line,
     print_json,
@@ -132,13 +133,15 @@ def _report_edit(call: CommandCall, answer: EditAnswer, *, show_diff: bool) -> i
     if not answer.executions:
         report_change(call.output, answer, show_diff=show_diff)
         return 0
-    from cellwright.cli.commands.run import describe_failure
+    from cellwright.cli.commands.run import describe_failure, find_failure
 
-    failed = [run for run in answer.executions if run.is_failure]
-    code = STATUS_CODES[failed[0].status] if failed else 0
+    failed = find_failure(answer.executions)
+    code = 0
+    if failed is not None:
+        code = BAD_NOTEBOOK if failed.is_unsaved else STATUS_CODES[failed.status]
     if call.output.as_json:
-        error = describe_failure(failed[0], answer.path) if failed else None
-        print_json({"ok": not failed, "data": answer, "error": error})
+        error = None if failed is None else describe_failure(failed, answer.path)
+        print_json({"ok": failed is None, "data": answer, "error": error})
         return code
     from cellwright.outputs.describe import describe
 

@@ -9,6 +9,7 @@ import click
 from cellwright.cli.hints import complete_notes
 from cellwright.cli.options import CommandCall, common
 from cellwright.cli.output import (
+    BAD_NOTEBOOK,
     FAILED,
     OK,
     STATUS_CODES,
@@ -92,7 +93,7 @@ def run_command(call: CommandCall, notebook: str, cells: tuple[str, ...], **opti
     if options["check"]:
         _print_check(call.output, done)
     for run in done:
-        if run.is_failure and _check_result(run) != "same":
+        if (run.is_failure or run.is_unsaved) and _check_result(run) != "same":
             call.output.warn([describe_failure(run, notebook)["message"]])
             for line in (run.error and run.error.traceback) or ():
                 call.output.say(f"    {line}")
@@ -110,9 +111,23 @@ def describe_detached(run: str) -> str:
     return f"Still running as {run}; `cellwright attach {run}` follows it"
 
 
+def find_failure(done: Sequence[Execution]) -> Execution | None:
+    """The execution that a command fails with: outputs that were not saved count most."""
+    return next(
+        (run for run in done if run.is_unsaved), next((run for run in done if run.is_failure), None)
+    )
+
+
 def describe_failure(run: Execution, notebook: str) -> dict[str, Any]:
-    """Describe a cell that failed as an error."""
+    """Describe a cell that failed as an error, or whose outputs were not saved."""
     error = run.error
+    if run.is_unsaved:
+        return {
+            "code": run.save_error,
+            "message": f"cell {run.cell} (index {run.index}): its outputs were not saved",
+            "hint": ". ".join(complete_notes(run, notebook)),
+            "retryable": False,
+        }
     why = run.status.replace("_", " ")
     if error is not None and run.status == "error":
         why = f"{error.ename}: {error.evalue}"
@@ -140,7 +155,9 @@ def _make_printer(output: CommandOutput, *, shows_text: bool) -> Callable[[dict[
 
 
 def _exit_code(done: Sequence[Execution], *, is_over: bool) -> int:
-    """The exit code of the first cell that failed, or of a run that hit its time limit."""
+    """The exit code of outputs that were not saved, of the first failure, or of a time limit."""
+    if any(run.is_unsaved for run in done):
+        return BAD_NOTEBOOK
     failed = [run for run in done if run.is_failure]
     if failed:
         return STATUS_CODES[failed[0].status]
@@ -159,7 +176,7 @@ def _find_error(done: Sequence[Execution], code: int, notebook: str) -> dict[str
     """Describe the first error of a run; None if the exit code says there is none."""
     if code == OK:
         return None
-    found = next((run for run in done if run.is_failure), None)
+    found = find_failure(done)
     if found is not None:
         return describe_failure(found, notebook)
     differs = next((run for run in done if _check_result(run) == "differs"), None)
@@ -236,9 +253,12 @@ def _report_run(call: CommandCall, found: AttachAnswer) -> int:
     answer = found.answer
     ran: Sequence[Execution] = answer.cells if isinstance(answer, EvalAnswer) else answer or ()
     failed = [each.status for each in ran if each.status not in ("ok", "pending")]
+    unsaved = find_failure([each for each in ran if each.is_unsaved])
     error: dict[str, Any] | None = None
     if found.error is not None:
         error = {**found.error.to_json(), "hint": None, "retryable": False}
+    elif unsaved is not None:
+        error = describe_failure(unsaved, found.subject)
     if call.output.as_json:
         print_json({"ok": not failed and error is None, "data": found, "error": error})
     elif not found.done:
@@ -247,6 +267,8 @@ def _report_run(call: CommandCall, found: AttachAnswer) -> int:
         if error is not None:
             call.output.warn([error["message"]])
         call.output.say(f"{found.run} ended after {found.seconds:.1f} s")
+    if unsaved is not None:
+        return BAD_NOTEBOOK
     if error is not None:
         is_cancelled = error["code"] == STATUS_ERRORS["cancelled"]
         return STATUS_CODES["cancelled" if is_cancelled else "died"]

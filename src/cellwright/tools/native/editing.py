@@ -161,7 +161,9 @@ def _describe_edit(params: EditParams, done: EditAnswer) -> ToolResult:
     page.say_all([_stale_cell_line(cell) for cell in stale], "stale cells")
     data |= {"executions": run_facts(executions), "stale": to_facts(stale)}
     data |= {"run": done.run, "done": done.done}
-    return page.to_result(data, is_error=any(each.is_failure for each in executions))
+    return page.to_result(
+        data, is_error=any(each.is_failure or each.is_unsaved for each in executions)
+    )
 
 
 def _show_change(page: Page, params: EditParams, done: EditAnswer) -> None:

@@ -149,7 +149,9 @@ def _describe_run(
         page.head(describe_unfinished_run(run))
     show_run(page, executions, params.path)
     failed = any(
-        each.is_failure or (each.check or {}).get("result") in ("differs", "failed")
+        each.is_failure
+        or each.is_unsaved
+        or (each.check or {}).get("result") in ("differs", "failed")
         for each in executions
     )
     data = {"run": run, "done": is_done, "executions": run_facts(executions)}

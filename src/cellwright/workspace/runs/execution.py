@@ -62,6 +62,7 @@ class Execution(Value):
     and all it had defined, is gone. `notes` say in sentences what a caller has to know.
 
     Of a notebook's cell (`cell` is its handle): `saved` says that `outputs` are in the notebook.
+    If they could not be saved, `save_error` is the code of the error, and `artifact` has them.
     `stale` says that the cell was edited while it ran, so that they are those of an earlier
     source. If the kernel is gone, `lost` are the cells whose state went with it, and `replay`
     those to run before this one. `expected` marks an error that the cell's tag
@@ -86,6 +87,7 @@ class Execution(Value):
 
     outputs: Sequence[dict[str, Any]] = ()
     saved: bool = False
+    save_error: str | None = None
     stale: bool = False
     expected: bool = False
     lost: Sequence[str] = ()
@@ -109,17 +111,24 @@ class Execution(Value):
         """Whether it failed unexpectedly."""
         return self.status not in ("ok", "pending", "running") and not self.expected
 
+    @property
+    def is_unsaved(self) -> bool:
+        """Whether it ran, but its outputs could not be saved."""
+        return self.save_error is not None
+
     def raise_for_status(self) -> None:
         """Raise the error that ended the cell; do nothing if it ended well or was not reached.
 
         Raises:
             CellFailed, ExecutionTimedOut, ExecutionCancelled, KernelDied: as `status` says.
+            SaveError: the outputs could not be saved.
         """
         from cellwright.errors import (
             CellFailed,
             ExecutionCancelled,
             ExecutionTimedOut,
             KernelDied,
+            SaveError,
         )
 
         if self.status == "error":
@@ -132,6 +141,8 @@ class Execution(Value):
             raise ExecutionCancelled
         if self.status == "died":
             raise KernelDied(" ".join(self.notes))
+        if self.is_unsaved:
+            raise SaveError(" ".join(self.notes))
 
     def to_json(self) -> dict[str, Any]:
         """Return it as plain data: the fields of a notebook's cell, or those of `eval`."""
@@ -149,6 +160,8 @@ class Execution(Value):
             "outputs": plain["outputs"],
             "error": plain["error"],
             **{name: plain[name] for name in _OF_NOTEBOOK},
+            **({"save_error": plain["save_error"]} if self.is_unsaved else {}),
+            **({"artifact": plain["artifact"]} if self.artifact else {}),
             **({} if self.check is None else {"check": plain["check"]}),
             "notes": plain["notes"],
         }
@@ -175,13 +188,15 @@ class Executions(Base):
 
     @property
     def ok(self) -> bool:
-        """Whether the run is over and every cell ended well, or failed as expected."""
-        return self.done and all(each.status == "ok" or each.expected for each in self)
+        """Whether the run is over and every cell ended well, or failed as expected, and is saved."""
+        return self.done and all(
+            (each.status == "ok" or each.expected) and not each.is_unsaved for each in self
+        )
 
     def raise_for_status(self) -> None:
         """Raise the error of the first cell that failed unexpectedly, if any did."""
         for execution in self:
-            if execution.is_failure:
+            if execution.is_failure or execution.is_unsaved:
                 execution.raise_for_status()
 
     def to_json(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import time
+from typing import NamedTuple
 
 from cellwright.errors import CellwrightError, DurabilityUnconfirmed
 from cellwright.journal.executions import ExecutionRecord
@@ -28,6 +29,24 @@ if TYPE_CHECKING:
     from cellwright.workspace.hosts.host import Make
     from cellwright.workspace.notebook import OpenNotebook
     from cellwright.workspace.runs.cell_run import CellRun, OutputsSoFar
+
+
+class Landed(NamedTuple):
+    """What became of the outputs of a cell.
+
+    Args:
+        saved: whether they are in the notebook.
+        stale: whether the cell was edited meanwhile.
+        notes: what the caller has to know.
+        save_error: the code of the error that kept them out of the notebook.
+        artifact: the id of the artifact that has them instead.
+    """
+
+    saved: bool = False
+    stale: bool = False
+    notes: Sequence[str] = ()
+    save_error: str | None = None
+    artifact: str | None = None
 
 
 class RunRecord:
@@ -72,15 +91,10 @@ class RunRecord:
             self._record(self._describe(run, "running", kernel=run.life, seconds=seconds))
         self._land(_make_landing(run, outputs, []), f"run {run.cell.handle}", is_last=False)
 
-    def land(
-        self, run: CellRun, ran: CellOutcome, outputs: Sequence[OutputsSoFar]
-    ) -> tuple[bool, bool, list[str]]:
-        """Put the outputs of a cell that is over into the notebook, and the cell on record.
-
-        Returns whether they are in the notebook, whether the cell was edited meanwhile, and notes.
-        """
+    def land(self, run: CellRun, ran: CellOutcome, outputs: Sequence[OutputsSoFar]) -> Landed:
+        """Put the outputs of a cell that is over into the notebook, and the cell on record."""
         if self._is_check:
-            return False, False, []
+            return Landed()
         status, seconds = ran.outcome.status, ran.outcome.seconds
         executed = self._describe(run, status, kernel=ran.kernel, seconds=seconds)
         answer = self._land_or_keep(run, outputs, executed)
@@ -109,29 +123,32 @@ class RunRecord:
 
     def _land_or_keep(
         self, run: CellRun, outputs: Sequence[OutputsSoFar], executed: ExecutionRecord | None
-    ) -> tuple[bool, bool, list[str]]:
+    ) -> Landed:
         own = next(each.outputs for each in outputs if each.run is run)
         edited: list[bool] = []
         try:
             make = _make_landing(run, outputs, edited)
             self._land(make, f"run {run.cell.handle}", executed=executed)
         except DurabilityUnconfirmed as failure:
-            return True, edited == [True], [failure.message]
+            return Landed(saved=True, stale=edited == [True], notes=[failure.message])
         except CellwrightError as failure:  # the cell ran all the same
             self._record(executed)
             for each in outputs:
                 each.run.is_unsaved = each.run is not run
-            return False, False, [f"The outputs are {self._keep(own)}: {failure.message}"]
+            artifact, where = self._keep(own)
+            note = f"The outputs are {where}: {failure.message}"
+            return Landed(notes=[note], save_error=failure.code, artifact=artifact)
         if not edited:
-            kept = self._keep(own)
-            return False, False, [f"The cell was deleted while it ran; its outputs are {kept}"]
+            artifact, where = self._keep(own)
+            note = f"The cell was deleted while it ran; its outputs are {where}"
+            return Landed(notes=[note], artifact=artifact)
         if edited[0]:
             note = "The cell was edited while it ran; its outputs are of the source it had"
-            return True, True, [note]
-        return True, False, []
+            return Landed(saved=True, stale=True, notes=[note])
+        return Landed(saved=True)
 
-    def _keep(self, outputs: list[dict[str, Any]]) -> str:
-        """Keep outputs that have no place in the notebook; returns where they are, in words."""
+    def _keep(self, outputs: list[dict[str, Any]]) -> tuple[str | None, str]:
+        """Keep outputs that have no place in the notebook; returns an artifact, and words."""
         if outputs:
             content = json.dumps(outputs, ensure_ascii=False).encode("utf-8", "surrogatepass")
             try:
@@ -140,8 +157,8 @@ class RunRecord:
             except CellwrightError:
                 pass
             else:
-                return f"only in this answer and in artifact://{artifact.id}"
-        return "only in this answer"
+                return artifact.id, f"only in this answer and in artifact://{artifact.id}"
+        return None, "only in this answer"
 
     def _describe(
         self, run: CellRun, status: str, *, kernel: str, seconds: float

@@ -369,7 +369,7 @@ class NotebookRun(Run):
         """Land the outputs of a cell that is over, and describe what became of it; blocks."""
         cell, outcome = run.cell, ran.outcome
         notes = [*run.notes, *self._list_notes(ran)]
-        saved, stale, more = self._record.land(run, ran, outputs)
+        landed = self._record.land(run, ran, outputs)
         lost, replay, told = self._find_loss(cell, ran)
         error = None
         if outcome.error is not None:
@@ -388,12 +388,14 @@ class NotebookRun(Run):
             expected=outcome.status == "error"
             and isinstance(tags, list)
             and _EXPECTS_ERROR in tags,
-            saved=saved,
-            stale=stale,
+            saved=landed.saved,
+            stale=landed.stale,
+            save_error=landed.save_error,
+            artifact=landed.artifact,
             state_kept=outcome.state_kept,
             lost=lost,
             replay=replay,
-            notes=[*notes, *more, *told],
+            notes=[*notes, *landed.notes, *told],
         )
 
     def _find_loss(self, cell: Cell, ran: CellOutcome) -> tuple[list[str], list[str], list[str]]:

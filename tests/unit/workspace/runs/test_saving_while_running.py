@@ -14,7 +14,7 @@ import pytest
 
 from cellwright import Workspace, read
 from cellwright.document import files
-from cellwright.errors import NotSaved
+from cellwright.errors import NotSaved, SaveError
 from cellwright.workspace.hosts import file as file_host
 from cellwright.workspace.hosts.file import FileLanding
 from cellwright.workspace.runs.cell_run import InterimSaves
@@ -201,12 +201,17 @@ async def test_what_cannot_be_saved_in_the_end_is_kept_aside_and_said_to_be(
         raise NotSaved(real, "write", "no space left")
 
     monkeypatch.setattr(files, "replace_file", refuse)
-    (done,) = await run(book, "c1")
+    executions = await run(book, "c1")
+    (done,) = executions
     assert (done.status, done.saved, texts(book, 1)) == ("ok", False, "")
+    assert (done.save_error, executions.ok) == ("NOT_SAVED", False)
+    with pytest.raises(SaveError):
+        executions.raise_for_status()
     (note,) = done.notes
     assert "no space left" in note
-    artifact = note.partition("artifact://")[2].partition(":")[0]
-    kept = json.loads(book.workspace.artifact(artifact).text or "")
+    assert f"artifact://{done.artifact}:" in note
+    assert done.artifact is not None
+    kept = json.loads(book.workspace.artifact(done.artifact).text or "")
     assert kept == list(done.outputs)
     assert kept == [{"name": "stdout", "output_type": "stream", "text": "other\n"}]
 
