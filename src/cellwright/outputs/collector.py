@@ -7,7 +7,13 @@ from copy import deepcopy
 from dataclasses import dataclass
 
 from cellwright.outputs._artifact_writer import ArtifactSpill
-from cellwright.outputs.events import ClearEvent, DisplayEvent, ErrorEvent, StreamEvent
+from cellwright.outputs.events import (
+    ClearEvent,
+    DisplayEvent,
+    ErrorEvent,
+    StreamEvent,
+    bound_error,
+)
 from cellwright.outputs.sizes import human_size
 
 TYPE_CHECKING = False
@@ -161,12 +167,10 @@ class Collector:
             self._limit.add_output(entry)
 
     def _add_error(self, event: ErrorEvent) -> None:
-        value = {
-            "ename": event.ename,
-            "evalue": event.evalue,
-            "traceback": list(event.traceback),
-        }
-        entry = CollectedOutput({"output_type": "error"}, OutputContent(value), is_kept=True)
+        if self._limit is not None:
+            event = self._limit.cut_error(event)
+        content = OutputContent(_error_value(event))
+        entry = CollectedOutput({"output_type": "error"}, content, is_kept=True)
         self._add(entry)
         if self._limit is not None:
             self._limit.add_output(entry)
@@ -181,6 +185,10 @@ class Collector:
     def _add(self, entry: CollectedOutput) -> None:
         entry.content.holders += 1
         self._entries.append(entry)
+
+
+def _error_value(event: ErrorEvent) -> dict[str, Any]:
+    return {"ename": event.ename, "evalue": event.evalue, "traceback": list(event.traceback)}
 
 
 def _bundle(event: DisplayEvent) -> dict[str, Any]:
@@ -221,6 +229,16 @@ class OutputLimit:
         self._spill.feed(line + b"\n")
         self._size += entry.content.size  # already known if it is shared
         self.set_size(entry.content, _OVERHEAD + len(line))
+
+    def cut_error(self, event: ErrorEvent) -> ErrorEvent:
+        """An error within half of the limit; the artifact gets the whole of a longer one."""
+        short = bound_error(event, self._most_bytes // 2)
+        if short is not event:
+            whole = _as_line({"output_type": "error", **_error_value(event)})
+            self._spill.feed(whole + b"\n")
+            self._spill.start()
+            self._removed_bytes += max(1, len(whole) - len(_as_line(_error_value(short))))
+        return short
 
     def set_size(self, content: OutputContent, size: int) -> None:
         """Count the new size of a content, for every output that shares it."""

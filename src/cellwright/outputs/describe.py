@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from cellwright.document.outputs import Display, ErrorOutput, Result, Stream, parse_output
-from cellwright.outputs import images
+from cellwright.outputs import images as images_module
 from cellwright.outputs.mime import (
     MimeImage,
     MimeJson,
@@ -84,6 +84,7 @@ def describe(
     images: int = 4,
     artifact: str | None = None,
     store: ArtifactStore | None = None,
+    pixels: images_module.PixelBudget | None = None,
 ) -> Description:
     """Describe what a cell printed, displayed and raised, in at most `budget` tokens.
 
@@ -96,8 +97,9 @@ def describe(
         images: how many images to return; others are only named.
         artifact: the id of the artifact with everything, to be named with what is left out.
         store: gets the originals of images that had to be scaled.
+        pixels: how many pixels may be decoded, if other outputs belong to the same answer.
     """
-    reader = OutputReader(images, store)
+    reader = OutputReader(images, store, pixels)
     items = reader.read(outputs)
     room = budget * CHARACTERS_PER_TOKEN
     for item in items:
@@ -259,11 +261,17 @@ def _without_signs(text: str) -> str:
 class OutputReader:
     """Turns outputs into items; collects the images to send and the status reports."""
 
-    def __init__(self, most_images: int, store: ArtifactStore | None) -> None:
+    def __init__(
+        self,
+        most_images: int,
+        store: ArtifactStore | None,
+        pixels: images_module.PixelBudget | None = None,
+    ) -> None:
         self.pictures: list[ModelImage] = []
         self.statuses: list[StatusReport] = []
         self._most_images = most_images
         self._store = store
+        self._pixels = pixels or images_module.PixelBudget()
 
     def read(self, outputs: Sequence[Output | Mapping[str, Any]]) -> list[DescriptionItem]:
         """The items in order; an output with nothing but a status report is skipped."""
@@ -312,12 +320,12 @@ class OutputReader:
 
     def _image_note(self, image: MimeImage) -> str:
         if len(self.pictures) < self._most_images:
-            found = images.prepare_image(image, store=self._store)
-            if isinstance(found, images.ModelImage):
+            found = images_module.prepare_image(image, store=self._store, budget=self._pixels)
+            if isinstance(found, images_module.ModelImage):
                 self.pictures.append(found)
                 return f"image {len(self.pictures)}: {str(found)[1:-1]}"
             return str(found)[1:-1]
-        size = images.read_image_size(image.mime, image.data)
+        size = images_module.read_image_size(image.mime, image.data)
         measured = f", {size[0]}×{size[1]}" if size else ""
         return str(image)[1:-1] + measured
 

@@ -47,6 +47,37 @@ class ErrorEvent:
     traceback: tuple[str, ...] = ()
 
 
+ANSWERED_ERROR = 64 * 2**10
+"""The most characters of an error in an answer; the notebook, or an artifact, has more."""
+
+
+def bound_error(event: ErrorEvent, most: int) -> ErrorEvent:
+    """The error in about so many characters: both ends of its message, the end of its traceback."""
+    if len(event.ename) + len(event.evalue) + sum(map(len, event.traceback)) <= most:
+        return event
+    evalue = _cut_middle(event.evalue, most // 4)
+    left = most - len(evalue)
+    lines: list[str] = []
+    for line in reversed(event.traceback):
+        short = _cut_middle(line, most // 4)
+        left -= len(short)
+        if left < 0:
+            break
+        lines.insert(0, short)
+    missing = len(event.traceback) - len(lines)
+    if missing:
+        lines.insert(0, f"[{missing} lines before this one are left out]")
+    return ErrorEvent(_cut_middle(event.ename, most // 4), evalue, tuple(lines))
+
+
+def _cut_middle(text: str, most: int) -> str:
+    if len(text) <= most:
+        return text
+    note = f"[… {len(text) - most:,} characters left out …]"
+    half = max(0, most - len(note)) // 2
+    return text[:half] + note + text[len(text) - half :]
+
+
 @dataclass(frozen=True, slots=True)
 class ClearEvent:
     """A request to clear all output so far; with `wait`, only when new output comes."""

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 PIXELS = 1_150_000
 """Pixels of an image that is sent; approximately what models use."""
+ANSWER_PIXELS = 40_000_000
+"""Pixels that are decoded for one answer, however many images it has."""
 LONGEST_SIDE = 1568
 """The longest side of an image; models would scale a longer one down again."""
 ENCODED_BYTES = 3_500_000
@@ -51,6 +53,21 @@ _TRAILING = 1024  # bytes that programs may leave after the end
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _ALONE = frozenset((0x01, *range(0xD0, 0xD9)))  # markers without a length
 _MOST_SEGMENTS = 10_000  # before the frame; a hostile file can have any number
+
+
+class PixelBudget:
+    """How many pixels one answer may decode; `take` says whether an image still fits."""
+
+    def __init__(self, pixels: int = ANSWER_PIXELS) -> None:
+        self._left = pixels
+
+    def take(self, size: tuple[int, int]) -> bool:
+        """Take the pixels of an image; false if they are too many."""
+        pixels = size[0] * size[1]
+        if pixels > self._left:
+            return False
+        self._left -= pixels
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +132,11 @@ def prepare_image(
     pixels: int = PIXELS,
     most_bytes: int = ENCODED_BYTES,
     store: ArtifactStore | None = None,
+    budget: PixelBudget | None = None,
 ) -> ModelImage | UnsentImage:
     """An image within a budget, scaled if needed; or the reason why it cannot be sent.
+
+    `budget` is shared by the images of one answer.
 
     An SVG is not drawn here: its source is text, which a model can read. The original of an
     image that is too large goes to `store`.
@@ -128,6 +148,8 @@ def prepare_image(
     size = read_image_size(image.mime, image.data)
     if size and size[0] * size[1] > _MOST_PIXELS:
         return _unsent(image, "too many pixels", size, store)
+    if size and budget is not None and not budget.take(size):
+        return _unsent(image, "too many pixels for one answer", size, store)
     if not has_pillow():
         return _send_unscaled(image, size, pixels, most_bytes, store)
     try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cellwright.outputs.describe import CHARACTERS_PER_TOKEN, NOTICE_CHARACTERS, describe
+from cellwright.outputs.images import PixelBudget
 from cellwright.tools.fence import OVERHEAD, Fence, make_readable, short_name
 from cellwright.tools.tool import ResultPart, ToolResult
 
@@ -35,6 +36,7 @@ class Page:
         self.pictures: list[ModelImage] = []
         self.artifacts: list[str] = []
         self._images = images
+        self._pixels = PixelBudget()
         self._fence = Fence()
         self._heads: list[str] = []
         self._lines: list[str] = []
@@ -116,7 +118,9 @@ class Page:
         tokens = min(room, room if most is None else most) // CHARACTERS_PER_TOKEN
         if tokens < _LEAST // CHARACTERS_PER_TOKEN:
             return False
-        found = describe(outputs, tokens, images=self._images - len(self.pictures))
+        found = describe(
+            outputs, tokens, images=self._images - len(self.pictures), pixels=self._pixels
+        )
         self.pictures += found.images
         cut = self.show(f"outputs of {cell}", found.text, cell=cell)
         return not cut and not found.left_out

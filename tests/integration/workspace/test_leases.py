@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cellwright.config.directories import runtime_directory
-from cellwright.errors import OwnedElsewhere, UnsafeDirectory
+from cellwright.errors import NotSaved, OwnedElsewhere, UnsafeDirectory
 from cellwright.workspace.hosts import leases as module
 from cellwright.workspace.hosts.leases import Leases
 
@@ -172,6 +173,38 @@ def test_a_folder_that_cannot_be_written_to_is_named(monkeypatch: pytest.MonkeyP
         mine.own(REAL)
     with pytest.raises(UnsafeDirectory), mine.share(REAL):
         pass
+
+
+def test_a_full_folder_is_called_that_and_leaks_no_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = Leases("mine")
+
+    def refuse(*_: object, **__: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module.os, "open", refuse)
+        with pytest.raises(NotSaved, match="No space left"):
+            mine.own(REAL)
+    with monkeypatch.context() as patch:
+        patch.setattr(module.os, "truncate", refuse)
+        patch.setattr(module.os, "pwrite", refuse)
+        mine.own(REAL)  # without a name
+        mine.release(REAL)
+    Leases("another").own(REAL)
+
+
+def test_leases_whose_files_were_deleted_are_taken_again() -> None:
+    mine, other = Leases("mine"), Leases("other")
+    mine.own(REAL)
+    for path in Path(runtime_directory()).glob("*.lease"):
+        path.unlink()
+    assert mine.renew() == []
+    with pytest.raises(OwnedElsewhere):
+        other.own(REAL)
+    for path in Path(runtime_directory()).glob("*.lease"):
+        path.unlink()
+    other.own(REAL)
+    assert mine.renew() == [REAL]
 
 
 def test_leases_are_private_files_in_the_runtime_directory() -> None:

@@ -288,3 +288,24 @@ def test_a_lone_surrogate_is_kept_as_it_came() -> None:
     collector = Collector(limit_bytes=1000)
     collector.feed(StreamEvent("stdout", "x" * 5000 + "\ud800end"))
     assert collector.outputs()[1]["text"].endswith("\ud800end")
+
+
+def test_a_long_error_obeys_the_limit_and_the_whole_of_it_is_in_the_artifact(
+    tmp_path: Path,
+) -> None:
+    store = ArtifactStore(tmp_path)
+    collector = Collector(limit_bytes=20_000, spill=store.create)
+    collector.feed(StreamEvent("stdout", "before\n"))
+    lines = ("Traceback", *(f"line {n} " + "x" * 90 for n in range(900)), "E: " + "y" * 90_000)
+    collector.feed(ErrorEvent("E", "start" + "z" * 200_000 + "end", lines))
+    note, stream, error = collector.finish()
+    assert stream == out("before\n")
+    assert len(json.dumps(error)) < 21_000
+    assert error["evalue"].startswith("start")
+    assert error["evalue"].endswith("end")
+    assert error["traceback"][-1].startswith("E: yyy")
+    (artifact,) = store.list()
+    assert artifact.uri in note["text"]
+    whole = store.read(artifact.id, 0, artifact.size).data.decode()
+    assert "z" * 200_000 in whole
+    assert "line 899" in whole

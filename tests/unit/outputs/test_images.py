@@ -16,6 +16,7 @@ from cellwright.outputs.images import (
     LONGEST_SIDE,
     PIXELS,
     ModelImage,
+    PixelBudget,
     UnsentImage,
     prepare_image,
     read_image_size,
@@ -157,3 +158,13 @@ def test_a_size_is_read_from_the_head_alone() -> None:
     assert read_image_size("image/png", bomb(60_000, 60_000)) == (60_000, 60_000)
     assert read_image_size("image/png", b"junk") is None
     assert read_image_size("image/svg+xml", b"<svg/>") is None
+
+
+def test_one_answer_decodes_only_so_many_pixels() -> None:
+    budget = PixelBudget(1000)
+    buffer = BytesIO()
+    pillow.new("RGB", (20, 30)).save(buffer, "PNG")
+    image = MimeImage("image/png", buffer.getvalue())
+    assert isinstance(prepare_image(image, budget=budget), ModelImage)
+    found = prepare_image(image, budget=budget)
+    assert "too many pixels for one answer" in str(found)

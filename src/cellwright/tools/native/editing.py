@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -125,7 +126,7 @@ async def edit_notebook(caller: ToolCaller, params: EditParams) -> ToolResult:
         label=_edit_label(params),
         **options,
     )
-    return _describe_edit(params, done)
+    return await asyncio.to_thread(_describe_edit, params, done)  # it may decode pictures
 
 
 def _edit_label(params: EditParams) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -117,7 +118,9 @@ async def read_notebook(caller: ToolCaller, params: ReadParams) -> ToolResult:
         page.head("No cell matches.")
     for line in others_lines(found.others):
         page.say(line)
-    shown = _show_cells(page, params, chosen, notebook, view if params.view == "text" else None)
+    shown = await asyncio.to_thread(
+        _show_cells, page, params, chosen, notebook, view if params.view == "text" else None
+    )
     data = {
         "path": params.path,
         "revision": found.revision,
@@ -290,7 +293,10 @@ async def read_outputs(caller: ToolCaller, params: OutputsParams) -> ToolResult:
         )
     page = Page(params.max_tokens)
     page.head(f"{shorten(params.path, 100)} · outputs of {format_count(len(chosen), 'cell')}")
-    shown = _show_part(page, params, chosen[0]) if params.offset else _show_outputs(page, chosen)
+    if params.offset:
+        shown = _show_part(page, params, chosen[0])
+    else:  # off the loop, because it may decode pictures
+        shown = await asyncio.to_thread(_show_outputs, page, chosen)
     data = {
         "path": params.path,
         "cells": [shorten(cell.handle, 100) for cell in chosen[: min(shown, MOST_ROWS)]],

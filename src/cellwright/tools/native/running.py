@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -104,7 +105,7 @@ async def run_notebook(caller: ToolCaller, params: RunParams) -> ToolResult:
     options |= {"timeout": params.timeout} if params.timeout is not None else {}
     options |= caller.run_options()
     done = await book.run(params.cells, detach=params.wait, **options)
-    return _describe_run(params, done, done.run, is_done=done.done)
+    return await _describe_in_thread(params, done, done.run, is_done=done.done)
 
 
 async def _follow_run(caller: ToolCaller, params: RunParams, run: str) -> ToolResult:
@@ -120,7 +121,7 @@ async def _follow_run(caller: ToolCaller, params: RunParams, run: str) -> ToolRe
         done = EvalAnswer(found.subject, cells, run, found.done)
         return await describe_eval(caller, done, params.max_tokens)
     if isinstance(answer, Executions):
-        return _describe_run(params, answer, run, is_done=found.done)
+        return await _describe_in_thread(params, answer, run, is_done=found.done)
     if found.done:  # long ago: only the statuses are still known
         rows = [f"{quote_name(cell)}: {status}" for cell, status in found.cells.items()]
         page = Page(params.max_tokens)
@@ -138,6 +139,13 @@ def describe_run_error(error: RunFailure, run: str) -> ToolResult:
     """The result of a run that could not be carried out."""
     text = f"error: {error.code}: {shorten(error.message, 400)}"
     return ToolResult(text, {"code": error.code, "run": run}, is_error=True)
+
+
+async def _describe_in_thread(
+    params: RunParams, executions: Sequence[Execution], run: str, *, is_done: bool
+) -> ToolResult:
+    """Describe a run off the loop: pictures are decoded, and other clients wait for the loop."""
+    return await asyncio.to_thread(_describe_run, params, executions, run, is_done=is_done)
 
 
 def _describe_run(

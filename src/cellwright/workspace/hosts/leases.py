@@ -11,6 +11,7 @@ apart by the lock of the file itself.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import time
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 # A writer shares the lease for milliseconds; an owner-to-be waits for it that long.
 _PATIENCE = 2.0
 _DOUBT = 0.05
+# What is missing for a moment says nothing about the folder.
+_SHORT = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.EIO})
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
@@ -158,6 +161,8 @@ def _lock(real: str, how: int) -> int:
     try:
         descriptor = os.open(place, _FLAGS, 0o600)
     except OSError as error:
+        if error.errno in _SHORT:
+            raise NotSaved(real, "lock", error.strerror or str(error)) from None
         raise UnsafeDirectory(runtime_directory(), error.strerror or str(error)) from None
     locked = False
     try:

@@ -12,7 +12,14 @@ from cellwright.kernel.environment import explain_withheld
 from cellwright.kernel.session import CellOutcome, Outcome, describe_timeout
 from cellwright.kernel.transport import Code
 from cellwright.outputs.collector import Collector
-from cellwright.outputs.events import ClearEvent, DisplayEvent, ErrorEvent, StreamEvent
+from cellwright.outputs.events import (
+    ANSWERED_ERROR,
+    ClearEvent,
+    DisplayEvent,
+    ErrorEvent,
+    StreamEvent,
+    bound_error,
+)
 from cellwright.workspace.runs.cell_run import CellRun, InterimSaves
 from cellwright.workspace.runs.execution import (
     CellError,
@@ -225,6 +232,7 @@ class NotebookRun(Run):
             return self._describe_unreached(cell)
         if run.notes:  # the parameters that it was to have could not be set
             error = outcome.error
+            error = bound_error(error, ANSWERED_ERROR) if error else None
             about = CellError(error.ename, error.evalue, []) if error else None
             return Execution(
                 outcome.status, cell.handle, cell.index, error=about, notes=list(run.notes)
@@ -362,6 +370,9 @@ class NotebookRun(Run):
             run.collector.feed(StreamEvent("stderr", f"\n{describe_timeout(limit)}\n"))
             run.notes.append(f"That was the time limit of {limit:g} s for the run")
         run.end(ran.outcome)
+        if ran.outcome.error is not None:
+            short = bound_error(ran.outcome.error, ANSWERED_ERROR)
+            ran = replace(ran, outcome=replace(ran.outcome, error=short))
         outputs = self._take_outputs(run)
         return await self.book.hub.in_file_thread(self._land, run, ran, outputs)
 

@@ -6,7 +6,14 @@ from dataclasses import dataclass, field
 
 from cellwright.kernel.environment import explain_withheld
 from cellwright.kernel.session import STDIN_FAILED
-from cellwright.outputs.events import ClearEvent, DisplayEvent, ErrorEvent, StreamEvent
+from cellwright.outputs.events import (
+    ANSWERED_ERROR,
+    ClearEvent,
+    DisplayEvent,
+    ErrorEvent,
+    StreamEvent,
+    bound_error,
+)
 from cellwright.outputs.mime import (
     MimeImage,
     MimeJson,
@@ -96,7 +103,7 @@ class EvalRecorder:
                 if isinstance(part, MimeImage)
             ],
             events=[dict(part.value) for part in statuses],
-            error=CellError(error.ename, error.evalue) if error else None,
+            error=_describe_error(error) if error else None,
             exit=ExitView(ended.code, ended.signal, ended.out_of_memory) if ended else None,
             state_kept=outcome.state_kept,
             replaced=ran.replaced,
@@ -176,3 +183,8 @@ class EvalRecorder:
         if self._dropped:
             notes.append(f"{self._dropped} displays beyond {_MOST_PARTS} were dropped")
         return notes
+
+
+def _describe_error(error: ErrorEvent) -> CellError:
+    short = bound_error(error, ANSWERED_ERROR)
+    return CellError(short.ename, short.evalue)

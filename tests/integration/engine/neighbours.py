@@ -1,0 +1,121 @@
+"""A greedy client beside a small one in one engine: how long does the small one wait?
+
+    .venv/bin/python -m tests.integration.engine.neighbours
+
+The greedy one has a large notebook analysed, runs cells that flood their output and show pictures,
+and makes a thousand calls. The small one reads a notebook of three cells all the while.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from cellwright.engine import connect
+from tests.unit.cli import samples
+
+MOST_SECONDS = 1.0
+"""What the small client may wait, in 99 of 100 calls."""
+
+# Each ends by itself; the number is how often it is done.
+GREEDY = {
+    "analysis": (6, "book('large.ipynb').read(stale=True)"),
+    "large reads": (6, "book('large.ipynb').read()"),
+    "floods": (3, "workspace.eval(['for n in range(200_000): print(n, \"x\" * 60)'])"),
+    "pictures": (20, "book('pictures.ipynb').outputs()"),
+    "1,000 calls": (1000, "book('small.ipynb').read()"),
+}
+_CLIENT = """
+import sys
+from cellwright.engine import connect
+with connect() as workspace:
+    book = workspace.open
+    for _ in range({times}):
+        {call}
+        print("done", flush=True)
+"""
+
+
+class Waits(NamedTuple):
+    """How long the calls of the small client took, in seconds, beside one kind of greed."""
+
+    greed: str
+    seconds: list[float]
+
+    @property
+    def p99(self) -> float:
+        ordered = sorted(self.seconds)
+        return ordered[min(len(ordered) - 1, len(ordered) * 99 // 100)]
+
+    def __str__(self) -> str:
+        ordered = sorted(self.seconds)
+        return (
+            f"{self.greed:12} {len(ordered):6} calls   p50 {ordered[len(ordered) // 2]:6.3f} s"
+            f"   p99 {self.p99:6.3f} s   most {ordered[-1]:6.3f} s"
+        )
+
+
+def prepare(folder: Path, cells: int = 5000) -> None:
+    """Write the notebooks that both use."""
+    (folder / "small.ipynb").write_bytes(samples.SALES)
+    large = [samples.code(f"c{n}", f"x{n} = x{max(0, n - 1)} + {n}") for n in range(cells)]
+    (folder / "large.ipynb").write_bytes(samples.write(*large))
+    picture = samples.code("p", "1")
+    data = {"image/png": "iVBORw0KGgo" + "A" * 2_000_000}
+    picture["outputs"] = [{"output_type": "display_data", "data": data, "metadata": {}}]
+    (folder / "pictures.ipynb").write_bytes(samples.write(picture))
+
+
+def measure(folder: Path, greed: str, *, least: int = 50) -> Waits:
+    """Let the greedy client work in `folder`, and measure the small one until it has ended."""
+    times, call = GREEDY[greed]
+    code = _CLIENT.format(times=times, call=call)
+    seconds: list[float] = []
+    workspace = connect(cwd=str(folder))
+    assert workspace is not None
+    greedy = subprocess.Popen([sys.executable, "-c", code], cwd=folder, stdout=subprocess.DEVNULL)
+    try:
+        with workspace:
+            small = workspace.open("small.ipynb")
+            while greedy.poll() is None or len(seconds) < least:
+                began = time.monotonic()
+                small.read()
+                seconds.append(time.monotonic() - began)
+    finally:
+        greedy.kill()
+        greedy.wait()
+    return Waits(greed, seconds)
+
+
+def main() -> int:
+    """Measure all of it with an engine of its own, and print the report."""
+    import os
+    import tempfile
+
+    from cellwright.engine.launch import connect_or_start
+    from tests.engines import Engine
+
+    with tempfile.TemporaryDirectory(prefix="cellwright-neighbours-") as name:
+        folder = Path(name)
+        for variable in ("XDG_STATE_HOME", "CELLWRIGHT_RUNTIME_DIR"):
+            place = folder / variable
+            place.mkdir(mode=0o700)
+            os.environ[variable] = str(place)
+        os.environ["CELLWRIGHT_ENGINE"] = "always"
+        prepare(folder)
+        connect_or_start().close()
+        try:
+            found = [measure(folder, greed) for greed in GREEDY]
+        finally:
+            Engine().stop()
+    print(*found, sep="\n")
+    late = [waits.greed for waits in found if waits.p99 > MOST_SECONDS]
+    print(f"too long beside: {', '.join(late)}" if late else "no wait of a second")
+    return 1 if late else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
