@@ -18,7 +18,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from tests.faults.harness import FALSE_SUCCESS, KINDS, STRAY, TORN, Outcome, Scenario
+from tests.faults.surroundings import SURROUNDINGS
 from tests.faults.worker import OPERATIONS, SIZES, WAYS
+from tests.integration.engine import neighbours
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,8 +53,16 @@ def main() -> int:
     everything = [outcome for outcomes in found.values() for outcome in outcomes]
     print(row("all", everything))
     print_problems(found)
+    is_whole = not (chosen.operation or chosen.size)
+    around = [fault() for fault in SURROUNDINGS] if is_whole else []
+    if around:
+        print("\naround a save")
+        print(*around, sep="\n")
+        print("\na small client beside a greedy one")
+        if neighbours.main():
+            return 1
     print(f"\n{len(everything)} runs in {time.monotonic() - started:.0f} s")
-    return verdict(everything, whole=not (chosen.operation or chosen.size))
+    return max(verdict(everything, whole=is_whole), int(any(each.problems for each in around)))
 
 
 def run_scenario(scenario: Scenario) -> list[Outcome]:

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.faults import harness, run, worker
+from tests.faults import harness, run, surroundings, worker
 from tests.faults.harness import Fault, Outcome, Scenario
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
+
+    from tests.faults.surroundings import Surrounding
 
 pytestmark = [pytest.mark.strace, pytest.mark.timeout(300)]
 SMALLEST = harness.SMALLEST
@@ -106,6 +108,23 @@ def test_the_harness_notices_a_save_that_is_not_atomic() -> None:
     found = outcomes(scenario, [error for error in errors if error.call == "write"])
     kinds = {kind for one in found for kind, _ in one.problems}
     assert harness.UNTRUE in kinds
+
+
+@pytest.mark.parametrize("fault", surroundings.SURROUNDINGS[:2])
+def test_a_fault_around_a_save_costs_no_history_and_no_true_word(
+    fault: Callable[[int], Surrounding],
+) -> None:
+    found = fault(12)
+    assert found.points >= 3
+    assert not found.problems, str(found)
+
+
+@pytest.mark.root
+def test_a_full_disk_is_survived() -> None:
+    found = surroundings.fill_disks()
+    if found.skipped:
+        pytest.skip(found.skipped)
+    assert not found.problems, str(found)
 
 
 @pytest.mark.all

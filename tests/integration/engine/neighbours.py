@@ -111,9 +111,9 @@ def main() -> int:
             found = [measure(folder, greed) for greed in GREEDY]
         finally:
             Engine().stop()
-    print(*found, sep="\n")
+    print(*found, sep="\n")  # noqa: T201
     late = [waits.greed for waits in found if waits.p99 > MOST_SECONDS]
-    print(f"too long beside: {', '.join(late)}" if late else "no wait of a second")
+    print(f"too long beside: {', '.join(late)}" if late else "no wait of a second")  # noqa: T201
     return 1 if late else 0
 
 
