@@ -142,6 +142,6 @@ ROWS = (
     row("D-204", "§9", "Outputs that could not be saved fail the command, with the artifact that has them", Done("tests/integration/cli/test_run.py::test_outputs_that_cannot_be_saved_fail_the_command_with_the_artifact_that_has_them")),
     row("D-205", "§9", "What the system refuses is said as that, and never called a bug", Done("tests/integration/cli/test_system.py::test_few_descriptors_are_enough_or_are_said", also=("tests/integration/cli/test_system.py::test_an_answer_that_cannot_be_printed_is_said", "tests/integration/cli/test_system.py::test_a_working_folder_that_was_deleted_is_said", "tests/integration/cli/test_system.py::test_names_that_are_not_utf_8_work"))),
     row("D-206", "§6", "A long error obeys the limit of outputs, and one answer decodes so many pixels and no more", Done("tests/unit/outputs/test_collector.py::test_a_long_error_obeys_the_limit_and_the_whole_of_it_is_in_the_artifact", also=("tests/unit/outputs/test_images.py::test_one_answer_decodes_only_so_many_pixels",))),
-    row("D-207", "§7", "No client makes another's small call wait for a second", Done("tests/integration/engine/test_neighbours.py::test_a_small_call_does_not_wait_for_a_greedy_neighbour")),
+    row("D-207", "§7", "No client makes another's small call wait for a second", Done("tests/integration/engine/test_neighbours.py::test_a_small_call_does_not_wait_for_a_greedy_neighbour", only_all=True)),
 )
 # fmt: on
