@@ -104,6 +104,7 @@ def test_a_failing_command_ends_with_its_code_says_why_and_changes_nothing(
 ) -> None:
     before = taken.read_bytes()
     (taken.parent / "broken.ipynb").write_text("{", encoding="utf-8")
+    os.utime(taken.parent / "broken.ipynb", (1, 1))  # long ago: it is not being saved now
     (taken.parent / "text.txt").write_text("# %% [code]\n", encoding="utf-8")
     stdin = "no marker\n"
     if name == "LOCKED":
