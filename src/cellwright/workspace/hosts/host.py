@@ -22,10 +22,17 @@ def do_nothing() -> None:
 
 
 class Presence(Value):
-    """Where a person is in the notebook, by cell handles; nowhere if it is not open."""
+    """Where a person is in the notebook, by cell handles; nowhere if it is not open.
+
+    `mode` is `edit` while the cursor is in a cell, otherwise `command`. `focused` says that the
+    person is there right now, `dirty` that the editor has not saved its last changes.
+    """
 
     active: str | None = None
     selected: tuple[str, ...] = ()
+    mode: str = "command"
+    focused: bool = False
+    dirty: bool = False
 
 
 class NotebookHost(Protocol):
