@@ -195,7 +195,8 @@ class Connection:
         if self.is_closed:
             raise ConnectionResetError
         key = f"engine-{next(self._numbers)}"
-        future = self._asked[key] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._asked[key] = future
         self._put(wire.make_call(key, method, params))
         try:
             return await future

@@ -9,7 +9,7 @@ import time
 from cellwright.engine.live import Editor, LiveHost
 from cellwright.errors import InvalidCall
 from cellwright.workspace.hosts.file import FileHost
-from cellwright.workspace.hosts.host import Presence
+from cellwright.workspace.hosts.host import KernelAddress, Presence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Editors:
             )
             host = self._hosts[real] = LiveHost(file)
         editor = Editor(client, path, asyncio.get_running_loop())
-        editor.presence = _read_presence(params)
+        editor.presence, editor.kernel = _read_presence(params), _read_kernel(params)
         host.editors = [each for each in host.editors if each.connection is not client] + [editor]
         self._hub.add_host(real, host)
         log.info("%s has %s open", client.name, real)
@@ -88,6 +88,8 @@ class Editors:
         for editor in host.editors if host is not None else ():
             if editor.connection is client:
                 editor.presence = _read_presence(params)
+                if "kernel" in params:
+                    editor.kernel = _read_kernel(params)
                 if editor.presence.focused:
                     editor.focused = time.monotonic()
         return {}
@@ -125,3 +127,21 @@ def _read_presence(params: Mapping[str, Any]) -> Presence:
         focused=params.get("focused") is True,
         dirty=params.get("dirty") is True,
     )
+
+
+def _read_kernel(params: Mapping[str, Any]) -> KernelAddress | None:
+    """Read which kernel the editor runs the notebook in.
+
+    Raises:
+        InvalidCall: it has the wrong shape.
+    """
+    found = params.get("kernel")
+    if found is None:
+        return None
+    try:
+        server, kernel_id, token = found["server"], found["id"], found.get("token")
+    except (KeyError, TypeError, AttributeError):
+        raise InvalidCall("`kernel` needs a `server` and an `id`") from None
+    if not (isinstance(server, str) and isinstance(kernel_id, str)):
+        raise InvalidCall("`kernel` needs a `server` and an `id`")
+    return KernelAddress(server, kernel_id, token if isinstance(token, str) else None)

@@ -23,13 +23,13 @@ from cellwright.workspace.hosts.host import Presence, do_nothing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
     from cellwright.document.change import Change
     from cellwright.engine.connection import Connection
     from cellwright.workspace.hosts.file import FileHost, FileLanding
-    from cellwright.workspace.hosts.host import Hook, Make
+    from cellwright.workspace.hosts.host import Hook, KernelAddress, Make
 
     Shape = dict[str, Any]
 
@@ -49,6 +49,7 @@ class Editor:
         self.path = path
         self.focused = time.monotonic()
         self.presence = Presence()
+        self.kernel: KernelAddress | None = None
         self.document = EditorDocument(path)
         self.guard = threading.RLock()  # one exchange at a time, so that versions follow each other
         self._loop = loop
@@ -144,6 +145,7 @@ class LiveHost:
     """
 
     kind = "tab"
+    landing_interval: float | None = 0.1  # a person watches
 
     def __init__(self, file: FileHost) -> None:
         self.file = file
@@ -223,6 +225,10 @@ class LiveHost:
     def presence(self) -> Presence:
         """Return where a person is in the notebook."""
         return self.editor.presence
+
+    def kernel(self) -> KernelAddress | None:
+        """Return the kernel that the editor runs the notebook in."""
+        return self.editor.kernel
 
     def own(self) -> None:
         """Keep other processes from running the notebook."""
@@ -322,7 +328,7 @@ class LiveLanding:
                 self._move_to_file()
             else:
                 return
-        self._land_in_file(make, is_last, on_saved, on_failed)
+        self._land_in_file(make, is_last=is_last, on_saved=on_saved, on_failed=on_failed)
 
     def end(self) -> None:
         """Have the editor save the notebook; what it could not save goes into the file."""
@@ -339,15 +345,16 @@ class LiveLanding:
         """From now on land in the file, all that is not there yet first."""
         self._in_file = self._host.file.begin_landing(self._start)
         for make in self._unsaved:
-            self._land_in_file(make, True, do_nothing, do_nothing)
+            self._land_in_file(make)
         self._unsaved.clear()
 
     def _land_in_file(
         self,
         make: Make,
-        is_last: bool,
-        on_saved: Hook,
-        on_failed: Hook,  # noqa: FBT001
+        *,
+        is_last: bool = True,
+        on_saved: Hook = do_nothing,
+        on_failed: Hook = do_nothing,
     ) -> None:
         landing = self._in_file
         assert landing is not None  # noqa: S101  # `_move_to_file` made it
@@ -501,7 +508,7 @@ def _split(text: str) -> list[str]:
 
 
 def _join(text: object) -> str:
-    return text if isinstance(text, str) else "".join(text or ())  # type: ignore[arg-type,call-overload]
+    return text if isinstance(text, str) else "".join(text or ())  # type: ignore[arg-type]
 
 
 def _dump(shape: Mapping[str, Any]) -> bytes:

@@ -35,6 +35,14 @@ class Presence(Value):
     dirty: bool = False
 
 
+class KernelAddress(Value):
+    """A kernel that another program runs: a Jupyter server's, by its id."""
+
+    server: str
+    kernel_id: str
+    token: str | None = None
+
+
 class NotebookHost(Protocol):
     """One notebook, wherever it lives.
 
@@ -44,6 +52,9 @@ class NotebookHost(Protocol):
 
     kind: str
     """What answers call it: `file`, `memory`, `tab`."""
+
+    landing_interval: float | None
+    """Seconds between two landings of a cell that runs; None is as the settings say."""
 
     def exists(self) -> bool:
         """Whether there is a notebook."""
@@ -95,6 +106,10 @@ class NotebookHost(Protocol):
 
     def presence(self) -> Presence:
         """Return where a person is in the notebook."""
+        ...
+
+    def kernel(self) -> KernelAddress | None:
+        """Return the kernel that the notebook has already; None if it gets one of ours."""
         ...
 
     def own(self) -> None:

@@ -130,6 +130,7 @@ class NotebookRun(Run):
                 kernel=options.kernel,
                 notebook_kernel=name if isinstance(name, str) else None,
                 restart=options.restart and not options.check,
+                address=None if options.check else book.host.kernel(),
             )
             try:
                 for place in range(len(self._chosen)):
@@ -180,7 +181,11 @@ class NotebookRun(Run):
         cell = self._chosen[place]
         run = CellRun(cell, self._make_collector())
         is_first, self._has_begun_cell = not self._has_begun_cell, True
-        interval = 0.0 if self.options.check else self.book.caller.settings.run_save_interval
+        interval = self.book.host.landing_interval
+        if self.options.check:
+            interval = 0.0
+        elif interval is None:
+            interval = self.book.caller.settings.run_save_interval
         saves = InterimSaves(lambda: self._land_so_far(run), interval)
         self._runs.append(run)
         self.report_cell(place, status="running")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Protocol
 
-from cellwright.errors import InvalidEdit, KernelCannot, KernelMissing
+from cellwright.errors import InvalidEdit, KernelCannot, KernelMissing, SessionNotFound
 from cellwright.kernel.environment import (
     build_kernel_environment,
     build_session_variables,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from cellwright.protocol.messages import Reply
     from cellwright.workspace.api.requests import EvalRequest
     from cellwright.workspace.caller import Caller
+    from cellwright.workspace.hosts.host import KernelAddress
 
 _PYTHON = ("", "py", "python", "python3")
 
@@ -158,6 +160,7 @@ class SessionManager:
         self._starting: asyncio.Task[None] | None = None
         self._session_files: dict[str, dict[str, str | None]] = {}
         self._callers: dict[Key, tuple[str | None, str]] = {}
+        self._lives_in: dict[Key, str] = {}  # the kernel of an editor that it is
 
     async def close(self) -> None:
         """End all sessions."""
@@ -238,10 +241,12 @@ class SessionManager:
         kernel: str | None,
         notebook_kernel: str | None,
         restart: bool = False,
+        address: KernelAddress | None = None,
     ) -> tuple[Session, tuple[str, ...]]:
         """Return the one session of a notebook, in its folder, and the names of withheld variables.
 
-        With `restart` its kernel is started anew, and may be another one.
+        With `restart` its kernel is started anew, and may be another one. `address` is the kernel
+        that an editor already runs the notebook in: there is only one, so it is used.
 
         Raises:
             KernelCannot: it has a kernel already, and not the one that was asked for.
@@ -251,8 +256,19 @@ class SessionManager:
         env = add_kernel_path(env)
         folder = os.path.dirname(path)  # noqa: PTH120
         order = KernelOrder(cwd=folder, env=env, kernel=kernel, notebook_kernel=notebook_kernel)
+        if address is not None:
+            order = replace(
+                order,
+                server=address.server,
+                server_token=address.token,
+                kernel_id=address.kernel_id,
+            )
         start = self._kernels.starter(order)
         key = Key(path, folder)
+        if address is not None and self._lives_in.get(key) != address.kernel_id:
+            with contextlib.suppress(SessionNotFound):
+                await self.pool.end(key)  # the editor has another kernel than the one we know
+            self._lives_in[key] = address.kernel_id
         session = await self.pool.get(key, start, kind="notebook", owner=caller.owner)
         wanted = kernel or session.note
         if session.executions and wanted != session.note:
@@ -343,6 +359,7 @@ class SessionManager:
             self._closing.add(closing)
             closing.add_done_callback(self._closing.discard)
         self._callers.pop(session.key, None)
+        self._lives_in.pop(session.key, None)
         if self.bridge is not None:
             self.bridge.forget(session.key.session)
         if self._on_end is not None:
