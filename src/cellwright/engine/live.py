@@ -141,7 +141,8 @@ class EditorDocument:
 class LiveHost:
     """The `NotebookHost` of a notebook that is open in an editor.
 
-    Several pages may have it open: the one where a person was last answers for it.
+    Several pages may have it open: the one where a person was last answers for it. Once all are
+    closed it is the file, for a call that began before.
     """
 
     kind = "tab"
@@ -153,30 +154,26 @@ class LiveHost:
         self._requests = itertools.count(1)
 
     @property
-    def editor(self) -> Editor:
-        """The page that answers for the notebook.
-
-        Raises:
-            EditorLost: there is none any more.
-        """
+    def editor(self) -> Editor | None:
+        """The page that answers for the notebook; None if all are closed."""
         found = [editor for editor in self.editors if not editor.is_gone]
-        if not found:
-            raise EditorLost(self.file.path)
-        return max(found, key=lambda editor: editor.focused)
+        return max(found, key=lambda editor: editor.focused, default=None)
 
     def exists(self) -> bool:
-        """Whether there is a notebook: it is open."""
-        return True
+        """Whether there is a notebook."""
+        return self.editor is not None or self.file.exists()
 
     def read(self) -> Notebook:
         """Return the notebook as the editor has it now."""
         editor = self.editor
+        if editor is None:
+            return self.file.read()
         with editor.guard:
             return self._fetch(editor)
 
     def read_bytes(self) -> bytes:
         """Return the bytes that Jupyter would save."""
-        return self.read().to_bytes()
+        return self.read().to_bytes() if self.editor is not None else self.file.read_bytes()
 
     def signature(self) -> str | None:
         """Return the editor's number of the last change that was read.
@@ -184,6 +181,8 @@ class LiveHost:
         It does not ask the editor: the journal calls it inside a transaction.
         """
         editor = self.editor
+        if editor is None:
+            return self.file.signature()
         return f"tab {id(editor):x} {editor.document.version}"
 
     def change(
@@ -199,8 +198,10 @@ class LiveHost:
         Raises:
             Conflict: a person was typing in the same cell all the time.
         """
-        del create
-        return self._apply("change", make, on_saved, on_failed)
+        editor = self.editor
+        if editor is None:
+            return self.file.change(make, create=create, on_saved=on_saved, on_failed=on_failed)
+        return self._apply(editor, "change", make, on_saved, on_failed)
 
     def begin_landing(self, start: State) -> LiveLanding:
         """Begin to receive the outputs of a run."""
@@ -213,6 +214,8 @@ class LiveHost:
             EditorUnfit: the editor could not.
         """
         editor = self.editor
+        if editor is None:
+            return
         with editor.guard:
             if not editor.ask("save").get("saved"):
                 raise EditorUnfit(editor.path, "it did not save the notebook")
@@ -224,11 +227,13 @@ class LiveHost:
 
     def presence(self) -> Presence:
         """Return where a person is in the notebook."""
-        return self.editor.presence
+        editor = self.editor
+        return Presence() if editor is None else editor.presence
 
     def kernel(self) -> KernelAddress | None:
         """Return the kernel that the editor runs the notebook in."""
-        return self.editor.kernel
+        editor = self.editor
+        return None if editor is None else editor.kernel
 
     def own(self) -> None:
         """Keep other processes from running the notebook."""
@@ -241,9 +246,10 @@ class LiveHost:
         editor.document.take(editor.ask("read", since=editor.document.version))
         return editor.document.build()
 
-    def _apply(self, method: str, make: Make, on_saved: Hook, on_failed: Hook) -> Change:
+    def _apply(
+        self, editor: Editor, method: str, make: Make, on_saved: Hook, on_failed: Hook
+    ) -> Change:
         """Let `make` change the notebook, and send the editor what that means for its cells."""
-        editor = self.editor
         with editor.guard:
             for _ in range(_TRIES):
                 change = make(self._fetch(editor))
@@ -294,7 +300,7 @@ class LiveLanding:
     def __init__(self, host: LiveHost, start: State) -> None:
         self._host = host
         self._start = start
-        self._unsaved: list[Make] = []
+        self._unsaved: list[tuple[Make, Hook, Hook]] = []
         self._in_file: FileLanding | None = None
         self.left: str | None = None
         self.written: State | None = None
@@ -308,7 +314,8 @@ class LiveLanding:
         on_failed: Hook = do_nothing,
     ) -> None:
         """Let `make` put outputs into the notebook."""
-        if self._in_file is None:
+        editor = self._host.editor
+        if self._in_file is None and editor is not None:
             made: list[State] = []
 
             def make_and_note(notebook: Notebook) -> Change:
@@ -319,21 +326,25 @@ class LiveLanding:
             def note_and_tell() -> None:
                 self.left, self.written = self._host.signature(), made[0]
                 if is_last:
-                    self._unsaved.append(make)
+                    self._unsaved.append((make, on_saved, on_failed))
                 on_saved()
 
             try:
-                self._host._apply("land", make_and_note, note_and_tell, on_failed)  # noqa: SLF001  # a part of the host
+                self._host._apply(editor, "land", make_and_note, note_and_tell, on_failed)  # noqa: SLF001  # a part of the host
             except EditorLost:
-                self._move_to_file()
+                pass
             else:
                 return
+        if self._in_file is None:
+            self._move_to_file()
         self._land_in_file(make, is_last=is_last, on_saved=on_saved, on_failed=on_failed)
 
     def end(self) -> None:
         """Have the editor save the notebook; what it could not save goes into the file."""
         if self._in_file is None and self._unsaved:
             try:
+                if self._host.editor is None:
+                    raise EditorLost(self._host.file.path)  # noqa: TRY301  # as if it went now
                 self._host.save()
             except EditorLost:
                 self._move_to_file()
@@ -344,8 +355,8 @@ class LiveLanding:
     def _move_to_file(self) -> None:
         """From now on land in the file, all that is not there yet first."""
         self._in_file = self._host.file.begin_landing(self._start)
-        for make in self._unsaved:
-            self._land_in_file(make)
+        for make, on_saved, on_failed in self._unsaved:
+            self._land_in_file(make, on_saved=on_saved, on_failed=on_failed)
         self._unsaved.clear()
 
     def _land_in_file(

@@ -192,7 +192,10 @@ async def watch(caller: Caller, request: requests.WatchRequest) -> WatchAnswer:
     count = 0
 
     async def look() -> str | None:
-        return None if book is None else await hub.in_file_thread(book.host.signature)
+        if book is None:
+            return None
+        # It may have been opened in an editor, or closed there, since the last look.
+        return await hub.in_file_thread(hub.find_host(book).signature)
 
     try:
         seen = await look()
