@@ -1,6 +1,7 @@
 // The plugin: every open notebook is shared with the engine.
 import { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
+import { ISettingRegistry } from '@jupyterlab/settingregistry';
 
 import { LiveTab } from './tab';
 import { Facts, Wire } from './wire';
@@ -10,7 +11,17 @@ const plugin: JupyterFrontEndPlugin<void> = {
   description: 'Agents, terminals and people work in one open notebook.',
   autoStart: true,
   requires: [INotebookTracker],
-  activate: (app: JupyterFrontEnd, tracker: INotebookTracker) => {
+  optional: [ISettingRegistry],
+  activate: async (
+    app: JupyterFrontEnd,
+    tracker: INotebookTracker,
+    registry: ISettingRegistry | null
+  ): Promise<void> => {
+    const settings = await registry?.load(plugin.id).catch(() => null);
+    if (settings?.composite.share === false) {
+      return;
+    }
+    const follows = () => settings?.composite.follow === true;
     const tabs = new Map<NotebookPanel, LiveTab>();
 
     const answer = async (method: string, params: Facts): Promise<Facts> => {
@@ -27,7 +38,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
       if (panel.isDisposed || tabs.has(panel)) {
         return;
       }
-      const tab = new LiveTab(panel, wire, () => tracker.currentWidget === panel);
+      const tab = new LiveTab(panel, wire, () => tracker.currentWidget === panel, follows);
       tabs.set(panel, tab);
       panel.disposed.connect(() => tabs.delete(panel));
       if (wire.isOpen) {

@@ -13,7 +13,8 @@ export class LiveTab {
   constructor(
     readonly panel: NotebookPanel,
     private readonly wire: Wire,
-    isCurrent: () => boolean
+    isCurrent: () => boolean,
+    private readonly follows: () => boolean
   ) {
     this.document = new LiveDocument(panel);
     this.presence = new PresenceWatcher(panel, isCurrent, facts => this.tell('presence', facts));
@@ -28,7 +29,10 @@ export class LiveTab {
   register(): void {
     const facts = this.presence.describe();
     this.wire.call('editor.register', { path: this.path, ...facts }).then(
-      () => this.watch(),
+      () => {
+        this.panel.addClass('cw-shared');
+        this.watch();
+      },
       error => console.warn(`Cellwright: ${this.path} is not shared:`, error.message)
     );
   }
@@ -89,11 +93,13 @@ export class LiveTab {
   /** Point at cells that were changed for others, for a moment. */
   private mark(edits: Facts[]): void {
     const ids = new Set(edits.map(edit => edit.cell?.id ?? edit.cell));
-    for (const widget of this.panel.content.widgets) {
-      if (ids.has(widget.model.id)) {
-        widget.addClass('cw-changed');
-        setTimeout(() => widget.removeClass('cw-changed'), MARKED);
-      }
+    const widgets = this.panel.content.widgets.filter(widget => ids.has(widget.model.id));
+    for (const widget of widgets) {
+      widget.addClass('cw-changed');
+      setTimeout(() => widget.removeClass('cw-changed'), MARKED);
+    }
+    if (widgets.length && this.follows()) {
+      void this.panel.content.scrollToCell(widgets[0], 'auto');
     }
   }
 

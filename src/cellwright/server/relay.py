@@ -14,7 +14,7 @@ import json
 import logging
 import os
 
-import tornado.websocket
+import tornado.websocket  # noqa: TID253  # only a Jupyter server imports this module
 from jupyter_server.auth.decorator import ws_authenticated
 from jupyter_server.base.handlers import JupyterHandler
 from jupyter_server.base.websocket import WebSocketMixin
@@ -122,7 +122,7 @@ class EngineHandler(WebSocketMixin, tornado.websocket.WebSocketHandler, JupyterH
         """Tell the engine where the kernel is that a page names, which only the server knows."""
         kernel = params.get("kernel") if isinstance(params, dict) else None
         if isinstance(kernel, dict):
-            app = self.settings["serverapp"] if "serverapp" in self.settings else self.serverapp
+            app = self.serverapp
             kernel["server"] = app.connection_url
             kernel["token"] = app.identity_provider.token
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from cellwright.journal.history import Backup, Entry  # noqa: F401  # named in strings, as the
     from cellwright.kernel.events import InputRequested
     from cellwright.workspace.api import answers  # noqa: F401
+    from cellwright.workspace.hosts.host import Presence  # noqa: F401
     from cellwright.workspace.runs.execution import Executions  # noqa: F401
 
     Progress = Callable[[dict[str, Any]], object]
@@ -477,6 +478,15 @@ class RawRequest(Request["bytes"]):
     def decode_answer(self, shape: dict[str, Any]) -> bytes:
         """Return the bytes."""
         return _decode_bytes(shape)
+
+
+class PresenceRequest(Request["Presence"]):
+    """Return where a person is in the notebook, if it is open in an editor that tells."""
+
+    VERB, WHAT, HANDLER = "presence", "read a notebook", "reading:find_person"
+    ANSWER = "workspace.hosts.host:Presence"
+
+    path: str
 
 
 class WarningsRequest(Request["list[str]"]):
