@@ -15,11 +15,13 @@ export class LiveDocument {
   constructor(readonly panel: NotebookPanel) {
     this.notebook = panel.content.model!.sharedModel;
     this.notebook.changed.connect(this.noteChange, this);
+    panel.context.saveState.connect(this.noteSave, this);
     this.watchCells();
   }
 
   dispose(): void {
     this.notebook.changed.disconnect(this.noteChange, this);
+    this.panel.context.saveState.disconnect(this.noteSave, this);
     this.stops.forEach(stop => stop());
     this.stops.clear();
   }
@@ -30,6 +32,8 @@ export class LiveDocument {
     const facts: Facts = {
       version: this.version,
       dirty: this.panel.context.model.dirty,
+      saving: this.isSaving,
+      hash: this.panel.context.contentsModel?.hash ?? '',
       nbformat_minor: this.notebook.nbformat_minor,
       cells: cells.map(cell => ({ ...cell.toJSON(), id: cell.id }))
     };
@@ -178,6 +182,10 @@ export class LiveDocument {
     }
   }
 
+  private noteSave(_: unknown, state: string): void {
+    this.isSaving = state === 'started';
+  }
+
   /** Count the changes of cells that are new, and forget those that are gone. */
   private watchCells(): void {
     const here = new Map(this.notebook.cells.map(cell => [cell.id, cell]));
@@ -200,6 +208,7 @@ export class LiveDocument {
   }
 
   private readonly notebook: ISharedNotebook;
+  private isSaving = false;
   private version = 1;
   private structure = 1;
   private metadata = 1;

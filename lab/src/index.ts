@@ -38,7 +38,9 @@ const plugin: JupyterFrontEndPlugin<void> = {
       if (panel.isDisposed || tabs.has(panel)) {
         return;
       }
-      const tab = new LiveTab(panel, wire, () => tracker.currentWidget === panel, follows);
+      const isCurrent = () => tracker.currentWidget === panel;
+      const { contents } = app.serviceManager;
+      const tab = new LiveTab(panel, wire, contents, isCurrent, follows);
       tabs.set(panel, tab);
       panel.disposed.connect(() => tabs.delete(panel));
       if (wire.isOpen) {

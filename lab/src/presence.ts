@@ -18,6 +18,7 @@ export class PresenceWatcher {
     content.stateChanged.connect(this.note, this);
     context.model.stateChanged.connect(this.note, this);
     sessionContext.kernelChanged.connect(this.note, this);
+    context.saveState.connect(this.noteSave, this);
     window.addEventListener('focus', this.onFocus);
     window.addEventListener('blur', this.onFocus);
   }
@@ -29,6 +30,7 @@ export class PresenceWatcher {
     content.stateChanged.disconnect(this.note, this);
     context.model.stateChanged.disconnect(this.note, this);
     sessionContext.kernelChanged.disconnect(this.note, this);
+    context.saveState.disconnect(this.noteSave, this);
     window.removeEventListener('focus', this.onFocus);
     window.removeEventListener('blur', this.onFocus);
     clearTimeout(this.timer);
@@ -50,6 +52,13 @@ export class PresenceWatcher {
   note(): void {
     clearTimeout(this.timer);
     this.timer = window.setTimeout(() => this.tell(this.describe()), PAUSE);
+  }
+
+  /** Tell at once what was saved: from then on editor and file agree. */
+  private noteSave(_: unknown, state: string): void {
+    if (state === 'completed') {
+      this.tell({ ...this.describe(), saved: true });
+    }
   }
 
   private readonly onFocus = () => this.note();

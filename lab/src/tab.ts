@@ -1,7 +1,9 @@
 // One open notebook: registered with the engine, and changed, run and saved for it.
 import type { ICodeCellModel } from '@jupyterlab/cells';
 import type { NotebookPanel } from '@jupyterlab/notebook';
+import type { Contents } from '@jupyterlab/services';
 
+import { Conflicts } from './conflicts';
 import { LiveDocument } from './document';
 import { PresenceWatcher } from './presence';
 import type { Facts, Wire } from './wire';
@@ -13,10 +15,12 @@ export class LiveTab {
   constructor(
     readonly panel: NotebookPanel,
     private readonly wire: Wire,
+    contents: Contents.IManager,
     isCurrent: () => boolean,
     private readonly follows: () => boolean
   ) {
     this.document = new LiveDocument(panel);
+    this.conflicts = new Conflicts(panel, contents);
     this.presence = new PresenceWatcher(panel, isCurrent, facts => this.tell('presence', facts));
     panel.context.pathChanged.connect(this.onPath, this);
     panel.disposed.connect(() => this.dispose());
@@ -58,8 +62,14 @@ export class LiveTab {
         return facts;
       }
       case 'editor.save':
+        if (this.conflicts.size) {
+          throw new Error(`cells ${[...this.conflicts.keys()].join(', ')} are in conflict with the file`);
+        }
         await this.panel.context.save();
         return { saved: !this.panel.context.model.dirty };
+      case 'editor.merged':
+        await this.conflicts.show(params.hash, params.conflicts);
+        return {};
       default:
         throw new Error(`unknown request ${method}`);
     }
@@ -110,5 +120,6 @@ export class LiveTab {
   }
 
   private readonly document: LiveDocument;
+  private readonly conflicts: Conflicts;
   private readonly presence: PresenceWatcher;
 }

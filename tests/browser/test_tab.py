@@ -157,6 +157,70 @@ def test_where_the_person_is_reaches_the_engine(
 
     def look() -> bool:
         found = agent.open("place.ipynb").presence()
-        return found.active == "c" and list(found.selected) == ["b", "c"] and found.mode == "command"
+        return (
+            found.active == "c" and list(found.selected) == ["b", "c"] and found.mode == "command"
+        )
 
     wait_for(look, "the selection")
+
+
+def change_on_disk(path: Path, **sources: str) -> None:
+    shape = json.loads(path.read_bytes())
+    for cell in shape["cells"]:
+        if cell["id"] in sources:
+            cell["source"] = sources[cell["id"]]
+    new = path.with_suffix(".new")
+    new.write_text(json.dumps(shape, indent=1), encoding="utf-8")
+    new.replace(path)
+
+
+def test_a_person_an_agent_and_git_change_one_notebook_and_all_of_it_is_there(
+    server: Server, open_page: OpenPage, agent: Any
+) -> None:
+    path = server.write("four.ipynb", "a = 0", "b = 0", "print('run')", "d = 0")
+    page = open_page("four.ipynb")
+    page.evaluate(f"() => {{ {PANEL}.content.activeCellIndex = 0; {PANEL}.content.mode = 'edit' }}")
+    page.keyboard.press("End")
+    page.keyboard.type(" + 1")
+    book = agent.open("four.ipynb")
+    assert book.edit([{"op": "replace", "cell": "b", "source": "b = 1"}]).host == "tab"
+    change_on_disk(path, d="d = 'from git'")
+    page.keyboard.type(" + 2")
+    assert book.run(["c"]).ok
+    page.wait_for_function(
+        f"() => {PANEL}.content.model.cells.get(3).sharedModel.getSource() === \"d = 'from git'\""
+    )
+    page.evaluate(f"async () => await {PANEL}.context.save()")
+    assert page.locator(".jp-Dialog").count() == 0
+    saved = {cell["id"]: cell for cell in json.loads(path.read_bytes())["cells"]}
+    assert {name: "".join(cell["source"]) for name, cell in saved.items()} == {
+        "a": "a = 0 + 1 + 2",
+        "b": "b = 1",
+        "c": "print('run')",
+        "d": "d = 'from git'",
+    }
+    assert "".join(saved["c"]["outputs"][0]["text"]) == "run\n"
+    assert [cell["source"] for cell in cells(page).values()] == [
+        "".join(cell["source"]) for cell in saved.values()
+    ]
+
+
+def test_a_conflict_with_the_file_is_shown_in_the_cell_and_the_person_chooses(
+    server: Server, open_page: OpenPage
+) -> None:
+    path = server.write("conflict.ipynb", "x = 0", "y = 0")
+    page = open_page("conflict.ipynb")
+    page.evaluate(f"() => {{ {PANEL}.content.activeCellIndex = 0; {PANEL}.content.mode = 'edit' }}")
+    page.keyboard.press("End")
+    page.keyboard.type("1")
+    change_on_disk(path, a="x = 'theirs'", b="y = 'theirs'")
+    bar = page.locator(".cw-conflict")
+    bar.wait_for(timeout=20_000)
+    assert "x = 'theirs'" in bar.inner_text()
+    assert cells(page)["a"]["source"] == "x = 01"
+    bar.get_by_text("Take the file").click()
+    assert cells(page)["a"]["source"] == "x = 'theirs'"
+    page.wait_for_function("() => document.querySelector('.cw-conflict') === null")
+    page.evaluate(f"async () => await {PANEL}.context.save()")
+    assert page.locator(".jp-Dialog").count() == 0
+    assert b"y = 'theirs'" in path.read_bytes()

@@ -7,7 +7,7 @@ import logging
 import time
 
 from cellwright.engine.live import Editor, LiveHost
-from cellwright.errors import InvalidCall
+from cellwright.errors import CellwrightError, InvalidCall
 from cellwright.workspace.hosts.file import FileHost
 from cellwright.workspace.hosts.host import KernelAddress, Presence
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("cellwright.engine")
 
+_LOOK_EVERY = 0.5
+
 
 class Editors:
     """Registers the pages of editors, and makes their notebooks live there; for the event loop.
@@ -32,6 +34,7 @@ class Editors:
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
         self._hosts: dict[str, LiveHost] = {}
+        self._watching: dict[str, asyncio.Task[None]] = {}
 
     async def handle(
         self, client: Connection, caller: Caller, method: str, params: Mapping[str, Any]
@@ -43,7 +46,7 @@ class Editors:
         if method == "editor.register":
             return await self._register(client, caller, path, params)
         if method == "editor.presence":
-            return self._note_presence(client, caller, path, params)
+            return await self._note_presence(client, caller, path, params)
         if method == "editor.gone":
             await self._remove(caller.open(path).real, client)
             return {}
@@ -72,7 +75,10 @@ class Editors:
                 leases=self._hub.leases,
                 recent=self._hub.recent,
             )
-            host = self._hosts[real] = LiveHost(file)
+            host = await self._hub.in_file_thread(LiveHost, file)
+            host = self._hosts.setdefault(real, host)  # another page may have been faster
+            if real not in self._watching:
+                self._watching[real] = asyncio.ensure_future(self._watch_file(host))
         editor = Editor(client, path, asyncio.get_running_loop())
         editor.presence, editor.kernel = _read_presence(params), _read_kernel(params)
         host.editors = [each for each in host.editors if each.connection is not client] + [editor]
@@ -81,10 +87,12 @@ class Editors:
         self._hub.events.publish(real, "opened", actor=caller.actor)
         return {"notebook": real}
 
-    def _note_presence(
+    async def _note_presence(
         self, client: Connection, caller: Caller, path: str, params: Mapping[str, Any]
     ) -> dict[str, Any]:
         host = self._hosts.get(caller.open(path).real)
+        if host is not None and params.get("saved") is True:
+            await self._hub.in_file_thread(host.outside.merge_new)
         for editor in host.editors if host is not None else ():
             if editor.connection is client:
                 editor.presence = _read_presence(params)
@@ -102,11 +110,21 @@ class Editors:
         if host.editors:
             return
         del self._hosts[real]
+        self._watching.pop(real).cancel()
         self._hub.remove_host(real)
         if self._hub.find_session(real) is None:
             await self._hub.in_file_thread(self._hub.leases.release, real)
         log.info("%s is not open any more", real)
         self._hub.events.publish(real, "closed")
+
+    async def _watch_file(self, host: LiveHost) -> None:
+        """Merge what other programs write to the file, until the notebook is closed."""
+        while True:
+            await asyncio.sleep(_LOOK_EVERY)
+            try:
+                await self._hub.in_file_thread(host.outside.merge_new)
+            except CellwrightError as error:
+                log.info("%s: %s", host.file.path, error)
 
 
 def _read_presence(params: Mapping[str, Any]) -> Presence:

@@ -18,6 +18,7 @@ from cellwright.document._bytes.layout import Layout
 from cellwright.document._bytes.slots import Slot
 from cellwright.document.change import State, longest_increasing
 from cellwright.document.notebook import Notebook
+from cellwright.engine.outside import OutsideChanges
 from cellwright.errors import Conflict, EditorLost, EditorSilent, EditorUnfit
 from cellwright.workspace.hosts.host import Presence, do_nothing
 
@@ -89,6 +90,8 @@ class EditorDocument:
     def __init__(self, path: str) -> None:
         self.version = -1
         self.is_dirty = False
+        self.is_saving = False
+        self.saved_hash = ""  # of the file, as the editor knows it
         self._path = path
         self._slots: dict[str, Slot] = {}
         self._order: list[str] = []
@@ -118,6 +121,8 @@ class EditorDocument:
             and metadata == self._metadata
         )
         self.version, self.is_dirty = version, bool(answer.get("dirty"))
+        self.is_saving = bool(answer.get("saving"))
+        self.saved_hash = str(answer.get("hash") or "")
         if is_same and self._state is not None:
             return
         known = {**self._slots, **slots}
@@ -151,6 +156,7 @@ class LiveHost:
     def __init__(self, file: FileHost) -> None:
         self.file = file
         self.editors: list[Editor] = []
+        self.outside = OutsideChanges(self)
         self._requests = itertools.count(1)
 
     @property
@@ -217,9 +223,10 @@ class LiveHost:
         if editor is None:
             return
         with editor.guard:
+            self.outside.merge_new()  # or the editor would ask the person which version to keep
             if not editor.ask("save").get("saved"):
                 raise EditorUnfit(editor.path, "it did not save the notebook")
-            self._fetch(editor)
+            self.outside.merge_new()  # what it saved is what both sides agree on
 
     def back_up(self, state: State) -> str:
         """Write a copy beside the file, and return its path."""
@@ -348,6 +355,8 @@ class LiveLanding:
                 self._host.save()
             except EditorLost:
                 self._move_to_file()
+            except (EditorSilent, EditorUnfit):
+                pass  # they are in the tab, where the person sees that it is not saved
             self._unsaved.clear()
         if self._in_file is not None:
             self._in_file.end()

@@ -107,3 +107,37 @@ def test_the_page_where_the_person_was_last_answers(
     assert (other.find("a")["source"], editor.find("a")["source"] != "there") == ("there", True)
     other.close()
     wait_for(lambda: book.read().cells[1].source == editor.find("a")["source"], "the other page")
+
+
+def change_on_disk(file: Path, **sources: str) -> None:
+    """Change cells as git or another editor does: a new file in the place of the old one."""
+    shape = json.loads(file.read_bytes())
+    for cell in shape["cells"]:
+        if cell["id"] in sources:
+            cell["source"] = sources[cell["id"]]
+    new = file.with_suffix(".new")
+    new.write_text(json.dumps(shape, indent=1), encoding="utf-8")
+    new.replace(file)
+
+
+def test_what_another_program_writes_is_merged_into_the_editor(
+    editor: LiveEditor, book: Any, file: Path
+) -> None:
+    editor.type("a", "typed = 1")
+    change_on_disk(file, b="from_disk = 2")
+    wait_for(lambda: editor.find("b")["source"] == "from_disk = 2", "the merge")
+    assert (editor.find("a")["source"], editor.conflicts) == ("typed = 1", [])
+    assert book.edit([{"op": "replace", "cell": "c", "source": "agent = 3"}]).saved
+    saved = {cell["id"]: "".join(cell["source"]) for cell in json.loads(file.read_bytes())["cells"]}
+    assert [saved[cell] for cell in "abc"] == ["typed = 1", "from_disk = 2", "agent = 3"]
+
+
+def test_a_cell_that_both_sides_changed_stays_as_typed_and_both_versions_are_shown(
+    editor: LiveEditor, file: Path
+) -> None:
+    editor.type("a", "mine")
+    change_on_disk(file, a="theirs", b="only theirs")
+    wait_for(lambda: editor.conflicts, "the conflict")
+    (conflict,) = editor.conflicts
+    assert conflict == {"cell": "a", "current": "mine", "other": "theirs"}
+    assert [editor.find(cell)["source"] for cell in "ab"] == ["mine", "only theirs"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import threading
 from functools import cache
@@ -36,6 +37,8 @@ class ScriptedEditor:
         self.changed = {cell["id"]: 1 for cell in self.cells}
         self.structure = 1  # the version in which cells came, went or moved
         self.dirty = False
+        self.hash = hashlib.sha256(content).hexdigest()
+        self.conflicts: list[dict[str, Any]] = []
         self.asked: list[tuple[str, dict[str, Any]]] = []
         self.seen: dict[str, dict[str, Any]] = {}
         self.typed: Any = lambda: None
@@ -67,6 +70,10 @@ class ScriptedEditor:
             answer = {**self._describe(params["since"]), "applied": is_applied}
             self.seen[params["request"]] = answer
             return answer
+        if name == "merged":
+            self.conflicts = params["conflicts"]
+            self.hash = params["hash"]
+            return {}
         assert name == "save"
         if self.file is not None:
             shape = {"nbformat": 4, "nbformat_minor": self.minor, "metadata": self.metadata}
@@ -74,9 +81,9 @@ class ScriptedEditor:
             if self.minor < 5:
                 for cell in cells:
                     del cell["id"]
-            self.file.write_text(
-                json.dumps({**shape, "cells": cells}, indent=1, sort_keys=True) + "\n"
-            )
+            text = json.dumps({**shape, "cells": cells}, indent=1, sort_keys=True) + "\n"
+            self.file.write_text(text)
+            self.hash = hashlib.sha256(text.encode()).hexdigest()
         self.dirty = False
         return {"saved": True, "version": self.version}
 
@@ -84,6 +91,7 @@ class ScriptedEditor:
         answer: dict[str, Any] = {
             "version": self.version,
             "dirty": self.dirty,
+            "hash": self.hash,
             "nbformat_minor": self.minor,
             "metadata": self.metadata,
             "cells": [
