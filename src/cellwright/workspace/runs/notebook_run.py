@@ -434,4 +434,5 @@ class NotebookRun(Run):
         if outcome.error is not None:
             said = f"{outcome.error.ename} {outcome.error.evalue}"
             notes += filter(None, [explain_withheld(self._withheld, said)])
-        return [*notes, *(f"Part of the output was missed: {reason}" for reason in outcome.missed)]
+        notes += [f"Part of the output was missed: {reason}" for reason in outcome.missed]
+        return notes + self._sessions.take_notes(self._session)

@@ -5,15 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+from functools import partial
 from hashlib import blake2b
 from typing import Protocol
 
 from cellwright.errors import InvalidEdit, KernelCannot, KernelMissing
-from cellwright.kernel.environment import (
-    build_kernel_environment,
-    build_session_variables,
-    write_session_file,
-)
+from cellwright.kernel.environment import build_session_variables, write_session_file
 from cellwright.kernel.events import CommMessage
 from cellwright.kernel.factory import KernelFactory, KernelOrder
 from cellwright.kernel.pool import SessionPool
@@ -158,6 +155,8 @@ class SessionManager:
         self._starting: asyncio.Task[None] | None = None
         self._session_files: dict[str, dict[str, str | None]] = {}
         self._callers: dict[Key, tuple[str | None, str]] = {}
+        self._said: set[str] = set()
+        self._notes: dict[Key, list[str]] = {}
 
     async def close(self) -> None:
         """End all sessions."""
@@ -194,13 +193,14 @@ class SessionManager:
         """
         await self._start()
         cwd = request.cwd or caller.cwd
-        env, withheld = build_kernel_environment(caller.environ, self.settings.pass_variables)
+        env, withheld = caller.build_environment(self.settings.pass_variables)
         kernel = request.kernel
         runner = request.runner or (kernel is None and request.server is None)
         name = request.session
         if not cell.is_python:
             kernel, runner = _find_spec(cell.language, env), False
             name = f"{name}:{cell.language.lower()}"
+        key = Key(name, cwd)
         order = KernelOrder(
             cwd=cwd,
             env=env,
@@ -209,8 +209,9 @@ class SessionManager:
             server=request.server,
             server_token=request.server_token,
             kernel_id=request.kernel_id,
+            tell=partial(self._note, key),
         )
-        key, start = Key(name, cwd), self._kernels.starter(order)
+        start = self._kernels.starter(order)
         if request.per_call:
             async with self.pool.per_call(key, start) as session:
                 yield session, withheld
@@ -247,12 +248,18 @@ class SessionManager:
             KernelCannot: it has a kernel already, and not the one that was asked for.
         """
         await self._start()
-        env, withheld = build_kernel_environment(caller.environ, self.settings.pass_variables)
+        env, withheld = caller.build_environment(self.settings.pass_variables)
         env = add_kernel_path(env)
         folder = os.path.dirname(path)  # noqa: PTH120
-        order = KernelOrder(cwd=folder, env=env, kernel=kernel, notebook_kernel=notebook_kernel)
-        start = self._kernels.starter(order)
         key = Key(path, folder)
+        order = KernelOrder(
+            cwd=folder,
+            env=env,
+            kernel=kernel,
+            notebook_kernel=notebook_kernel,
+            tell=partial(self._note, key),
+        )
+        start = self._kernels.starter(order)
         session = await self.pool.get(key, start, kind="notebook", owner=caller.owner)
         wanted = kernel or session.note
         if session.executions and wanted != session.note:
@@ -268,6 +275,15 @@ class SessionManager:
         session.note = wanted
         self._callers[key] = (caller.root, caller.mode)
         return session, withheld
+
+    def take_notes(self, session: Session) -> list[str]:
+        """Return what is to be said about the Python of a session's kernel, and was not yet."""
+        return self._notes.pop(session.key, [])
+
+    def _note(self, key: Key, said: str) -> None:
+        if said not in self._said:
+            self._said.add(said)
+            self._notes.setdefault(key, []).append(said)
 
     # -- code -------------------------------------------------------------------------------
 
@@ -343,6 +359,7 @@ class SessionManager:
             self._closing.add(closing)
             closing.add_done_callback(self._closing.discard)
         self._callers.pop(session.key, None)
+        self._notes.pop(session.key, None)
         if self.bridge is not None:
             self.bridge.forget(session.key.session)
         if self._on_end is not None:
