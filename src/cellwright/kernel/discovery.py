@@ -540,7 +540,8 @@ def _run_interpreter(python: Path) -> InterpreterFacts:
 def _describe_failure(error: Exception) -> str:
     if isinstance(error, subprocess.CalledProcessError):
         lines = error.stderr.decode("utf-8", "replace").strip().splitlines()
-        return lines[-1] if lines else f"exit code {error.returncode}"
+        # Quoted: it says what it likes.
+        return json.dumps(lines[-1][:200]) if lines else f"exit code {error.returncode}"
     return str(error)
 
 

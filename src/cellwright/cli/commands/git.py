@@ -81,8 +81,12 @@ def textconv(path: str) -> None:
 
     try:
         write(printable(end_with_newline(to_text(read(path)))))
-    except CellwrightError:
-        write(printable(_read_file(path).decode("utf-8", "backslashreplace")))
+    except CellwrightError as error:
+        try:
+            content = _read_file(path)
+        except OSError:
+            raise error from None
+        write(printable(content.decode("utf-8", "backslashreplace")))
 
 
 @git_command.command(hidden=True, name="merge-driver")
@@ -218,7 +222,8 @@ def run_git(words: Sequence[str], folder: str) -> str:
 
 
 def _read_file(path: str) -> bytes:
-    with open(path, "rb") as file:  # noqa: PTH123
+    # A FIFO in a repository would block for ever.
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:  # noqa: PTH123
         return file.read()
 
 

@@ -147,7 +147,7 @@ def sessions_command(call: CommandCall) -> None:
 def session_row(session: SessionView) -> str:
     """Render a session on one line."""
     name = one_line(session.session)
-    kernel = session.kernel or "no kernel"
+    kernel = one_line(session.kernel or "no kernel")
     return f"{name:20} {session.state:6} {kernel:16} {one_line(session.cwd)}\n"
 
 
