@@ -302,7 +302,14 @@ def printable(text: str) -> str:
         return text
     from cellwright.outputs.sanitize import make_visible
 
-    return make_visible(text)
+    shown = make_visible(text)
+    if shown.replace("\n", "").replace("\t", "").isprintable():
+        return shown
+    # What is left has no shape or is a strange blank; beyond, fonts know more than Python.
+    return "".join(
+        c if c.isprintable() or c in "\n\t" or ord(c) > 0xFFFF else f"<U+{ord(c):04X}>"
+        for c in shown
+    )
 
 
 def _printable_in_colors(text: str) -> str:
