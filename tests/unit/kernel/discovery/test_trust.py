@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -46,9 +47,11 @@ def test_an_environment_of_another_user_is_passed_over(
     tmp_path: Path, make_venv: MakeVenv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     venv = make_venv(tmp_path / ".venv")
-    monkeypatch.setattr("os.geteuid", lambda: venv.stat().st_uid + 1)
-    is_ours = venv.stat().st_uid == 0  # what root owns is as good as ours
-    assert find_nearest_environment(tmp_path) == (venv if is_ours else None)
+    if os.geteuid() == 0:
+        os.chown(venv / "pyvenv.cfg", 65534, 65534)
+    else:
+        monkeypatch.setattr("os.geteuid", lambda: venv.stat().st_uid + 1)
+    assert find_nearest_environment(tmp_path) is None
 
 
 def test_a_group_that_has_other_members_may_not_write_it(
