@@ -16,6 +16,7 @@ from cellwright.outputs.events import DisplayEvent, ErrorEvent, StreamEvent
 from tests.integration.hostile import doors
 from tests.integration.hostile.repository import (
     FORGED,
+    NAMES,
     PAYLOAD,
     code,
     display,
@@ -187,8 +188,11 @@ def test_a_kernel_sends_nothing_raw_to_a_terminal(
 ) -> None:
     asked: list[str] = []
     monkeypatch.setattr("builtins.input", lambda prompt: asked.append(prompt) or "x")
-    del hostile_kernel
+    for name in NAMES.values():
+        (hostile_kernel / name).write_text(notebook(code("x", id=PAYLOAD)))
     for words in (
+        *(["run", "--", name] for name in NAMES.values()),
+        *(["edit", "insert", "--run", "changed", "--", name, "y"] for name in NAMES.values()),
         ["run", "nb.ipynb"],
         ["run", "--json", "nb.ipynb"],
         ["run", "--keep-going", "--check", "nb.ipynb"],
@@ -197,9 +201,9 @@ def test_a_kernel_sends_nothing_raw_to_a_terminal(
         ["eval", "x"],
         *doors.reading_commands("nb.ipynb"),
     ):
-        code, shown = doors.type_command(*words, typing=True)
+        exit_code, shown = doors.type_command(*words, typing=True)
         assert doors.find_raw(shown) is None, (words, doors.find_raw(shown))
-        assert code != 70, (words, shown)
+        assert exit_code != 70, (words, shown)
     assert asked
     assert not any(doors.find_raw(prompt) for prompt in asked)
 

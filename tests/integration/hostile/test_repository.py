@@ -11,7 +11,7 @@ import pytest
 
 from tests.integration.cli.test_git import Repo
 from tests.integration.hostile import doors
-from tests.integration.hostile.repository import KINDS, NAMES, NOTEBOOKS, Hostile
+from tests.integration.hostile.repository import FORGED, KINDS, NAMES, NOTEBOOKS, Hostile
 from tests.unit.cli.calling import succeed
 
 if TYPE_CHECKING:
@@ -74,6 +74,18 @@ def test_commands_show_nothing_raw_and_run_nothing(repo: Hostile) -> None:
         code, shown = doors.type_command(*words)
         assert doors.find_raw(shown) is None, (words, doors.find_raw(shown))
         assert code == 0, (words, shown)
+
+
+@pytest.mark.parametrize("path", ["kernelspec name.ipynb", "kernelspec path.ipynb"])
+def test_a_kernel_that_a_notebook_names_is_not_started_and_not_shown_raw(
+    path: str, repo: Hostile
+) -> None:
+    code, shown = doors.type_command("run", path)
+
+    assert code == 4, shown
+    assert doors.find_raw(shown) is None, shown
+    assert f"\n{FORGED}" not in shown
+    assert repo.executed() == []
 
 
 @pytest.mark.anyio
