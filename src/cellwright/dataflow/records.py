@@ -108,7 +108,7 @@ class CellState:
 
 def quote_id(cell: str, most: int = 64) -> str:
     """The id of a cell as a part of a sentence; one that could be read as words is quoted."""
-    if len(cell) <= most and all(sign.isalnum() or sign in "_-.+" for sign in cell):
+    if len(cell) <= most and all(sign.isalnum() or sign in "_-.+()" for sign in cell):
         return cell
     import json
 

@@ -1,6 +1,6 @@
 """Look at a hostile repository in every way that only reads, in its folder; for `strace` to watch.
 
-Usage: `python -P reader.py FOLDER`, with this repository in PYTHONPATH.
+Usage: `python -P reader.py FOLDER [engine]`, with this repository in PYTHONPATH.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import cellwright
 from cellwright.app.workspaces import open_workspace
 from cellwright.errors import CellwrightError
 from cellwright.workspace.api.requests import VERBS
@@ -40,7 +41,8 @@ def call_verbs(workspace: Workspace, path: str) -> list[str]:
         required = [name for name in kind.FIELDS if name not in kind._DEFAULTS]
         if verb in NOT_CALLED or any(name not in values for name in required):
             continue
-        request = kind(**{name: values[name] for name in required})
+        more = {"read_file": cellwright.read} if "read_file" in kind.FIELDS else {}
+        request = kind(**{name: values[name] for name in required}, **more)
         if request.effect != "read":
             continue
         called.append(verb)
@@ -65,6 +67,8 @@ def main() -> None:
             doors.type_command(*words)
     for words in doors.GENERAL_COMMANDS:
         doors.type_command(*words)
+    if len(sys.argv) > 2:
+        doors.type_command("engine", "stop")  # `strace` waits for it
     sys.stdout.write(" ".join(sorted(called)))
 
 
