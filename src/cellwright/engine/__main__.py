@@ -22,6 +22,7 @@ from cellwright.engine import location
 from cellwright.engine.connection import Connection
 from cellwright.engine.launch import find_peer, is_reachable
 from cellwright.engine.service import Service
+from cellwright.kernel.processes import hide_memory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def main() -> int:
     if ready.is_awaited and os.fork():
         return 0  # the process that started us need not wait for our end
     code = 0
+    hide_memory()
     try:
         lock = _only_one()
         if lock >= 0:

@@ -140,6 +140,7 @@ class Service:
             mode=params["mode"],
             actor=params["actor"],
             environ=params["environ"],
+            withheld=params.get("withheld"),
             hub=self.hub,
             owner=client.name,
         )

@@ -53,10 +53,11 @@ def config_command(call: CommandCall, names: tuple[str, ...], *, origin: bool) -
         for name, item in data.items()
     ]
     call.output.data(data, rows)
+    call.output.warn(settings.warnings)
 
 
 @click.command()
-@click.option("--mcp", is_flag=True, help="Also start an MCP server and call it.")
+@click.option("--mcp", is_flag=True, help="Also start an MCP server and call it; runs no code.")
 @common
 def doctor_command(call: CommandCall, *, mcp: bool) -> int:
     """Report versions, folders and the state of the journal; exit 1 if something is wrong.
@@ -130,7 +131,8 @@ def _describe_settings() -> str:
     settings = load()
     origins = {name: str(settings.origin(name)) for name in settings.to_json()}
     changed = [name for name, origin in origins.items() if origin != "default"]
-    return ", ".join(changed) + " changed" if changed else "all default"
+    said = ", ".join(changed) + " changed" if changed else "all default"
+    return "; ".join([said, *settings.warnings])
 
 
 def _describe_journal(call: CommandCall) -> str:
@@ -148,9 +150,9 @@ def _check_mcp(call: CommandCall) -> dict[str, Any]:
 
 
 def _describe_git() -> str:
-    from cellwright.cli.commands.git import has_drivers
+    from cellwright.cli.commands.git import describe_drivers
 
-    return "drivers installed" if has_drivers(os.getcwd()) else "drivers not installed here"  # noqa: PTH109
+    return describe_drivers(os.getcwd())  # noqa: PTH109
 
 
 @click.command()

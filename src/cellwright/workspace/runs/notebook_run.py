@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import time
 from dataclasses import replace
 
@@ -321,7 +322,9 @@ class NotebookRun(Run):
                 self._record.record_parameters(source, ran)
         if ran.outcome.status != "ok":
             error = ran.outcome.error
-            why = f"{error.ename}: {error.evalue}" if error else ran.outcome.status
+            why: str = ran.outcome.status
+            if error:  # quoted: the kernel says what it likes
+                why = json.dumps(f"{error.ename}: {error.evalue}"[:200], ensure_ascii=False)
             run.notes.append(f"The parameters could not be set: {why}")
         return ran
 
@@ -439,4 +442,5 @@ class NotebookRun(Run):
         if outcome.error is not None:
             said = f"{outcome.error.ename} {outcome.error.evalue}"
             notes += filter(None, [explain_withheld(self._withheld, said)])
-        return [*notes, *(f"Part of the output was missed: {reason}" for reason in outcome.missed)]
+        notes += [f"Part of the output was missed: {reason}" for reason in outcome.missed]
+        return notes + self._sessions.take_notes(self._session)

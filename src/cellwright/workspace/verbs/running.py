@@ -286,14 +286,17 @@ async def _list_variables(session: Session) -> list[Variable]:
         return []
 
 
-def list_kernel_specs(caller: Caller, _: requests.KernelSpecsRequest) -> list[KernelSpecView]:
+def list_kernel_specs(caller: Caller, request: requests.KernelSpecsRequest) -> list[KernelSpecView]:
     """List every kernel; if the default one is missing, its place is taken by the reason."""
     from cellwright.kernel.discovery import choose_kernel, list_specs
 
     chosen, why, problem = None, "", None
     try:
         choice = choose_kernel(
-            caller.cwd, env=caller.environ, setting=caller.settings.kernel or None
+            caller.cwd,
+            env=caller.environ,
+            setting=caller.settings.kernel or None,
+            probe=request.probe,
         )
         chosen, why = choice.spec, choice.why
     except KernelMissing as error:
