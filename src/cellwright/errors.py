@@ -55,6 +55,9 @@ CellwrightError                    INTERNAL_ERROR
 │   ├── OutsideRoot                OUTSIDE_ROOT             also PermissionError
 │   ├── AlreadyExists              ALREADY_EXISTS           also FileExistsError
 │   ├── OwnedElsewhere             OWNED_ELSEWHERE
+│   ├── EditorSilent               EDITOR_SILENT            also TimeoutError
+│   ├── EditorLost                 EDITOR_LOST              also ConnectionError
+│   ├── EditorUnfit                EDITOR_UNFIT
 │   └── RunNotFound                RUN_NOT_FOUND            also LookupError
 ├── ModelError                     MODEL_ERROR
 │   ├── UnknownModel               UNKNOWN_MODEL            also LookupError
@@ -76,7 +79,7 @@ CellwrightError                    INTERNAL_ERROR
 
 A family ends in `Error`; a leaf states the fact. Constructors take facts and word the sentence,
 so that each message is written once. An error means that nothing was changed, unless its own
-text says otherwise; only `DurabilityUnconfirmed` does.
+text says otherwise: `DurabilityUnconfirmed` does, and so do the errors of an editor.
 """
 
 from __future__ import annotations
@@ -824,6 +827,49 @@ class OwnedElsewhere(WorkspaceError):
         )
         self.path = path
         self.holder = holder
+
+
+class EditorSilent(WorkspaceError, TimeoutError):
+    """The editor that has the notebook open did not answer in time."""
+
+    code = "EDITOR_SILENT"
+    retryable = True
+
+    def __init__(self, path: str, seconds: float) -> None:
+        super().__init__(
+            f"The editor that has {path} open did not answer within {seconds:g} s; "
+            "what it was asked to change may still be changed",
+            hint="Look at the page, or close it; then read the notebook and try again",
+        )
+        self.path = path
+
+
+class EditorLost(WorkspaceError, ConnectionError):
+    """The editor that had the notebook open is gone."""
+
+    code = "EDITOR_LOST"
+    retryable = True
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"The editor that had {path} open is gone; "
+            "what it was asked to change and had not saved is lost with it",
+            hint="Read the notebook again; it is now the file",
+        )
+        self.path = path
+
+
+class EditorUnfit(WorkspaceError):
+    """The editor that has the notebook open refused a request, or answered it wrongly."""
+
+    code = "EDITOR_UNFIT"
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(
+            f"The editor that has {path} open: {reason}",
+            hint="Reload the page, then read the notebook and try again",
+        )
+        self.path = path
 
 
 class RunNotFound(WorkspaceError, LookupError):

@@ -19,7 +19,7 @@ from cellwright.errors import CellwrightError
 from cellwright.outputs.describe import CHARACTERS_PER_TOKEN, describe
 from cellwright.outputs.sanitize import make_visible
 from cellwright.tools.fence import make_readable
-from cellwright.tools.wording import shorten
+from cellwright.tools.wording import name_cell_type, shorten
 from cellwright.workspace.status import find_last_runs, find_status
 
 if TYPE_CHECKING:
@@ -307,7 +307,7 @@ def _describe_cell(cell: Cell, sources: _NotebookFacts, outputs: int = 0) -> Cel
     return CellContext(
         id=cell.handle,
         index=cell.index,
-        type=cell.type,
+        type=name_cell_type(cell.type),
         content=cell.source,
         has_output=has_output,
         selection=sources.selection.get(cell.index, "unselected"),

@@ -49,6 +49,7 @@ COMMANDS = {
     "kernel": ("kernel", "List kernels, or control the kernel of a session"),
     "artifact": ("kernel", "Print long output or a picture that was stored"),
     "engine": ("engine", "Control the background engine"),
+    "lab": ("lab", "Start JupyterLab, with notebooks that agents and people share"),
     "mcp": ("mcp", "Serve notebooks to agents over MCP"),
     "chat": ("chat", "Chat with the assistant about notebooks"),
     "key": ("chat", "Store the API key of a language model in the keyring"),

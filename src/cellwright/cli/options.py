@@ -75,6 +75,15 @@ def print_warning(text: str) -> None:
     CommandOutput(as_json=False).warn([text])
 
 
+def _warn_of_variables() -> None:
+    """Warn of variables with our prefix that mean nothing; a mistake in one is hard to find."""
+    # The engine's is common, and commands with it alone must not pay for the list of settings.
+    if any(name.startswith("CELLWRIGHT_") and name != "CELLWRIGHT_ENGINE" for name in os.environ):
+        from cellwright.config.loading import find_unknown_variables
+
+        CommandOutput(as_json=False).warn(find_unknown_variables(os.environ))
+
+
 def common(function: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the common options; the command is called with a `CommandCall` first."""
 
@@ -102,6 +111,7 @@ def common(function: Callable[..., Any]) -> Callable[..., Any]:
     ) -> Any:
         command = click.get_current_context().find_root().invoked_subcommand or ""
         output = CommandOutput(command, as_json=as_json, quiet=quiet, verbose=verbose)
+        _warn_of_variables()
         try:
             return function(CommandCall(output, root, mode, no_engine=no_engine), *args, **kwargs)
         except BrokenPipeError:

@@ -1,6 +1,8 @@
 """Standard output, standard error and exit codes.
 
 Data goes to stdout, messages to stderr. With `--json`, stdout is one object: `ok`, `data`, `error`.
+Whatever is printed for a person passes through here, and nothing in it is obeyed by a terminal or
+hidden from the reader, wherever it came from.
 """
 
 from __future__ import annotations
@@ -109,19 +111,22 @@ class CommandOutput:
     def data(self, value: Any, text: str | Iterable[str], *, styled: bool = False) -> None:
         """Print the answer: the value with `--json`, otherwise the text, unchanged.
 
-        The value is plain data, or has a `to_json` that makes it so. `styled` text is made for a terminal: its only escape sequences are our own colours.
+        The value is plain data, or has a `to_json` that makes it so. `styled` text has colours,
+        which stay; a command makes visible what it takes from elsewhere, or it could add some.
         """
         if self.as_json:
             print_json({"ok": True, "data": value, "error": None})
             return
         text = text if isinstance(text, str) else "".join(text)
         # A terminal would obey escape sequences of a notebook; a pipe gets them unchanged.
-        write(printable(text) if is_terminal(sys.stdout) and not styled else text)
+        if is_terminal(sys.stdout):
+            text = _printable_in_colors(text) if styled else printable(text)
+        write(text)
 
     def say(self, text: str, *, color: str | None = None) -> None:
         """Print a message for people to stderr."""
         if not self.quiet and not self.as_json:
-            talk(text, color=color)
+            talk(one_line(text), color=color)
 
     def warn(self, warnings: Iterable[str]) -> None:
         """Print warnings of a command that succeeded."""
@@ -138,7 +143,7 @@ class CommandOutput:
         if self.verbose:
             import traceback
 
-            traceback.print_exception(error)
+            click.echo(printable("".join(traceback.format_exception(error))), err=True)
         _print_error(error.message, complete_hint(error, self.command))
         for conflict in getattr(error, "cells", ()):
             _show_conflict(conflict)
@@ -291,11 +296,11 @@ def is_terminal(stream: Any) -> bool:
 
 def _print_error(message: str, hint: str | None) -> None:
     talk("error: ", color="red", nl=False)
-    talk(message)
+    talk(one_line(message))
     if hint:
         talk()
         talk("hint: ", color="cyan", nl=False)
-        talk(hint)
+        talk(one_line(hint))
 
 
 def _show_conflict(conflict: Any) -> None:
@@ -307,17 +312,29 @@ def _show_conflict(conflict: Any) -> None:
 
 
 def printable(text: str) -> str:
-    """Text from a notebook, with control characters made visible."""
-    return "".join(c if c.isprintable() or c in "\n\t" else _visible(c) for c in text)
+    """Text from a notebook, with everything visible that a terminal would obey or hide."""
+    if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
+        return text
+    from cellwright.outputs.sanitize import make_visible
+
+    shown = make_visible(text)
+    if shown.replace("\n", "").replace("\t", "").isprintable():
+        return shown
+    # What is left has no shape or is a strange blank; beyond, fonts know more than Python.
+    return "".join(
+        c if c.isprintable() or c in "\n\t" or ord(c) > 0xFFFF else f"<U+{ord(c):04X}>"
+        for c in shown
+    )
+
+
+def _printable_in_colors(text: str) -> str:
+    """The same for text with colours, which stay."""
+    import re
+
+    parts = re.split(r"(\x1b\[[0-9;]*m)", text)
+    return "".join(part if place % 2 else printable(part) for place, part in enumerate(parts))
 
 
 def one_line(text: str) -> str:
     """A name or label from a notebook, on one line and with control characters made visible."""
     return printable(text).replace("\n", "␊").replace("\t", " ")
-
-
-def _visible(character: str) -> str:
-    code = ord(character)
-    if code < 0x20:
-        return chr(0x2400 + code)  # the control pictures
-    return character if code > 0xFFFF else f"\\u{code:04x}"

@@ -9,6 +9,8 @@ from typing import Protocol
 
 import click
 
+from cellwright.cli.output import printable
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -37,7 +39,7 @@ class PlainAsker:
             import getpass
 
             return await read_in_thread(lambda: getpass.getpass(prompt, sys.stderr))
-        click.echo(prompt, nl=False, err=True)
+        click.echo(printable(prompt), nl=False, err=True)
         return await read_in_thread(read_line)
 
     async def key(self, choices: Mapping[str, str]) -> str | None:
@@ -56,7 +58,8 @@ async def answer_input(request: Any) -> str | None:
     import getpass
 
     read = getpass.getpass if request.password else input
-    return await read_in_thread(lambda: read(request.prompt))
+    prompt = printable(request.prompt)  # it is what the cell says
+    return await read_in_thread(lambda: read(prompt))
 
 
 def read_line() -> str:

@@ -120,6 +120,43 @@ def _unsafe(path: str, reason: str) -> UnsafeDirectory:
     return UnsafeDirectory(path, reason)
 
 
+def describe_distrust(*paths: str) -> str | None:
+    """Say who else may change one of these files or folders; None if only this user and root may.
+
+    A path that does not exist is passed over. A link counts, and so does what it leads to.
+    """
+    for path in paths:
+        try:
+            found = [os.lstat(path)]
+            if stat.S_ISLNK(found[0].st_mode):
+                found.append(os.stat(path))
+        except OSError:
+            continue
+        for status in found:
+            if status.st_uid not in (os.geteuid(), 0):
+                return f"{path} belongs to user {status.st_uid}"
+            if stat.S_ISLNK(status.st_mode):
+                continue  # its own mode means nothing
+            if status.st_mode & stat.S_IWOTH:
+                return f"all users may write {path}"
+            if status.st_mode & stat.S_IWGRP and not _is_private_group(status.st_gid):
+                return f"group {status.st_gid} may write {path}"
+    return None
+
+
+def _is_private_group(group: int) -> bool:
+    """Whether the group has only this user: many systems give each user one, and write to it."""
+    import grp
+    import pwd
+
+    try:
+        user, found = pwd.getpwuid(os.geteuid()), grp.getgrgid(group)
+    except KeyError:
+        return False
+    is_own = group == user.pw_gid and found.gr_name == user.pw_name
+    return is_own and set(found.gr_mem) <= {user.pw_name}
+
+
 def config_directory() -> Path:
     """The folder of the user's `config.toml`; it may not exist."""
     import platformdirs

@@ -2,7 +2,9 @@
 
 A flag beats a `CELLWRIGHT_<NAME>` variable, which beats the nearest project file, which beats the
 user's `config.toml`, which beats the default. Names are the same in all of them. A setting that is
-unknown, of the wrong type or out of range is an error that names its place; none is ignored.
+unknown, of the wrong type or out of range is an error that names its place. Two things are ignored
+with a warning: a variable that is not a setting, because a newer or older Cellwright may know it,
+and a project file that another user could have written.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cellwright.config.directories import config_directory
+from cellwright.config.directories import config_directory, describe_distrust
 from cellwright.config.settings import SPECS, OriginKind, SettingOrigin, Settings
 from cellwright.errors import BadConfigFile, InvalidSetting, UnknownSetting, UnsafeDirectory
 
@@ -26,8 +28,10 @@ PREFIX = "CELLWRIGHT_"
 NOT_SETTINGS = (
     "CELLWRIGHT_ARTIFACTS_DIR",
     "CELLWRIGHT_BENCH_*",
+    "CELLWRIGHT_KERNEL_MARK",
     "CELLWRIGHT_NO_PROGRESS",
     "CELLWRIGHT_RUNTIME_DIR",
+    "CELLWRIGHT_SERVER_TOKEN",
     "CELLWRIGHT_SESSION_FILE",
     "CELLWRIGHT_TEST_*",
     "CELLWRIGHT_TOOL_BRIDGE_*",
@@ -57,12 +61,14 @@ def load(
     was not given. An empty variable counts as not set.
 
     Raises:
-        UnknownSetting: no setting has that name; the hint has a similar name.
+        UnknownSetting: a file or a flag names no setting; the hint has a similar name.
         InvalidSetting: the setting does not accept the value, or a project may not set it.
         BadConfigFile: a file cannot be read or is not TOML; the message says where.
     """
     values: dict[str, object] = {}
     origins: dict[str, SettingOrigin] = {}
+    variables = os.environ if environ is None else environ
+    warnings = find_unknown_variables(variables)
 
     def take(name: str, value: object, origin: SettingOrigin) -> None:
         values[name] = SPECS[name].check(value, origin.place)
@@ -70,24 +76,34 @@ def load(
 
     # From the weakest to the strongest. All are checked, even if a stronger one replaces them:
     # otherwise a mistake in a file would show only when its flag is left out.
-    for file in filter(None, (_user_file(), _project_file(cwd))):
+    for file in filter(None, (_user_file(), _project_file(cwd, warnings))):
         for name, value in file.values.items():
             take(*_from_file(file, name, value))
-    for variable, text in sorted((os.environ if environ is None else environ).items()):
-        if variable.startswith(PREFIX) and text and not _is_no_setting(variable):
-            name = variable.removeprefix(PREFIX).lower()
-            if name not in SPECS or variable != variable.upper():
-                near = _find_nearest(name, SPECS)
-                raise UnknownSetting(
-                    variable, "the environment", near and f"{PREFIX}{near.upper()}"
-                )
+    for variable, text in sorted(variables.items()):
+        name = variable.removeprefix(PREFIX).lower()
+        if variable == f"{PREFIX}{name.upper()}" and text and name in SPECS:
             take(name, text, SettingOrigin("variable", variable))
     for name, value in (overrides or {}).items():
         if name not in SPECS:
             raise UnknownSetting(name, "the flags", _find_nearest(name, SPECS))
         if value is not None:
             take(name, value, SettingOrigin("flag", f"--{name.replace('_', '-')}"))
-    return Settings(**values, origins=origins)  # type: ignore[arg-type]  # checked one by one
+    checked: dict[str, Any] = values
+    return Settings(**checked, origins=origins, warnings=tuple(warnings))
+
+
+def find_unknown_variables(environ: Mapping[str, str]) -> list[str]:
+    """Say of each variable with our prefix that is not a setting that it is ignored."""
+    found = []
+    for variable in sorted(environ):
+        name = variable.removeprefix(PREFIX).lower()
+        if not variable.startswith(PREFIX) or not environ[variable] or _is_no_setting(variable):
+            continue
+        if name not in SPECS or variable != variable.upper():
+            near = _find_nearest(name, SPECS)
+            meant = f"; did you mean {PREFIX}{near.upper()}?" if near else ""
+            found.append(f"The variable {variable} is ignored: it is not a setting{meant}")
+    return found
 
 
 def _from_file(file: _File, name: str, value: object) -> tuple[str, object, SettingOrigin]:
@@ -122,23 +138,40 @@ def _user_file() -> _File | None:
     return None if content is None else _File("user", str(path), _parse(path, content))
 
 
-def _project_file(cwd: str | os.PathLike[str] | None) -> _File | None:
-    """The nearest project file upwards; `cellwright.toml` wins over `pyproject.toml` beside it."""
+def _project_file(cwd: str | os.PathLike[str] | None, warnings: list[str]) -> _File | None:
+    """The nearest project file upwards; `cellwright.toml` wins over `pyproject.toml` beside it.
+
+    One that another user could have written is passed over, with a warning.
+    """
     try:
         start = Path(cwd or ".").absolute()
     except FileNotFoundError:
         return None  # the current folder was removed
     for folder in (start, *start.parents):
         path = folder / "cellwright.toml"
-        if (content := _read(path)) is not None:
+        if _may_read(path, warnings) and (content := _read(path)) is not None:
             return _File("project", str(path), _parse(path, content))
         path = folder / "pyproject.toml"
         # Do not complain about a `pyproject.toml` that never mentions Cellwright.
-        if (content := _read(path)) is not None and b"cellwright" in content:
+        if (
+            _may_read(path, warnings)
+            and (content := _read(path)) is not None
+            and b"cellwright" in content
+        ):
             tools = _parse(path, content).get("tool")
             if isinstance(tools, dict) and "cellwright" in tools:
                 return _File("project", f"{path} [tool.cellwright]", _table(path, tools))
     return None
+
+
+def _may_read(path: Path, warnings: list[str]) -> bool:
+    """Whether there is a project file that only this user and root can have written."""
+    if not os.path.lexists(path):
+        return False
+    distrust = describe_distrust(str(path.parent), str(path))
+    if distrust is not None:
+        warnings.append(f"{path} is ignored: {distrust}")
+    return distrust is None
 
 
 def _table(path: Path, tools: dict[str, Any]) -> dict[str, Any]:

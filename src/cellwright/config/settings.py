@@ -191,11 +191,12 @@ class Settings:
     kernel: str = _choice(
         "",
         "kernel to use where a call names none: a kernelspec's name or an interpreter's path",
+        project_may_set=False,
     )
     spare_kernel: bool = _choice(default=True, about="whether one kernel is started in advance")
     pass_variables: tuple[str, ...] = _choice(
         (),
-        "API keys and tokens that kernels may see",
+        "keys and tokens that kernels may see, by name or pattern (`AWS_*`)",
         project_may_set=False,
     )
     engine: str = _choice(
@@ -241,11 +242,13 @@ class Settings:
     assistant_context_in_system_prompt: bool = _choice(
         default=False,
         about="whether a notebook's state is part of the system prompt, rather than after it",
+        project_may_set=False,
     )
     assistant_transcripts: bool = _choice(
         default=True, about="whether chats are kept, to be resumed"
     )
     origins: Mapping[str, SettingOrigin] = field(default_factory=dict, repr=False, compare=False)
+    warnings: tuple[str, ...] = field(default=(), repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for name, spec in SPECS.items():

@@ -104,3 +104,12 @@ class CellState:
     def stale_reason(self) -> str | None:
         """The most telling reason, as one sentence; None if the cell is not stale."""
         return self.reasons[0].sentence if self.reasons and self.is_stale else None
+
+
+def quote_id(cell: str, most: int = 64) -> str:
+    """The id of a cell as a part of a sentence; one that could be read as words is quoted."""
+    if len(cell) <= most and all(sign.isalnum() or sign in "_-.+()" for sign in cell):
+        return cell
+    import json
+
+    return json.dumps(cell[:most])

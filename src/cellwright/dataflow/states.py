@@ -10,7 +10,7 @@ from cellwright.dataflow import _known_names as known_names
 from cellwright.dataflow._history import History, analyse_within_limits
 from cellwright.dataflow._timeline import ANYTHING
 from cellwright.dataflow.analyse import is_python
-from cellwright.dataflow.records import CellState, Reason
+from cellwright.dataflow.records import CellState, Reason, quote_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -175,8 +175,8 @@ class ReasonWriter:
         """How a sentence names a cell."""
         index = self.history.index.get(cell)
         if index is None:
-            return f"a deleted cell (id {cell})"
-        return f"cell {index + self.count_from} (id {cell})"
+            return f"a deleted cell (id {quote_id(cell)})"
+        return f"cell {index + self.count_from} (id {quote_id(cell)})"
 
     # --- The cell itself ---------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from cellwright.engine import location, wire
 from cellwright.engine.connection import Connection
 from cellwright.engine.launch import find_peer, is_reachable
 from cellwright.engine.service import Service
+from cellwright.kernel.processes import hide_memory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def main() -> int:
     if ready.is_awaited and os.fork():
         return 0  # the process that started us need not wait for our end
     code = 0
+    hide_memory()
     try:
         locks = _EngineLocks.take()
         if locks is not None:

@@ -71,7 +71,7 @@ class Connection:
             self._has_room.set()
             for future in self._asked.values():
                 if not future.done():
-                    future.set_result(None)  # there is no one to answer
+                    future.set_exception(ConnectionResetError())
             writing.cancel()
             self._writer.close()
             with contextlib.suppress(OSError, asyncio.CancelledError):
@@ -181,10 +181,22 @@ class Connection:
 
     async def call(self, method: str, params: dict[str, Any]) -> Any:
         """Call the client; None if it is gone, or refuses."""
-        if self.is_closed:
+        try:
+            return (await self.request(method, params)).get("result")
+        except ConnectionError:
             return None
+
+    async def request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """Call the client, and return its answer: a message with a `result` or an `error`.
+
+        Raises:
+            ConnectionError: it is gone.
+        """
+        if self.is_closed:
+            raise ConnectionResetError
         key = f"engine-{next(self._numbers)}"
-        future = self._asked[key] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._asked[key] = future
         self._put(wire.make_call(key, method, params))
         try:
             return await future
@@ -196,7 +208,7 @@ class Connection:
         if future is None or not ("result" in message or "error" in message):
             raise InvalidCall("a message is neither a call nor the answer to one")
         if not future.done():
-            future.set_result(message.get("result"))
+            future.set_result(message)
 
     async def _reply(self, message: dict[str, Any]) -> None:
         """Send an answer, and wait until the client is not far behind."""

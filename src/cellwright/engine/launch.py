@@ -132,6 +132,8 @@ def start_engine() -> str | None:
 def _launch() -> str | None:
     import subprocess
 
+    from cellwright.kernel.environment import build_kernel_environment
+
     reading, writing = os.pipe()
     try:
         log = _open_log()
@@ -145,6 +147,7 @@ def _launch() -> str | None:
                 pass_fds=[writing],
                 start_new_session=True,
                 cwd="/",
+                env=build_kernel_environment(os.environ)[0],  # it serves clients without our keys
             )
         finally:
             os.close(log)

@@ -14,6 +14,7 @@ from functools import partial
 
 from cellwright import __version__
 from cellwright.engine import wire
+from cellwright.engine.editors import Editors
 from cellwright.errors import EngineDraining, InvalidCall, RunNotFound, UnsafeDirectory
 from cellwright.workspace.activity import act_for
 from cellwright.workspace.api.requests import parse_request
@@ -57,6 +58,7 @@ class Service:
             file_threads=self._files,
             extend=Caller.extend_hub,
         )
+        self._editors = Editors(self.hub)
         self.leaving = asyncio.Event()
         self.is_draining = asyncio.Event()
         self.draining = ""
@@ -79,6 +81,7 @@ class Service:
             await serving
         finally:
             del self._connections[client]
+            await self._editors.forget(client)
             self._forget(client)
 
     async def handle(
@@ -103,6 +106,8 @@ class Service:
         if caller is None:
             raise InvalidCall("say `hello` first")
         try:
+            if method.startswith("editor."):
+                return await self._editors.handle(client, caller, method, params)
             return await self._perform(client, caller, number, method, params)
         except RuntimeError:
             if self.leaving.is_set():  # the threads that look at files have ended
@@ -138,6 +143,7 @@ class Service:
             mode=params["mode"],
             actor=params["actor"],
             environ=params["environ"],
+            withheld=params.get("withheld"),
             hub=self.hub,
             owner=client.name,
         )

@@ -211,7 +211,8 @@ _HELLO: dict[str, tuple[type, ...]] = {
 
 
 def make_hello(caller: Caller) -> WireMessage:
-    """Return what a client says first."""
+    """Return what a client says first; secrets stay with it, and only their names are said."""
+    environ, withheld = caller.build_environment()
     return {
         "wire": VERSION,
         "cwd": caller.cwd,
@@ -219,7 +220,8 @@ def make_hello(caller: Caller) -> WireMessage:
         "root": caller.root,
         "mode": caller.mode,
         "actor": caller.actor,
-        "environ": dict(caller.environ),
+        "environ": dict(environ),
+        "withheld": list(withheld),
     }
 
 
@@ -234,6 +236,9 @@ def check_hello(params: Mapping[str, Any]) -> None:
             raise InvalidCall(f"`hello` needs `{name}`")
     if not all(isinstance(word, str) for pair in params["environ"].items() for word in pair):
         raise InvalidCall("`environ` is names and values")
+    withheld = params.get("withheld", [])
+    if not isinstance(withheld, list) or not all(isinstance(name, str) for name in withheld):
+        raise InvalidCall("`withheld` is a list of names")
     if not os.path.isabs(params["cwd"]):  # noqa: PTH117
         raise InvalidCall("`cwd` is not an absolute path")
 

@@ -155,9 +155,16 @@ class JournalRecorder:
 
         self._attempt(work)
 
-    def catch_up(self, path: Path, state: State, signature: str | None) -> Entry | None:
-        """Compare a file with its last known state."""
+    def catch_up(
+        self,
+        path: Path,
+        state: State,
+        signature: str | None,
+        look_again: Callable[[], str | None] | None,
+    ) -> Entry | None:
+        """Compare a notebook with its last known state."""
         key = notebook_key(path)
+        find_signature = look_again or (lambda: place.signature(path))
 
         def look(connection: sqlite3.Connection) -> bool:
             book = find_notebook(connection, key)
@@ -171,8 +178,8 @@ class JournalRecorder:
             return False
 
         def work(writer: ChangeWriter) -> ChangeRow | None:
-            if signature is not None and signature != place.signature(path):
-                return None  # the file has changed again since it was read
+            if signature is not None and signature != find_signature():
+                return None  # it has changed again since it was read
             return writer.settle(state, signature)
 
         if not self._attempt(look, write=False):

@@ -98,14 +98,21 @@ class Journal:
         facts = ChangeInfo(kind, actor, label, concerns)
         return Recording(self._recorder, notebook_key(path), change, facts)
 
-    def catch_up(self, path: Path, state: State, signature: str | None = None) -> Entry | None:
-        """Compare the file with its last known state; returns the `outside` entry if they differ.
+    def catch_up(
+        self,
+        path: Path,
+        state: State,
+        signature: str | None = None,
+        look_again: Callable[[], str | None] | None = None,
+    ) -> Entry | None:
+        """Compare a notebook with its last known state; returns the `outside` entry if they differ.
 
         Without a `signature`, the caller must hold the notebook's lock. With one, taken when the
-        file was read, a file that has changed again since is left for the next time, and one that
-        has the last known signature is not compared.
+        notebook was read, one that has changed again since is left for the next time, and one
+        that has the last known signature is not compared. `look_again` returns the signature as
+        it is now; by default that of the file.
         """
-        return self._recorder.catch_up(path, state, signature)
+        return self._recorder.catch_up(path, state, signature, look_again)
 
     def remember(self, path: Path, snapshot: Snapshot) -> None:
         """Remember a revision that a reader got, so that it can be the base of a later edit."""

@@ -8,8 +8,10 @@ knows; our own interpreter, only if nothing else was found.
 comes before an environment. An environment that was found is the choice even if it cannot run a
 kernel: that is an error, and the next one is not tried silently.
 
-This reads folders and small files; it starts an interpreter only when these are not enough, and
-does not import Jupyter.
+Environments that another user could have put there are passed over.
+
+This reads folders and small files, and does not import Jupyter. It starts an interpreter only when
+these are not enough, and never without `probe`: listing what there is must run nothing.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from cellwright.config.directories import describe_distrust
 from cellwright.errors import KernelMissing
 
 TYPE_CHECKING = False
@@ -62,12 +65,14 @@ def choose_kernel(
     asked: str | None = None,
     setting: str | None = None,
     notebook: str | None = None,
+    probe: bool = True,
 ) -> KernelChoice:
     """Choose the kernel for a notebook in `folder`.
 
     `asked` and `setting` are the name of a kernelspec, or the path of an interpreter or of an
     environment; `notebook` is the name in the notebook's own `kernelspec`; `env` holds the
-    client's variables.
+    client's variables. Without `probe` no interpreter is started; one of which the folders do not
+    say whether it has an ipykernel counts as having one.
 
     Raises:
         KernelMissing: what was chosen does not exist, or has no kernel.
@@ -77,11 +82,13 @@ def choose_kernel(
         if word is None or (word in _ANY_PYTHON and (found is not None or why == "notebook")):
             continue
         if _is_path(word) and why != "notebook":
-            return KernelChoice(make_python_spec(str(_find_interpreter_at(word, folder))), why)
+            python = str(_find_interpreter_at(word, folder))
+            return KernelChoice(make_python_spec(python, probe=probe), why)
         return KernelChoice(_find_named_spec(word, env, found), why)
     if found is not None:
         environment, why = found
-        return KernelChoice(make_python_spec(str(find_interpreter(environment))), why)
+        python = str(find_interpreter(environment))
+        return KernelChoice(make_python_spec(python, probe=probe), why)
     spec = find_spec("python3", env)
     return KernelChoice(spec, "own environment" if spec.origin == "own" else "Jupyter's python3")
 
@@ -191,9 +198,8 @@ def list_specs(env: Mapping[str, str], python: str | None = None) -> list[Kernel
     for folder, origin in _folders(env, python):
         for spec in _read_specs(folder, origin):
             found.setdefault(spec.name.lower(), spec)
-    own = Path(sys.executable)
-    if "python3" not in found and has_ipykernel(own):
-        found["python3"] = _make_ipykernel_spec(own, "own")
+    if "python3" not in found and _have_ipykernel():
+        found["python3"] = _make_ipykernel_spec(Path(sys.executable), "own")
     return sorted(found.values(), key=lambda spec: spec.name)
 
 
@@ -217,13 +223,16 @@ def find_spec(name: str, env: Mapping[str, str], python: str | None = None) -> K
     raise KernelMissing(f"There is no kernel `{name}` here", hint=_suggest_kernel(name, known))
 
 
-def make_python_spec(python: str, origin: SpecOrigin = "project") -> KernelSpec:
+def make_python_spec(
+    python: str, origin: SpecOrigin = "project", *, probe: bool = True
+) -> KernelSpec:
     """Make the spec of an interpreter's ipykernel, whether or not there is a kernelspec for it.
 
     Raises:
         KernelMissing: it has none; the hint says how to install it.
     """
-    require_ipykernel(Path(python))
+    if probe or _find_ipykernel(Path(python)) is False:
+        require_ipykernel(Path(python))
     return _make_ipykernel_spec(Path(python), origin)
 
 
@@ -349,16 +358,49 @@ def find_nearest_environment(folder: Path, home: Path | None = None) -> Path | N
 
     Those two count only if `folder` is one of them: an environment there has no project.
     """
+    for place in _find_environments(folder, home):
+        if _explain_distrust(place) is None:
+            return place
+    return None
+
+
+def _find_environments(folder: Path, home: Path | None) -> Iterator[Path]:
     folder = folder.absolute()
     for place in (folder, *folder.parents):
         if place != folder and place in {home, place.parent}:
-            return None
+            return
         if (place / "conda-meta").is_dir():
-            return place
+            yield place
         for name in _FOLDER_NAMES:
             if is_environment(place / name):
-                return place / name
-    return None
+                yield place / name
+
+
+def _explain_distrust(environment: Path) -> str | None:
+    """Say why an environment that was found is not used; None if it may be."""
+    parts = ("pyvenv.cfg", "conda-meta", "bin", "bin/python", "bin/python3")
+    places = [environment.parent, environment, *(environment / part for part in parts)]
+    return describe_distrust(*map(str, places))
+
+
+def describe_found_environments(
+    folder: str, env: Mapping[str, str], python: str | None
+) -> list[str]:
+    """Say of what was found beside the code that it is used, or why it is passed over.
+
+    A person who has just cloned a repository may not expect that its Python runs. `python` is the
+    interpreter that was chosen.
+    """
+    home = Path(env["HOME"]) if env.get("HOME") else None
+    said = []
+    for place in _find_environments(Path(folder), home):
+        distrust = _explain_distrust(place)
+        if distrust is None:
+            if python is not None and Path(python).parent.parent == place:
+                said.append(f"The Python that runs is that of {place}")
+            break
+        said.append(f"The environment {place} is not used: {distrust}")
+    return said
 
 
 def is_environment(folder: Path) -> bool:
@@ -401,12 +443,25 @@ def has_ipykernel(python: Path) -> bool:
     Raises:
         KernelMissing: the interpreter does not run.
     """
+    known = _find_ipykernel(python)
+    return inspect_interpreter(python).has_ipykernel if known is None else known
+
+
+def _find_ipykernel(python: Path) -> bool | None:
+    """Whether an interpreter has an ipykernel by its folders; None if they do not say."""
+    if str(python) == sys.executable:
+        return _have_ipykernel()
     folders = list(_site_packages(python))
     if any((folder / "ipykernel_launcher.py").is_file() for folder in folders):
         return True
-    if folders and not _sees_more(python, folders):
-        return False
-    return inspect_interpreter(python).has_ipykernel
+    return None if not folders or _sees_more(python, folders) else False
+
+
+def _have_ipykernel() -> bool:
+    """Whether our own interpreter has an ipykernel."""
+    from importlib.machinery import PathFinder
+
+    return PathFinder.find_spec("ipykernel_launcher") is not None
 
 
 def find_version(python: Path) -> tuple[int, int]:
@@ -485,7 +540,8 @@ def _run_interpreter(python: Path) -> InterpreterFacts:
 def _describe_failure(error: Exception) -> str:
     if isinstance(error, subprocess.CalledProcessError):
         lines = error.stderr.decode("utf-8", "replace").strip().splitlines()
-        return lines[-1] if lines else f"exit code {error.returncode}"
+        # Quoted: it says what it likes.
+        return json.dumps(lines[-1][:200]) if lines else f"exit code {error.returncode}"
     return str(error)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from fnmatch import fnmatchcase
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,38 +14,13 @@ if TYPE_CHECKING:
 MARK_VARIABLE = "CELLWRIGHT_KERNEL_MARK"
 """Set in every kernel to its own mark, which every process it starts inherits."""
 
-# Keys of model providers and of agents' own services: code that an agent writes must not use what
-# pays for the agent. Keys for data are passed on, since notebooks need them.
-_SECRETS = frozenset(
-    {"ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "GOOGLE_GENERATIVE_AI_API_KEY"}
-    | {"JUPYTER_TOKEN", "JUPYTERHUB_API_TOKEN", "REPLICATE_API_TOKEN", "COPILOT_GITHUB_TOKEN"}
-    | {
-        f"{name}_API_KEY"
-        for name in [
-            "AI_GATEWAY",
-            "ANTHROPIC",
-            "AZURE_OPENAI",
-            "CEREBRAS",
-            "COHERE",
-            "CURSOR",
-            "DEEPSEEK",
-            "FIREWORKS",
-            "GEMINI",
-            "GOOGLE",
-            "GROQ",
-            "MISTRAL",
-            "MOONSHOT",
-            "OPENAI",
-            "OPENROUTER",
-            "PERPLEXITY",
-            "TOGETHER",
-            "VOYAGE",
-            "XAI",
-            "ZAI",
-        ]  # shorter
-    }
-)
-_our_secret = re.compile(r"CELLWRIGHT_(\w+_)?TOKEN").fullmatch
+# What pays for the agent, or opens an account: code that an agent writes must not use it unasked.
+_is_secret = re.compile(
+    r"(?:\w+_)?(?:API_?KEY|TOKEN|SECRET)"
+    r"|\w+_(?:SECRET|ACCESS|ACCOUNT|PRIVATE|STORAGE)_KEY(?:_ID)?|\w+_TOKEN_\w+"
+    r"|\w+_(?:CREDENTIALS?|CONNECTION_STRING)|AWS_WEB_IDENTITY_TOKEN_FILE",
+    re.IGNORECASE,
+).fullmatch
 
 # Each of our variables, and the names that code written for other tools uses for it.
 _NAMES = {
@@ -61,11 +37,14 @@ MANAGED = frozenset(name for names in _NAMES.values() for name in names)
 def build_kernel_environment(
     environ: Mapping[str, str], passed: Collection[str] = ()
 ) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Build the environment of a new kernel; also gives the names that were withheld from it."""
+    """Build the environment of a new kernel; also gives the names that were withheld from it.
+
+    Secrets are withheld by their names, except for those in `passed`, which may have a `*`.
+    """
     withheld = tuple(
         name
         for name in sorted(environ)
-        if (name in _SECRETS or _our_secret(name)) and name not in passed
+        if _is_secret(name) and not any(fnmatchcase(name, each) for each in passed)
     )
     dropped = {*withheld, *MANAGED, MARK_VARIABLE}
     return {name: value for name, value in environ.items() if name not in dropped}, withheld

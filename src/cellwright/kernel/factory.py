@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from cellwright.kernel.environment import MANAGED
@@ -36,6 +36,7 @@ class KernelOrder:
         runner: start the plain Python runner instead of a Jupyter kernel.
         server: the address of a Jupyter server or gateway, with or without a token.
         kernel_id: a kernel of that server to attach to, instead of starting one.
+        tell: gets a sentence if the Python that runs was found beside the code.
     """
 
     cwd: str
@@ -46,6 +47,7 @@ class KernelOrder:
     server: str | None = None
     server_token: str | None = None
     kernel_id: str | None = None
+    tell: Callable[[str], object] | None = field(default=None, compare=False)
 
 
 class KernelFactory:
@@ -65,7 +67,7 @@ class KernelFactory:
         if request.server is not None:
             kernel = _make_remote(request)
         elif request.runner:
-            kernel = _make_runner(request, self._settings)
+            kernel = self._make_runner(request)
         else:
             return await self._take_or_start_local(request)
         await kernel.start()
@@ -89,6 +91,7 @@ class KernelFactory:
             setting=self._settings.kernel or None,
             notebook=request.notebook_kernel,
         )
+        _tell_environment(request, choice.python)
         env = activate_environment(request.env, choice.python)
         launch = Launch(request.cwd, env, choice.python, choice.kernel_name)
         kernel = await self._spare.take(launch)
@@ -104,15 +107,22 @@ class KernelFactory:
 
         return LocalKernel(launch, start_timeout=self._settings.kernel_start_timeout)
 
+    def _make_runner(self, request: KernelOrder) -> Transport:
+        from cellwright.kernel.discovery import choose_python
+        from cellwright.kernel.runner import Runner
 
-def _make_runner(request: KernelOrder, settings: Settings) -> Transport:
-    from cellwright.kernel.discovery import choose_python
-    from cellwright.kernel.runner import Runner
+        setting = self._settings.kernel or None
+        python = choose_python(request.cwd, env=request.env, asked=request.kernel, setting=setting)
+        _tell_environment(request, python)
+        return Runner(Launch(request.cwd, activate_environment(request.env, python), python))
 
-    python = choose_python(
-        request.cwd, env=request.env, asked=request.kernel, setting=settings.kernel or None
-    )
-    return Runner(Launch(request.cwd, activate_environment(request.env, python), python))
+
+def _tell_environment(request: KernelOrder, python: str | None) -> None:
+    from cellwright.kernel.discovery import describe_found_environments
+
+    if request.tell is not None and request.kernel is None:  # else the caller chose it
+        for said in describe_found_environments(request.cwd, request.env, python):
+            request.tell(said)
 
 
 def _make_remote(request: KernelOrder) -> Transport:

@@ -35,6 +35,7 @@ _KILL_GRACE = 2.0
 _MARK_PREFIX = MARK_VARIABLE.encode() + b"="
 _LONGEST_COUNTER = 2**16
 _PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_DUMPABLE = 4
 _adopts_orphans = False
 
 
@@ -68,6 +69,19 @@ async def start_kept_process(
         process.close()
         raise
     return process
+
+
+def hide_memory() -> bool:
+    """Let no other process of this user read the memory and the variables of this one, on Linux.
+
+    Kernels run as the same user, and could read them in `/proc` or as a debugger. This affects the
+    whole process, so that only an engine should call it. Returns whether it is possible here.
+    """
+    if not sys.platform.startswith("linux"):
+        return False
+    import ctypes
+
+    return bool(ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0) == 0)
 
 
 def spawn_keeper(

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import sys
 from dataclasses import dataclass
 from typing import Any
 
+from cellwright.app.installation import find_start_command
 from cellwright.errors import ConfigError
 
 NAMES = ("claude", "claude-desktop", "cursor", "vscode", "codex")
 _WORKSPACE = "${workspaceFolder}"
 _TIMEOUT = 60.0
-_CODE = "6 * 7"
-_EXPECTED = "42"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +36,8 @@ def build_snippet(client: str, root: str | None, options: list[str]) -> Snippet:
 
 
 def command_line() -> list[str]:
-    """The words that start this very installation, whatever the client's PATH is."""
-    here = os.path.dirname(sys.executable)  # noqa: PTH120  # of text
-    found = shutil.which("cellwright", path=here)
-    return [found] if found else [sys.executable, "-m", "cellwright"]
+    """The words that start this installation, whatever the client's folder and PATH are."""
+    return list(find_start_command().words)
 
 
 def _server_command(root: str | None, options: list[str]) -> dict[str, Any]:
@@ -105,7 +100,7 @@ _MAKERS = {
 
 
 def check_server(root: str) -> dict[str, Any]:
-    """Start a server over stdio as a client does, and make a real call.
+    """Start a server over stdio as a client does, and make real calls, none of which runs code.
 
     Raises:
         ConfigError: it did not start, or did not answer as it should.
@@ -140,12 +135,12 @@ async def _call_server(root: str) -> dict[str, Any]:
         tools = (await client.list_tools()).tools
         listed = await client.call_tool("notebook_list", {})
         called = time.perf_counter()
-        ran = await client.call_tool("eval", {"cells": [{"code": _CODE}]})
-        done = time.perf_counter()
         version = client.session.protocol_version
-    said = "\n".join(part.text for part in ran.content if isinstance(part, types.TextContent))
-    if ran.is_error or _EXPECTED not in said:
-        raise ConfigError(f"eval of {_CODE} answered {said[:300]!r}", hint="Try `cellwright eval`")
+    if listed.is_error:
+        said = [part.text for part in listed.content if isinstance(part, types.TextContent)]
+        raise ConfigError(
+            f"notebook_list answered {' '.join(said)[:300]!r}", hint="Try `cellwright mcp`"
+        )
     schemas = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]
     facts = listed.structured_content or {}
     return {
@@ -154,7 +149,7 @@ async def _call_server(root: str) -> dict[str, Any]:
         "tokens": f"≈{len(json.dumps(schemas)) // 4}",
         "notebooks": facts.get("total", 0),
         "started in": f"{ready - started:.2f} s",
-        f"eval of {_CODE}": f"{_EXPECTED} in {done - called:.2f} s",
+        "listed in": f"{called - ready:.2f} s",
     }
 
 

@@ -166,7 +166,8 @@ async def complete_argument(
     typed = value.lower()
     begins = [text for text in found if text.lower().startswith(typed)]
     contains = [text for text in found if typed in text.lower() and text not in begins]
-    values = [clean(text) for text in begins + contains]
+    # A name that would be shown as another is not offered: it could not be used.
+    values = [text for text in begins + contains if clean(text) == text and "\n" not in text]
     return types.Completion(
         values=values[:_MOST_COMPLETIONS],
         total=len(values),

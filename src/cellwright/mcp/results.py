@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
 
+from cellwright.tools.fence import reveal, reveal_data
+
 if TYPE_CHECKING:
     from cellwright.tools.tool import Tool, ToolResult
     from cellwright.tools.toolbox import Toolbox
@@ -59,7 +61,7 @@ def to_result(result: ToolResult, *, structured: bool) -> types.CallToolResult:
         types.ImageContent(data=b64encode(image.data).decode("ascii"), mime_type=image.mime)
         for image in result.images
     ]
-    facts = clean_data(result.data)
+    facts = reveal_data(result.data)
     return types.CallToolResult(
         content=content,
         structured_content=facts if structured and facts else None,
@@ -69,20 +71,8 @@ def to_result(result: ToolResult, *, structured: bool) -> types.CallToolResult:
 
 
 def clean(text: str) -> str:
-    """Text that UTF-8 can carry: lone halves of surrogate pairs would end the connection."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "replace").decode()
-    return text
+    """Text in which nothing is hidden, and that UTF-8 can carry.
 
-
-def clean_data(value: Any) -> Any:
-    """Data whose texts UTF-8 can carry."""
-    if isinstance(value, str):
-        return clean(value)
-    if isinstance(value, dict):
-        return {clean(str(key)): clean_data(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [clean_data(item) for item in value]
-    return value
+    Lone halves of surrogate pairs would end the connection.
+    """
+    return reveal(text).encode("utf-8", "replace").decode()

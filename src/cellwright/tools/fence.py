@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from typing import Any
 
 from cellwright.outputs.sanitize import make_visible, show_unsafe, unsafe
 
@@ -56,13 +57,30 @@ def remove_fences(text: str) -> str:
     return _fenced.sub(lambda found: found[2].removesuffix("\n"), text)
 
 
-def make_readable(text: str) -> str:
-    """A text of a notebook for a model: nothing hidden in it, and no base64.
+def reveal(text: str) -> str:
+    """A text with everything visible that was hidden; emoji stay as they are.
 
-    Emoji stay as they are, so that what was read can be found again by `replace_text`.
+    What was read can so be found again by `replace_text`.
     """
-    if not (text.isascii() and text.isprintable()):
-        text = unsafe.sub(_show_unless_emoji, text.replace("\r\n", "\n"))
+    if text.isascii() and text.replace("\n", "").isprintable():
+        return text
+    return unsafe.sub(_show_unless_emoji, text.replace("\r\n", "\n"))
+
+
+def reveal_data(value: Any) -> Any:
+    """Facts for programs in which nothing is hidden: some clients show them to a model."""
+    if isinstance(value, str):
+        return reveal(value)
+    if isinstance(value, dict):
+        return {reveal(str(key)): reveal_data(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [reveal_data(item) for item in value]
+    return value
+
+
+def make_readable(text: str) -> str:
+    """A text of a notebook for a model: nothing hidden in it, and no base64."""
+    text = reveal(text)
     if len(text) < 64:
         return text
     text = _file.sub(_fold, _data_uri.sub(_fold_data_uri, text))

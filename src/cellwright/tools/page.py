@@ -166,4 +166,8 @@ class Page:
 
 
 def _cut(line: str, most: int) -> str:
+    """A line of ours that is one line, whatever it quotes; empty lines may come before it."""
+    start = len(line) - len(line.lstrip("\n"))
+    if "\n" in line[start:]:
+        line = line[:start] + " ".join(line[start:].split())
     return line if len(line) <= most else f"{line[: most - 1]}…"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import difflib
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from cellwright.errors import CellwrightError, ModeForbids, NotebookNotFound
 from cellwright.tools.errors import describe_error
+from cellwright.tools.fence import reveal, reveal_data
 from cellwright.tools.params import InvalidParameters
 from cellwright.tools.tool import ToolResult, allowed_effects
 from cellwright.tools.wording import find_similar_notebooks, quote_name, shorten
@@ -62,7 +64,16 @@ class Toolbox:
     async def call(
         self, name: str, arguments: Mapping[str, Any] | None, caller: ToolCaller
     ) -> ToolResult:
-        """Call a tool by name; whatever goes wrong is a result that says what to do next."""
+        """Call a tool by name; whatever goes wrong is a result that says what to do next.
+
+        Nothing is hidden in what the model gets, whatever the tool has put there.
+        """
+        result = await self._call(name, arguments, caller)
+        return replace(result, text=reveal(result.text), data=reveal_data(result.data))
+
+    async def _call(
+        self, name: str, arguments: Mapping[str, Any] | None, caller: ToolCaller
+    ) -> ToolResult:
         from pydantic import ValidationError
 
         tool = self._tools.get(name)
@@ -101,7 +112,7 @@ class Toolbox:
 def _describe_invalid(tool: Tool, error: ValidationError) -> ToolResult:
     problems = []
     for problem in error.errors(include_url=False, include_context=False, include_input=False):
-        place = ".".join(map(str, problem["loc"])) or "parameters"
+        place = ".".join(quote_name(str(step)) for step in problem["loc"]) or "parameters"
         problems.append(shorten(f"{place}: {problem['msg'].removeprefix('Value error, ')}", 300))
     if tool.refused is not None:
         return tool.refused(InvalidParameters("; ".join(problems[:3])))

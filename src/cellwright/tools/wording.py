@@ -27,6 +27,7 @@ MOST_ROWS = 200
 
 # Ids, names of errors, MIME types and actors; no address, no path.
 _plain = re.compile(r"[A-Za-z0-9_.+-]+(?:[/:][A-Za-z0-9_.+-]+)?").fullmatch
+_plain_path = re.compile(r"[\w./+@=~,-]+").fullmatch
 _LONGEST = 64
 _LONGEST_FACT = 300
 _MOST_NEAR = 3
@@ -44,6 +45,13 @@ def quote_name(name: str, most: int = _LONGEST) -> str:
     if len(name) <= most and _plain(name):
         return name
     return json.dumps(shorten(name, most), ensure_ascii=False)
+
+
+def quote_path(path: str, most: int = 120) -> str:
+    """A path; one that could be read as a sentence is quoted."""
+    if len(path) <= most and _plain_path(path):
+        return path
+    return json.dumps(shorten(path, most), ensure_ascii=False)
 
 
 def format_count(number: int, what: str) -> str:
@@ -71,7 +79,7 @@ def to_facts(rows: Sequence[Value | Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def cell_line(cell: CellView) -> str:
     """The facts about a cell, without its source."""
-    parts = [f"cell {cell.index}", f"id {quote_name(cell.handle)}", cell.type]
+    parts = [f"cell {cell.index}", f"id {quote_name(cell.handle)}", name_cell_type(cell.type)]
     if cell.type == "code":
         parts.append(f"[{_format_execution_count(cell.execution_count)}] {cell.status}")
         if cell.stale:
@@ -79,6 +87,11 @@ def cell_line(cell: CellView) -> str:
     if cell.problem:
         parts.append(f"broken: {shorten(cell.problem)}")
     return " · ".join(parts)
+
+
+def name_cell_type(kind: str) -> str:
+    """The type of a cell, if it is one that there is."""
+    return kind if kind in ("code", "markdown", "raw") else "of unknown type"
 
 
 def _format_execution_count(count: int | None) -> str:

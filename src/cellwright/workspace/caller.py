@@ -10,7 +10,7 @@ from cellwright.workspace.paths import find_folder, resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from typing import ClassVar
 
     from cellwright.config.settings import Settings
@@ -31,7 +31,8 @@ class Caller:
     """One caller of verbs; see `Workspace` for the arguments.
 
     `hub` is shared with other callers of the process if it was given, and made when it is first
-    needed otherwise. `owner` keeps a notebook's kernel alive; the actor by default.
+    needed otherwise. `owner` keeps a notebook's kernel alive; the actor by default. `withheld` are
+    names of secrets that a caller in another process has left out of `environ`.
     """
 
     extend_hub: ClassVar[Callable[[Hub], Awaitable[object]] | None] = None
@@ -48,6 +49,7 @@ class Caller:
         journal: Journal | None = None,
         hub: Hub | None = None,
         owner: str | None = None,
+        withheld: Sequence[str] | None = None,
     ) -> None:
         if mode not in ALLOWED:
             raise InvalidEdit(f"Unknown mode {mode!r}", hint="One of ask, edit, agent")
@@ -57,6 +59,7 @@ class Caller:
         self.actor = actor
         self.owner: str | None = owner or actor
         self._environ = environ
+        self._withheld = withheld
         self._settings: Settings | None = None
         self._journal = journal
         self._hub = hub
@@ -67,6 +70,19 @@ class Caller:
     def environ(self) -> Mapping[str, str]:
         """The caller's variables; kernels get them, without secrets."""
         return os.environ if self._environ is None else self._environ
+
+    def build_environment(
+        self, passed: Sequence[str] = ()
+    ) -> tuple[Mapping[str, str], tuple[str, ...]]:
+        """Build the variables that kernels get: all but secrets, and the names of those.
+
+        `passed` are secrets that they may have, besides those in the settings.
+        """
+        from cellwright.kernel.environment import build_kernel_environment
+
+        if self._withheld is not None:  # the caller knew what may be passed
+            return build_kernel_environment(self.environ, ["*"])[0], tuple(self._withheld)
+        return build_kernel_environment(self.environ, [*passed, *self.settings.pass_variables])
 
     @property
     def settings(self) -> Settings:

@@ -271,6 +271,8 @@ class Hub:
         name = session.key.session
         if session.kind != "notebook" or (self._runs is not None and self._runs.is_busy(name)):
             return
+        if name in self._hosts:
+            return  # it is open in an editor, which still claims it
         # Ending a kernel takes a while, in which the notebook may have got a new one.
         sessions = self._sessions.pool if self._sessions is not None else ()
         if not any(each.key == session.key for each in sessions):

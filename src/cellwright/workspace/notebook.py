@@ -7,7 +7,13 @@ two is found out and every stored state has an entry.
 from __future__ import annotations
 
 from cellwright.document.files import report_saved
-from cellwright.errors import AlreadyExists, CellwrightError, UnknownRevision
+from cellwright.errors import (
+    AlreadyExists,
+    CellwrightError,
+    EditorSilent,
+    EditorUnfit,
+    UnknownRevision,
+)
 from cellwright.workspace.api.answers import EditAnswer, describe_change
 from cellwright.workspace.paths import confine, resolve
 
@@ -77,8 +83,12 @@ class OpenNotebook:
         label: str = "",
         kind: str = "edit",
         concerns: Sequence[Entry] = (),
+        save: bool = True,
     ) -> EditAnswer:
-        """Change the notebook through its host, on record before it is stored."""
+        """Change the notebook through its host, on record before it is stored.
+
+        Without `save`, an editor that has it open does not save it.
+        """
         host, journal, actor = self.host, self.journal, self.caller.actor
         recordings: list[Recording] = []
         entries: list[Entry | None] = []
@@ -92,7 +102,7 @@ class OpenNotebook:
             if kind == "create" and not is_new:
                 raise AlreadyExists(self.name)  # another caller was faster
             if not is_new and not dry_run:  # a dry run does not hold the lock
-                journal.catch_up(self.real, before, known)
+                journal.catch_up(self.real, before, known, host.signature)
             change = make(notebook)
             made[:] = [notebook]
             if change and not dry_run:
@@ -127,6 +137,7 @@ class OpenNotebook:
                 make_and_announce, create=create, on_saved=confirm, on_failed=abandon
             )
             self.current = made[0]
+        is_saved = save and not dry_run and self._save()
         try:
             return self._answer_change(
                 change,
@@ -134,6 +145,7 @@ class OpenNotebook:
                 kind=kind,
                 backup=copies[-1] if copies else None,
                 created=created,
+                is_saved=is_saved,
                 dry_run=dry_run,
             )
         except Exception as error:
@@ -150,6 +162,7 @@ class OpenNotebook:
         kind: str,
         backup: str | None,
         created: bool,
+        is_saved: bool,
         dry_run: bool,
     ) -> EditAnswer:
         """Tell others of a change, and describe it to its caller."""
@@ -169,7 +182,7 @@ class OpenNotebook:
             describe_change(change, self.name),
             change=entry.id if entry is not None else None,
             changed=bool(change) or created,
-            saved=not dry_run,
+            saved=is_saved,
             host=self.host.kind,
             backup=backup,
             others=self.hub.actors.list_others(self.real, actor),
@@ -178,19 +191,31 @@ class OpenNotebook:
 
     def catch_up(self) -> None:
         """Put on record what other programs changed."""
-        before = self.host.signature()
-        try:
-            notebook = self.host.read()
-        except CellwrightError:
-            return  # the history of a notebook that is gone, or broken, is still there to see
-        if before is not None and before == self.host.signature():
-            self.journal.catch_up(self.real, notebook.state, before)
+        host = self.host
+        for _ in range(2):  # an editor says only when it is read that it has changed
+            before = host.signature()
+            try:
+                notebook = host.read()
+            except CellwrightError:
+                return  # the history of a notebook that is gone, or broken, is still there to see
+            if before is not None and before == host.signature():
+                self.journal.catch_up(self.real, notebook.state, before, host.signature)
+                return
 
     def take_warnings(self) -> list[str]:
         """Return what the journal could not do since this was last asked."""
         found = list(self.journal.warnings)
         self.journal.warnings.clear()
         return found
+
+    def _save(self) -> bool:
+        """Have the host store the notebook; returns whether it did."""
+        try:
+            self.host.save()
+        except (EditorSilent, EditorUnfit) as error:  # it is changed, and still open
+            self.journal.warnings.append(error.message)
+            return False
+        return True
 
     def _read_or_create(self, *, create: bool) -> Notebook:
         from cellwright.document.notebook import Notebook

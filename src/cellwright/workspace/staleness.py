@@ -6,7 +6,7 @@ import contextlib
 
 from cellwright.dataflow.budget import AnalysisStopped
 from cellwright.dataflow.plans import stale_closure
-from cellwright.dataflow.records import DataflowCell, DataflowRun
+from cellwright.dataflow.records import DataflowCell, DataflowRun, quote_id
 from cellwright.dataflow.states import staleness
 from cellwright.errors import ExecutionCancelled
 from cellwright.workspace.activity import is_abandoned
@@ -163,11 +163,14 @@ def describe_loss(language: str, lost: Sequence[str], replay: Sequence[str], cel
     """Say which state is gone and how to get it back, in a sentence."""
     from cellwright.dataflow.analyse import is_python
 
-    many = ", ".join(lost) or "no cell on record"
+    cell = quote_id(cell)
+    many = ", ".join(map(quote_id, lost)) or "no cell on record"
     text = f"Variables lost: those of {many}"
     if not replay:
         return f"{text}; cell {cell} needs none of them"
-    how = f"To get them back, replay cell {cell}: {', '.join(replay)} and then {cell}"
+    how = (
+        f"To get them back, replay cell {cell}: {', '.join(map(quote_id, replay))} and then {cell}"
+    )
     if not is_python(language):
-        how += f" (names are not followed in {language}: all that had run above it)"
+        how += f" (names are not followed in {quote_id(language)}: all that had run above it)"
     return f"{text}. {how}"

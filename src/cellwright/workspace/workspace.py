@@ -261,6 +261,7 @@ class Book:
     blame = _on_book(requests.BlameRequest)
     backups = _on_book(requests.BackupsRequest)
     diff = _on_book(requests.DiffRequest)
+    presence = _on_book(requests.PresenceRequest)
     warnings = _on_book(requests.WarningsRequest)
 
 
@@ -358,6 +359,7 @@ class AsyncBook:
     blame = _await_on_book(requests.BlameRequest)
     backups = _await_on_book(requests.BackupsRequest)
     diff = _await_on_book(requests.DiffRequest)
+    presence = _await_on_book(requests.PresenceRequest)
     warnings = _await_on_book(requests.WarningsRequest)
 
 

@@ -288,7 +288,7 @@ def test_git_diff_shows_a_broken_notebook_as_the_file_it_is(repo: Repo) -> None:
     done = repo.run("diff")
     assert done.returncode == 0
     assert b"+{" in done.stdout
-    assert b"caf\xe9 <<<" in done.stdout
+    assert b"caf\\xe9 <<<" in done.stdout
     assert done.stderr == b""
 
 

@@ -241,3 +241,15 @@ def test_a_negative_index_works_wherever_a_cell_is_named() -> None:
 def test_a_source_may_begin_with_a_dash_after_two_dashes(folder: Path) -> None:
     succeed("edit", "nb.ipynb", "replace", "sum", "--", "-total")
     assert '"-total"' in (folder / "nb.ipynb").read_text(encoding="utf-8")
+
+
+def test_a_variable_that_is_no_setting_is_a_warning_and_stops_no_command(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del folder
+    monkeypatch.setenv("CELLWRIGHT_LOCK_TIMOUT", "1")
+    monkeypatch.setenv("CELLWRIGHT_SERVER_TOKEN", "secret")
+    for given in (["read", "nb.ipynb"], ["config"], ["kernel", "specs"], ["sessions"]):
+        answer = succeed(*given)
+        assert "warning: The variable CELLWRIGHT_LOCK_TIMOUT is ignored" in answer.err, answer
+        assert "SERVER_TOKEN" not in answer.err

@@ -43,6 +43,11 @@ def test_a_name_on_one_line_stays_on_one_line(text: str) -> None:
     assert one_line(text).isprintable() or any(ord(c) > 0xFFFF for c in text)
 
 
+@pytest.mark.parametrize("character", [*"\u200b\u2066\ufeff\xad\u3164", "\U000e0041", "\U000e0001"])
+def test_what_a_person_cannot_see_is_named(character: str) -> None:
+    assert printable(f"a{character}b") == f"a<U+{ord(character):04X}>b"
+
+
 @pytest.mark.parametrize("text", ["total = 42\n\tif x:\n", "größer, 大きい, 🙂", ""])
 def test_ordinary_text_is_shown_as_it_is(text: str) -> None:
     assert printable(text) == text

@@ -77,6 +77,7 @@ def test_the_defaults_are_the_numbers_of_the_design(folders: Folders) -> None:
         "assistant_context_in_system_prompt": False,
         "assistant_transcripts": True,
         "origins": {},
+        "warnings": (),
     }
 
 
@@ -237,6 +238,8 @@ def test_an_empty_variable_and_a_flag_of_none_are_not_set(folders: Folders) -> N
         "CELLWRIGHT_BENCH_ROUNDS",
         "CELLWRIGHT_NO_PROGRESS",
         "CELLWRIGHT_RUNTIME_DIR",
+        "CELLWRIGHT_KERNEL_MARK",
+        "CELLWRIGHT_SERVER_TOKEN",
         "CELLWRIGHT_SESSION_FILE",
         "CELLWRIGHT_TEST_CORPUS",
         "CELLWRIGHT_TOOL_BRIDGE_TOKEN",
@@ -244,7 +247,9 @@ def test_an_empty_variable_and_a_flag_of_none_are_not_set(folders: Folders) -> N
     ],
 )
 def test_variables_that_are_no_settings_are_left_alone(variable: str, folders: Folders) -> None:
-    assert folders.load(environ={variable: "anything"}) == Settings()
+    found = folders.load(environ={variable: "anything"})
+
+    assert (found, found.warnings) == (Settings(), ())
 
 
 @pytest.mark.parametrize(
@@ -255,14 +260,15 @@ def test_variables_that_are_no_settings_are_left_alone(variable: str, folders: F
         ("CELLWRIGHT_NO_PROGRESS_AT_ALL", None),
     ],
 )
-def test_an_unknown_variable_is_refused_with_a_near_one(
+def test_an_unknown_variable_is_ignored_with_a_warning_and_a_near_one(
     variable: str, near: str | None, folders: Folders
 ) -> None:
-    with pytest.raises(UnknownSetting) as caught:
-        folders.load(environ={variable: "1"})
+    found = folders.load(environ={variable: "1"})
 
-    assert (caught.value.key, caught.value.place) == (variable, "the environment")
-    assert caught.value.hint == (f"Did you mean `{near}`?" if near else "Remove it")
+    assert found == Settings()
+    (warning,) = found.warnings
+    assert variable in warning
+    assert (f"did you mean {near}?" in warning) == (near is not None)
 
 
 @pytest.mark.parametrize("kind", ["project", "pyproject", "user"])
@@ -402,6 +408,45 @@ def test_what_kernels_may_see_is_not_for_a_project_to_say(folders: Folders) -> N
     with pytest.raises(InvalidSetting, match="pass_variables") as caught:
         folders.load()
     assert "a project may not set it" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("kernel", '"/repo/python"'),
+        ("assistant_base_url", '"https://example.invalid"'),
+        ("assistant_model", '"openai:x"'),
+        ("assistant_prompts", '"prompts"'),
+        ("assistant_prompts_off", '["agent.md"]'),
+        ("assistant_context_in_system_prompt", "true"),
+        ("edit_mode_edits", "true"),
+        ("engine", '"never"'),
+    ],
+)
+def test_a_project_chooses_no_interpreter_prompt_or_address(
+    name: str, value: str, folders: Folders
+) -> None:
+    (folders.project / "cellwright.toml").write_text(f"{name} = {value}\n")
+
+    with pytest.raises(InvalidSetting, match=name) as caught:
+        folders.load()
+    assert "a project may not set it" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("name", ["cellwright.toml", "pyproject.toml"])
+@pytest.mark.parametrize("what", ["file", "folder"])
+def test_a_project_file_that_others_may_write_is_ignored_with_a_warning(
+    what: str, name: str, folders: Folders
+) -> None:
+    path = folders.project / name
+    path.write_text("[tool.cellwright]\n" * (name == "pyproject.toml") + "lock_timeout = 1\n")
+    assert folders.load().lock_timeout == 1
+    (path if what == "file" else path.parent).chmod(0o777)
+
+    found = folders.load()
+
+    assert found.lock_timeout == Settings().lock_timeout
+    assert f"{path} is ignored: all users may write" in found.warnings[0]
 
 
 def test_texts_switches_and_lists_are_read_from_files_and_variables(folders: Folders) -> None:

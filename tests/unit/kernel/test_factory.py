@@ -176,28 +176,48 @@ async def test_what_is_not_there_is_missing_by_name(tmp_path: Path) -> None:
 # --- Variables -----------------------------------------------------------------------------------
 
 
-def test_secrets_are_withheld_by_name_and_passed_by_name() -> None:
+def test_secrets_are_withheld_by_pattern_and_passed_by_name_or_pattern() -> None:
     environ = {
         "ANTHROPIC_API_KEY": "a",
         "OPENAI_API_KEY": "b",
         "CELLWRIGHT_SERVER_TOKEN": "c",
         "CELLWRIGHT_TOKEN": "d",
         "JUPYTER_TOKEN": "e",
-        "DATABASE_API_KEY": "mine",
-        "AWS_SECRET_ACCESS_KEY": "mine",
+        "DATABASE_API_KEY": "f",
+        "AWS_ACCESS_KEY_ID": "g",
+        "AWS_BEARER_TOKEN_BEDROCK": "h",
+        "AWS_REGION": "eu",
+        "AWS_SECRET_ACCESS_KEY": "i",
+        "AZURE_CLIENT_SECRET": "j",
+        "AZURE_STORAGE_CONNECTION_STRING": "k",
+        "GITHUB_TOKEN": "l",
+        "GOOGLE_APPLICATION_CREDENTIALS": "m",
+        "HF_TOKEN": "n",
+        "DATABASE_PASSWORD": "passed: notebooks need it",
+        "TOKENIZERS_PARALLELISM": "true",
         "PI_SESSION_FILE": "of another session",
         "CELLWRIGHT_KERNEL_MARK": "of another kernel",
     }
-    env, withheld = build_kernel_environment(environ, ["OPENAI_API_KEY"])
-    assert env == {
-        "OPENAI_API_KEY": "b",
-        "DATABASE_API_KEY": "mine",
-        "AWS_SECRET_ACCESS_KEY": "mine",
+    env, withheld = build_kernel_environment(environ, ["OPENAI_API_KEY", "AWS_*"])
+    assert set(env) == {
+        "OPENAI_API_KEY",
+        "AWS_ACCESS_KEY_ID",
+        "AWS_BEARER_TOKEN_BEDROCK",
+        "AWS_REGION",
+        "AWS_SECRET_ACCESS_KEY",
+        "DATABASE_PASSWORD",
+        "TOKENIZERS_PARALLELISM",
     }
     assert withheld == (
         "ANTHROPIC_API_KEY",
+        "AZURE_CLIENT_SECRET",
+        "AZURE_STORAGE_CONNECTION_STRING",
         "CELLWRIGHT_SERVER_TOKEN",
         "CELLWRIGHT_TOKEN",
+        "DATABASE_API_KEY",
+        "GITHUB_TOKEN",
+        "GOOGLE_APPLICATION_CREDENTIALS",
+        "HF_TOKEN",
         "JUPYTER_TOKEN",
     )
     assert explain_withheld(withheld, "KeyError: 'PATH'") is None

@@ -150,6 +150,16 @@ async def test_paths_and_cells_are_completed(root: Path) -> None:
     assert out.completion.values == other.completion.values == []
 
 
+async def test_a_name_that_hides_something_is_not_offered(root: Path) -> None:
+    prompt = types.PromptReference(name="debug_failing_cell")
+    for name in ("hidden\u202e", "hidden\x1b[2J", "hidden\nforged", "hidden\U000e0041"):
+        (root / f"{name}.ipynb").write_bytes((root / "a.ipynb").read_bytes())
+    async with serving(door(root)) as client:
+        paths = await client.complete(prompt, {"name": "path", "value": "hidden"})
+
+    assert paths.completion.values == []
+
+
 @of_2025
 async def test_a_client_of_2025_hears_of_changes_until_it_has_had_enough(root: Path) -> None:
     heard: asyncio.Queue[str] = asyncio.Queue()

@@ -269,3 +269,17 @@ def test_base64_is_told_by_its_size() -> None:
         "data:image/png;base64,⟦1,211 characters of base64 left out⟧"
     )
     assert make_readable("Zm9v" * 10) == "Zm9v" * 10
+
+
+def test_a_line_of_ours_stays_one_line_whatever_it_quotes() -> None:
+    page = Page(1000)
+    page.head("read a\nerror: forged")
+    page.say("\nOutputs of b\n</data>\nforged")
+    page.leave_out("c\nforged")
+
+    assert page.text().split("\n") == [
+        "read a error: forged",
+        "",
+        "Outputs of b </data> forged",
+        "LEFT OUT: c forged",
+    ]

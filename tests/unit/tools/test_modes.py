@@ -31,7 +31,6 @@ READ = [
     ("notebook_history", {"path": "nb.ipynb", "action": "diff"}),
     ("kernel", {"action": "status"}),
     ("kernel", {"action": "specs"}),
-    ("kernel", {"action": "variables", "path": "nb.ipynb"}),
     ("GetNotebookCells", {"path": "nb.ipynb"}),
     ("GetCellOutputs", {"path": "nb.ipynb", "cellId": "load"}),
     ("read", {"path": "nb.ipynb"}),
@@ -60,6 +59,7 @@ RUN = [
     ("notebook_edit", {"path": "nb.ipynb", "edits": [{"op": "delete", "cell": 0}], "run": "changed"}),
     ("notebook_edit", {"path": "nb.ipynb", "edits": [{"op": "delete", "cell": 0}], "run": "stale"}),
     ("notebook_run", {"path": "nb.ipynb"}),
+    ("kernel", {"action": "variables", "path": "nb.ipynb"}),
     ("kernel", {"action": "interrupt", "path": "nb.ipynb"}),
     ("kernel", {"action": "restart", "path": "nb.ipynb"}),
     ("kernel", {"action": "shutdown", "path": "nb.ipynb"}),
@@ -125,7 +125,7 @@ def actions(box: Toolbox, name: str, parameter: str = "action") -> list[str]:
 def test_a_tool_of_mixed_effects_lists_only_the_allowed_actions() -> None:
     ask, agent = Toolbox(PROFILES["native"], "ask"), Toolbox(PROFILES["native"], "agent")
     assert actions(ask, "notebook_history") == ["log", "diff"]
-    assert actions(ask, "kernel") == ["status", "specs", "variables"]
+    assert actions(ask, "kernel") == ["status", "specs"]
     assert actions(agent, "notebook_history") == ["log", "diff", "undo", "redo", "restore"]
     assert len(actions(agent, "kernel")) == 6
     (row,) = [row for row in ask.table() if row["name"] == "kernel"]

@@ -98,4 +98,4 @@ def make_content(language: str, dialect: Dialect, minor: int = 5) -> bytes:
         "nbformat": 4,
         "nbformat_minor": minor,
     }
-    return json.dumps(shape, indent=1).encode() + b"\n"
+    return json.dumps(shape, indent=1, sort_keys=True).encode() + b"\n"  # as Jupyter saves it

@@ -1,6 +1,6 @@
 """What every verb does, whatever the notebook lives in and whichever face it is called through.
 
-Here the notebooks are in files and in memory, and kernels have no process. The same tests run
+Here the notebooks are in files, in memory and in an editor, and kernels have no process. The same tests run
 with real kernels in an engine in `tests/integration/workspace/test_verbs.py`.
 """
 
@@ -31,6 +31,7 @@ from cellwright.errors import (
 from cellwright.workspace.api.answers import NotebookRow, WatchAnswer
 from cellwright.workspace.hosts.memory import MemoryHost
 from tests.kernels.dialects import SCRIPT
+from tests.unit.engine.scripted_editor import open_in_editor
 from tests.unit.workspace.memory import MemoryKernels, make_hub
 from tests.unit.workspace.stages import Stage, make_content
 
@@ -40,7 +41,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.timeout(120)
 
 
-@pytest.fixture(params=["file", "memory", "file, awaited", "memory, awaited"])
+@pytest.fixture(
+    params=["file", "memory", "tab", "file, awaited", "memory, awaited", "tab, awaited"]
+)
 def stage(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Stage]:
@@ -49,7 +52,9 @@ def stage(
     hub = make_hub(MemoryKernels())
     for name, minor in (("nb.ipynb", 5), ("old.ipynb", 4)):
         content = make_content("script", SCRIPT, minor)
-        if host == "file":
+        if host == "tab":
+            open_in_editor(hub, tmp_path / name, content)
+        elif host == "file":
             (tmp_path / name).write_bytes(content)
         else:
             hub.add_host(str(tmp_path / name), MemoryHost(Notebook(content), name=name))
@@ -234,6 +239,9 @@ def test_write_makes_the_notebook_say_what_a_text_says(stage: Stage) -> None:
 def test_upgrade_gives_every_cell_an_id(stage: Stage) -> None:
     book = stage.workspace().open("old.ipynb")
     before = book.raw()
+    if stage.host == "tab":  # an editor has given every cell one
+        assert len({cell.id for cell in book.read().cells} - {None}) == 5
+        return
     assert [cell.id for cell in book.read().cells] == [None] * 5
     assert (book.upgrade(dry_run=True).changed, book.raw()) == (True, before)
     assert book.upgrade().changed

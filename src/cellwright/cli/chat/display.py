@@ -7,7 +7,14 @@ from dataclasses import dataclass
 
 import click
 
-from cellwright.cli.output import describe_error, one_line, print_json, uses_colors, write_bytes
+from cellwright.cli.output import (
+    describe_error,
+    one_line,
+    print_json,
+    printable,
+    uses_colors,
+    write_bytes,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -167,6 +174,6 @@ def make_brief_printer(output: CommandOutput) -> Callable[[Card], None]:
         color = {"✓": "green", "✗": "red"}.get(sign, "cyan")
         if not output.quiet:
             click.secho(text[:1], fg=color, nl=False, err=True, color=uses_colors(sys.stderr))
-            click.echo(text[1:], err=True)
+            click.echo(printable(text[1:]), err=True)
 
     return print_brief

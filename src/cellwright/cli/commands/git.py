@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
-import sys
 
 import click
 
@@ -82,8 +81,12 @@ def textconv(path: str) -> None:
 
     try:
         write(printable(end_with_newline(to_text(read(path)))))
-    except CellwrightError:
-        sys.stdout.buffer.write(_read_file(path))
+    except CellwrightError as error:
+        try:
+            content = _read_file(path)
+        except OSError:
+            raise error from None
+        write(printable(content.decode("utf-8", "backslashreplace")))
 
 
 @git_command.command(hidden=True, name="merge-driver")
@@ -105,13 +108,14 @@ def merge_driver(base: str, current: str, other: str, marker_size: int, name: st
     try:
         merged = merge(load(base), load(current), load(other))
     except CellwrightError as error:
-        click.echo(f"error: {name} cannot be merged by cell: {error}", err=True)
+        click.echo(one_line(f"error: {name} cannot be merged by cell: {error}"), err=True)
         return 1
     # git reads the result from CURRENT, which is a temporary file of its own.
     with open(current, "wb") as file:  # noqa: PTH123
         file.writelines(merged.with_markers("ours", "theirs", marker_size).parts())
     for conflict in merged.conflicts:
-        click.echo(f"conflict: {name}, cell {conflict.handle}: {conflict.reason}", err=True)
+        said = f"conflict: {name}, cell {conflict.handle}: {conflict.reason}"
+        click.echo(one_line(said), err=True)
     return 1 if merged.conflicts else 0
 
 
@@ -155,22 +159,41 @@ def remove_drivers(folder: str, *, everywhere: bool) -> str:
     return path
 
 
-def has_drivers(folder: str) -> bool:
-    """Whether git calls the merge driver in this folder."""
+def describe_drivers(folder: str) -> str:
+    """Say whether git calls the drivers in this folder, and whether they are this installation."""
     try:
-        return bool(run_git(["git", "config", "--get", "merge.cellwright.driver"], folder).strip())
+        found = run_git(["git", "config", "--get", "merge.cellwright.driver"], folder).strip()
     except GitError:
-        return False
+        found = ""
+    if not found:
+        return "drivers not installed here"
+    if found == driver_settings()["merge.cellwright.driver"]:
+        return "drivers installed"
+    return "drivers of another installation; `cellwright git install` replaces them"
 
 
 def driver_settings() -> dict[str, str]:
-    """The settings of git; they name this interpreter, so that they work with any PATH."""
-    call = f"{shlex.quote(sys.executable)} -m cellwright git"
+    """The settings of git: a line for a shell each, which runs git's own tool if ours is gone.
+
+    Git starts them in the worktree, which may be anyone's.
+
+    Raises:
+        ConfigError: this installation will not last.
+    """
+    from cellwright.app.installation import find_start_command
+
+    start = find_start_command()
+    call = f"{shlex.join(start.words)} git"
+    is_there = " && ".join(f"test -e {shlex.quote(path)}" for path in start.needs)
+    show = f'if {is_there}; then {call} textconv -- "$1" || cat -- "$1"; else cat -- "$1"; fi'
+    by_cell = f'{call} merge-driver -L "$4" -P "$5" -- "$1" "$2" "$3"'
+    by_line = 'git merge-file -L ours -L base -L theirs --marker-size="$4" "$2" "$1" "$3"'
+    merge = f"if {is_there}; then {by_cell}; else {by_line}; fi".replace("%", "%%")
     return {
-        "diff.cellwright.textconv": f"{call} textconv",
+        "diff.cellwright.textconv": f"show() {{ {show}; }}; show",
         "diff.cellwright.cachetextconv": "false",
         "merge.cellwright.name": "cellwright, three-way by cell",
-        "merge.cellwright.driver": f"{call} merge-driver %O %A %B -L %L -P %P",
+        "merge.cellwright.driver": f"merge() {{ {merge}; }}; merge %O %A %B %L %P",
     }
 
 
@@ -199,7 +222,8 @@ def run_git(words: Sequence[str], folder: str) -> str:
 
 
 def _read_file(path: str) -> bytes:
-    with open(path, "rb") as file:  # noqa: PTH123
+    # A FIFO in a repository would block for ever.
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:  # noqa: PTH123
         return file.read()
 
 

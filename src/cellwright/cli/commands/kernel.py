@@ -28,15 +28,18 @@ def kernel_command() -> None:
 
 
 @kernel_command.command()
+@click.option("--probe", is_flag=True, help="Start interpreters to see whether they have one.")
 @common
-def specs(call: CommandCall) -> None:
+def specs(call: CommandCall, *, probe: bool) -> None:
     """List the kernels that can be started here; `*` marks the default for notebooks.
+
+    Without --probe nothing is started.
 
     \b
     cellwright kernel specs
     """
     with call.workspace() as workspace:
-        found = workspace.kernel_specs()
+        found = workspace.kernel_specs(probe=probe)
     call.output.data({"specs": found}, map(_spec_row, found), styled=True)
 
 
@@ -144,7 +147,7 @@ def sessions_command(call: CommandCall) -> None:
 def session_row(session: SessionView) -> str:
     """Render a session on one line."""
     name = one_line(session.session)
-    kernel = session.kernel or "no kernel"
+    kernel = one_line(session.kernel or "no kernel")
     return f"{name:20} {session.state:6} {kernel:16} {one_line(session.cwd)}\n"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from cellwright.cli.options import CommandCall, common, resolve_root
+from cellwright.cli.output import one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def mcp_command(call: CommandCall, profile: str, client: str | None, **options: 
         structured=options["structured"],
         listening=_parse_listening(options),
         new_token=options["new_token"],
-        say=lambda text: click.echo(f"cellwright: {text}", err=True),
+        say=lambda text: click.echo(one_line(f"cellwright: {text}"), err=True),
     )
 
 

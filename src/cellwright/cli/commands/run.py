@@ -95,7 +95,7 @@ def run_command(call: CommandCall, notebook: str, cells: tuple[str, ...], **opti
     for run in done:
         if (run.is_failure or run.is_unsaved) and _check_result(run) != "same":
             call.output.warn([describe_failure(run, notebook)["message"]])
-            for line in (run.error and run.error.traceback) or ():
+            for line in "\n".join((run.error and run.error.traceback) or ()).splitlines():
                 call.output.say(f"    {line}")
         call.output.warn(complete_notes(run, notebook))
     call.output.warn(warnings)

@@ -53,10 +53,11 @@ def config_command(call: CommandCall, names: tuple[str, ...], *, origin: bool) -
         for name, item in data.items()
     ]
     call.output.data(data, rows)
+    call.output.warn(settings.warnings)
 
 
 @click.command()
-@click.option("--mcp", is_flag=True, help="Also start an MCP server and call it.")
+@click.option("--mcp", is_flag=True, help="Also start an MCP server and call it; runs no code.")
 @click.option("--repair", is_flag=True, help="Bring back what is readable of a damaged history.")
 @common
 def doctor_command(call: CommandCall, *, mcp: bool, repair: bool) -> int:
@@ -135,7 +136,8 @@ def _describe_settings() -> str:
     settings = load()
     origins = {name: str(settings.origin(name)) for name in settings.to_json()}
     changed = [name for name, origin in origins.items() if origin != "default"]
-    return ", ".join(changed) + " changed" if changed else "all default"
+    said = ", ".join(changed) + " changed" if changed else "all default"
+    return "; ".join([said, *settings.warnings])
 
 
 def _describe_journal(call: CommandCall) -> str:
@@ -167,9 +169,9 @@ def _check_mcp(call: CommandCall) -> dict[str, Any]:
 
 
 def _describe_git() -> str:
-    from cellwright.cli.commands.git import has_drivers
+    from cellwright.cli.commands.git import describe_drivers
 
-    return "drivers installed" if has_drivers(os.getcwd()) else "drivers not installed here"  # noqa: PTH109
+    return describe_drivers(os.getcwd())  # noqa: PTH109
 
 
 @click.command()

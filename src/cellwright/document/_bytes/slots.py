@@ -141,7 +141,8 @@ def _read_facts(raw: bytes) -> SlotFacts:
     if not isinstance(kind, str):
         kind, problem = "unknown", "it has no cell_type"
     elif kind not in CELL_TYPES:
-        problem = f"its cell_type is {kind!r}"
+        is_word = kind.isidentifier() and len(kind) <= 20
+        problem = f"its cell_type is {repr(kind) if is_word else 'no word that is known'}"
     return SlotFacts(id_, kind, text, problem)
 
 

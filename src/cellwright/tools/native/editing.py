@@ -24,8 +24,10 @@ from cellwright.tools.wording import (
     MOST_ROWS,
     describe_unfinished_run,
     format_count,
+    name_cell_type,
     others_lines,
     quote_name,
+    quote_path,
     run_facts,
     shorten,
     show_run,
@@ -135,7 +137,7 @@ def _edit_label(params: EditParams) -> str:
 
 def _describe_edit(params: EditParams, done: EditAnswer) -> ToolResult:
     page = Page(params.max_tokens)
-    path = shorten(params.path, 100)
+    path = quote_path(params.path, 100)
     if not done.changed:
         page.head(
             f"Nothing changed in {path}: it has that content already. Revision {done.revision}."
@@ -190,7 +192,7 @@ def _show_change(page: Page, params: EditParams, done: EditAnswer) -> None:
 
 def _changed_cell_line(cell: CellChangeView) -> str:
     place = cell.after if cell.after is not None else f"was {cell.before}"
-    return f"{cell.kind}: cell {place} · id {quote_name(cell.handle)} · {cell.type}"
+    return f"{cell.kind}: cell {place} · id {quote_name(cell.handle)} · {name_cell_type(cell.type)}"
 
 
 def _stale_cell_line(cell: StaleCell) -> str:
@@ -240,7 +242,7 @@ async def use_history(caller: ToolCaller, params: HistoryParams) -> ToolResult:
 def _describe_log(params: HistoryParams, entries: list[Entry]) -> ToolResult:
     page = Page(params.max_tokens)
     page.head(
-        f"{format_count(len(entries), 'change')} of {shorten(params.path)}, the newest first."
+        f"{format_count(len(entries), 'change')} of {quote_path(params.path)}, the newest first."
     )
     shown = page.show_rows("changes: id, when, who, what", [_entry_row(each) for each in entries])
     if shown < len(entries):
@@ -264,7 +266,10 @@ def _describe_diff(params: HistoryParams, done: DiffAnswer, said: str) -> ToolRe
     page = Page(params.max_tokens)
     page.head(said)
     page.say_all(
-        [f"{cell.kind}: id {quote_name(cell.handle)} · {cell.type}" for cell in done.cells],
+        [
+            f"{cell.kind}: id {quote_name(cell.handle)} · {name_cell_type(cell.type)}"
+            for cell in done.cells
+        ],
         "cells",
     )
     cut = page.show("diff", done.diff) if done.diff else 0

@@ -101,7 +101,7 @@ KERNEL = Tool(
     effects={
         "status": "read",
         "specs": "read",
-        "variables": "read",
+        "variables": "run",
         "interrupt": "run",
         "restart": "run",
         "shutdown": "run",

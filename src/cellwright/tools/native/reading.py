@@ -24,6 +24,7 @@ from cellwright.tools.wording import (
     format_count,
     others_lines,
     quote_name,
+    quote_path,
     shorten,
     to_facts,
 )
@@ -111,7 +112,7 @@ async def read_notebook(caller: ToolCaller, params: ReadParams) -> ToolResult:
     characters = sum(len(cell.source) for cell in every)
     showing = f" · showing {len(chosen)}" if len(chosen) < len(every) else ""
     page.head(
-        f"{shorten(params.path, 100)} · revision {found.revision} · "
+        f"{quote_path(params.path, 100)} · revision {found.revision} · "
         f"{format_count(len(every), 'cell')}, {characters:,} characters of source{showing}"
     )
     if every and not chosen:
@@ -135,7 +136,7 @@ async def _read_outline(params: ReadParams, book: AsyncBook) -> ToolResult:
     found = await book.select("outline")
     page = Page(params.max_tokens)
     page.head(
-        f"{shorten(params.path, 100)} · revision {found.revision} · "
+        f"{quote_path(params.path, 100)} · revision {found.revision} · "
         f"{format_count(found.total_cells or 0, 'cell')}, {found.total_lines:,} lines"
     )
     rows = [_outline_row(entry) for entry in found.outline]
@@ -292,7 +293,7 @@ async def read_outputs(caller: ToolCaller, params: OutputsParams) -> ToolResult:
             "`offset` is for the outputs of one cell", hint="Name it in `cells`"
         )
     page = Page(params.max_tokens)
-    page.head(f"{shorten(params.path, 100)} · outputs of {format_count(len(chosen), 'cell')}")
+    page.head(f"{quote_path(params.path, 100)} · outputs of {format_count(len(chosen), 'cell')}")
     if params.offset:
         shown = _show_part(page, params, chosen[0])
     else:  # off the loop, because it may decode pictures

@@ -228,7 +228,7 @@ async def describe_eval(
     if not done.done:
         page.head(describe_unfinished_run(done.run))
     for place, cell in enumerate(cells):
-        title = f" ({shorten(cell.title, 80)})" if cell.title else ""
+        title = f" ({quote_name(cell.title, 80)})" if cell.title else ""
         seconds = "" if cell.status == "pending" else f" · {cell.seconds:.2f} s"
         status = words.get(cell.status, cell.status)
         if not page.say(f"cell {place}{title} · {status}{seconds}"):

@@ -21,6 +21,7 @@ from cellwright.tools.fence import make_readable
 from cellwright.tools.page import IMAGES, Page
 from cellwright.tools.params import DEADLINE, InvalidParameters, OptionalPath, Params
 from cellwright.tools.tool import Tool, ToolResult
+from cellwright.tools.wording import quote_name, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -184,7 +185,11 @@ def describe_refusal(error: CellwrightError | Refusal) -> ToolResult:
     if isinstance(error, InvalidParameters):  # parameters of another type than the schema says
         refusal = Refusal(ErrorCode.INTERNAL_ERROR, error.message)
     facts = {"message": refusal.message, "code": str(refusal.code)}
-    text = f"error: {refusal.code}: {refusal.message}"
+    message = refusal.message
+    if refusal.code == ErrorCode.EXECUTION_FAILED:  # it ends with the name that the kernel gives
+        place, colon, name = message.partition(": ")
+        message = place + colon + (quote_name(name) if name else "")
+    text = f"error: {refusal.code}: {shorten(message, 400)}"
     return ToolResult(text, {"status": "error", "error": facts}, is_error=True)
 
 

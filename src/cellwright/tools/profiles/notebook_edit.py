@@ -21,7 +21,7 @@ from cellwright.outputs.sanitize import make_visible
 from cellwright.tools.errors import format_hint
 from cellwright.tools.params import Name, Params
 from cellwright.tools.tool import Tool, ToolResult
-from cellwright.tools.wording import quote_name, shorten
+from cellwright.tools.wording import quote_name, quote_path, shorten
 
 if TYPE_CHECKING:
     from cellwright.document.notebook import Notebook
@@ -109,7 +109,7 @@ def _find_index(notebook: Notebook, ref: str, complaint: str) -> int:
 
 def _describe_edit(params: NotebookEditParams, id_: str | None, index: int, kind: str) -> str:
     """What a person would like to read about it."""
-    path, cell = shorten(params.notebook_path), quote_name(id_ or "")
+    path, cell = quote_path(params.notebook_path), quote_name(id_ or "")
     if params.edit_mode == "delete":
         return f"✓ Cell deleted\n  Notebook: {path}\n  Removed: {cell} (was at index {index})"
     if params.edit_mode == "replace":

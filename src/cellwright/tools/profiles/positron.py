@@ -21,6 +21,7 @@ from cellwright.tools.tool import Tool, ToolResult
 from cellwright.tools.wording import (
     describe_unfinished_run,
     format_count,
+    name_cell_type,
     quote_name,
     run_facts,
     shorten,
@@ -76,7 +77,7 @@ async def get_notebook_cells(
     for cell in cells:
         facts = _cell_facts(cell, caller)
         lines = [
-            f"### Cell {cell.index} ({cell.type})",
+            f"### Cell {cell.index} ({name_cell_type(cell.type)})",
             f"ID: {quote_name(cell.handle)}",
             f"Status: {_status_line(facts)}",
         ]
@@ -101,7 +102,7 @@ def _cell_facts(cell: CellView, caller: ToolCaller) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "id": shorten(cell.handle, 100),
         "index": cell.index,
-        "type": cell.type,
+        "type": name_cell_type(cell.type),
         "hasOutput": bool(cell.has_output),
         "selectionStatus": caller.selected.get(cell.handle, "unselected"),
     }

@@ -29,7 +29,7 @@ from cellwright.tools.profiles.plain_files import (
     write_text,
 )
 from cellwright.tools.tool import Tool, ToolResult
-from cellwright.tools.wording import format_count, shorten
+from cellwright.tools.wording import format_count, quote_path, shorten
 from cellwright.workspace.api.answers import SelectAnswer, TextLine
 
 if TYPE_CHECKING:
@@ -73,11 +73,11 @@ async def read_file(caller: ToolCaller, params: TextReadParams) -> ToolResult:
         lines = _select_lines(text, selector)
     if selector is None and len(lines) > MOST_LINES:
         page.leave_out(
-            f"{format_count(len(lines) - MOST_LINES, 'line')}; read {path}:{MOST_LINES + 1}-"
+            f"{format_count(len(lines) - MOST_LINES, 'line')}; read {quote_path(path)}:{MOST_LINES + 1}-"
         )
         lines = lines[:MOST_LINES]
     version = f" · revision {revision}" if revision else ""
-    page.head(f"{shorten(path, 120)}{version} · {format_count(total, 'line')}")
+    page.head(f"{quote_path(path)}{version} · {format_count(total, 'line')}")
     shown = _show_lines(page, path, lines)
     data = {"path": path, "revision": revision, "total_lines": total, "lines": shown}
     return page.to_result(data)
@@ -122,7 +122,9 @@ def _show_lines(page: Page, path: str, lines: Sequence[tuple[int, str]]) -> int:
         is_next = bool(blocks) and blocks[-1][-1][0] == number - 1
         room -= len(text) + 1 + (0 if is_next else 150)
         if room < 0 and shown:
-            page.leave_out(f"{format_count(len(lines) - shown, 'line')}; read {path}:{number}-")
+            page.leave_out(
+                f"{format_count(len(lines) - shown, 'line')}; read {quote_path(path)}:{number}-"
+            )
             break
         if is_next:
             blocks[-1].append((number, text))
@@ -139,7 +141,7 @@ def _show_lines(page: Page, path: str, lines: Sequence[tuple[int, str]]) -> int:
 
 
 def _describe_outline(page: Page, path: str, found: SelectAnswer) -> ToolResult:
-    page.head(f"{shorten(path, 120)} · revision {found.revision}")
+    page.head(f"{quote_path(path)} · revision {found.revision}")
     rows = [
         f"{entry.first}-{entry.last} {'#' * entry.level if entry.kind == 'heading' else entry.type} "
         f"{shorten(entry.title, 100)}"
@@ -287,9 +289,9 @@ def check_complete(text: str, old: str) -> str:
 def _describe_notebook_change(path: str, done: EditAnswer) -> ToolResult:
     page = Page(TOKENS // 4)
     if done.changed:
-        page.head(f"Wrote {shorten(path, 120)}. Revision {done.revision}, change {done.change}.")
+        page.head(f"Wrote {quote_path(path)}. Revision {done.revision}, change {done.change}.")
     else:
-        page.head(f"{shorten(path, 120)} has that content already. Revision {done.revision}.")
+        page.head(f"{quote_path(path)} has that content already. Revision {done.revision}.")
     cut = page.show("diff", done.diff) if done.diff else 0
     if cut:
         page.leave_out(f"{cut:,} characters of the diff")
@@ -300,7 +302,7 @@ def _describe_notebook_change(path: str, done: EditAnswer) -> ToolResult:
 def _describe_file_change(path: str, old: str | None, new: str) -> ToolResult:
     page = Page(TOKENS // 4)
     verb = "Made" if old is None else "Wrote"
-    page.head(f"{verb} {shorten(path, 120)}: {format_count(len(new.encode()), 'byte')}.")
+    page.head(f"{verb} {quote_path(path)}: {format_count(len(new.encode()), 'byte')}.")
     if old is not None and old != new:
         cut = page.show("diff", diff_texts(shorten(path), old, new))
         if cut:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from cellwright.journal.history import Backup, Entry  # noqa: F401  # named in strings, as the
     from cellwright.kernel.events import InputRequested
     from cellwright.workspace.api import answers  # noqa: F401
+    from cellwright.workspace.hosts.host import Presence  # noqa: F401
     from cellwright.workspace.runs.execution import Executions  # noqa: F401
 
     Progress = Callable[[dict[str, Any]], object]
@@ -335,9 +336,10 @@ class SessionsRequest(Request["list[answers.SessionView]"]):
 
 
 class KernelRequest(Request["answers.KernelAnswer"]):
-    """Look at a session's kernel (`status`, `variables`), or `interrupt`, `restart`, `shutdown` it.
+    """Look at a session's kernel (`status`), or `interrupt`, `restart`, `shutdown` it.
 
-    A notebook's session is named by the notebook's path.
+    `variables` lists what its code has defined; that runs code in the kernel. A notebook's session
+    is named by the notebook's path.
     """
 
     VERB, HANDLER = "kernel", "running:act_on_kernel"
@@ -351,7 +353,7 @@ class KernelRequest(Request["answers.KernelAnswer"]):
     @property
     def effect(self) -> Effect:
         """What this call does."""
-        return "read" if self.action in ("status", "variables") else "run"
+        return "read" if self.action == "status" else "run"
 
     @property
     def what(self) -> str:
@@ -360,10 +362,26 @@ class KernelRequest(Request["answers.KernelAnswer"]):
 
 
 class KernelSpecsRequest(Request["list[answers.KernelSpecView]"]):
-    """List the kernels that can be started here, and which one is the default."""
+    """List the kernels that can be started here, and which one is the default.
 
-    VERB, WHAT, HANDLER = "kernel_specs", "list kernels", "running:list_kernel_specs"
+    That reads files only. With `probe`, an interpreter of which they do not say whether it has an
+    ipykernel is started and asked.
+    """
+
+    VERB, HANDLER = "kernel_specs", "running:list_kernel_specs"
     ANSWER, MANY = "workspace.api.answers:KernelSpecView", True
+
+    probe: bool = False
+
+    @property
+    def effect(self) -> Effect:
+        """What this call does."""
+        return "run" if self.probe else "read"
+
+    @property
+    def what(self) -> str:
+        """What this call does, in words for a refusal."""
+        return "start interpreters" if self.probe else "list kernels"
 
 
 class ArtifactRequest(Request["answers.ArtifactAnswer"]):
@@ -477,6 +495,15 @@ class RawRequest(Request["bytes"]):
     def decode_answer(self, shape: dict[str, Any]) -> bytes:
         """Return the bytes."""
         return _decode_bytes(shape)
+
+
+class PresenceRequest(Request["Presence"]):
+    """Return where a person is in the notebook, if it is open in an editor that tells."""
+
+    VERB, WHAT, HANDLER = "presence", "read a notebook", "reading:find_person"
+    ANSWER = "workspace.hosts.host:Presence"
+
+    path: str
 
 
 class WarningsRequest(Request["list[str]"]):

@@ -51,6 +51,7 @@ class FileHost:
     """
 
     kind = "file"
+    landing_interval: float | None = None
 
     def __init__(
         self,
@@ -141,6 +142,9 @@ class FileHost:
     def presence(self) -> Presence:
         """Return that no person has it open, as far as a file can tell."""
         return Presence()
+
+    def kernel(self) -> None:
+        """Return that it has none of its own."""
 
     def own(self) -> None:
         """Take the lease, which keeps other processes from running the notebook."""

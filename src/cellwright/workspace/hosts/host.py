@@ -22,10 +22,25 @@ def do_nothing() -> None:
 
 
 class Presence(Value):
-    """Where a person is in the notebook, by cell handles; nowhere if it is not open."""
+    """Where a person is in the notebook, by cell handles; nowhere if it is not open.
+
+    `mode` is `edit` while the cursor is in a cell, otherwise `command`. `focused` says that the
+    person is there right now, `dirty` that the editor has not saved its last changes.
+    """
 
     active: str | None = None
     selected: tuple[str, ...] = ()
+    mode: str = "command"
+    focused: bool = False
+    dirty: bool = False
+
+
+class KernelAddress(Value):
+    """A kernel that another program runs: a Jupyter server's, by its id."""
+
+    server: str
+    kernel_id: str
+    token: str | None = None
 
 
 class NotebookHost(Protocol):
@@ -37,6 +52,9 @@ class NotebookHost(Protocol):
 
     kind: str
     """What answers call it: `file`, `memory`, `tab`."""
+
+    landing_interval: float | None
+    """Seconds between two landings of a cell that runs; None is as the settings say."""
 
     def exists(self) -> bool:
         """Whether there is a notebook."""
@@ -88,6 +106,10 @@ class NotebookHost(Protocol):
 
     def presence(self) -> Presence:
         """Return where a person is in the notebook."""
+        ...
+
+    def kernel(self) -> KernelAddress | None:
+        """Return the kernel that the notebook has already; None if it gets one of ours."""
         ...
 
     def own(self) -> None:

@@ -19,6 +19,7 @@ class MemoryHost:
     """A `NotebookHost` without a file; `notebook` is None until it is created."""
 
     kind = "memory"
+    landing_interval: float | None = None
 
     def __init__(self, notebook: Notebook | None = None, *, name: str = "memory.ipynb") -> None:
         self.name = name
@@ -88,6 +89,9 @@ class MemoryHost:
     def presence(self) -> Presence:
         """Return that no person has it open."""
         return Presence()
+
+    def kernel(self) -> None:
+        """Return that it has none of its own."""
 
     def own(self) -> None:
         """Do nothing: no other process can run it."""

@@ -63,7 +63,7 @@ class EvalRun(Run):
                 ask=None if request.ask is None else self.ask,
                 stop=self.stop.event,
             )
-        return recorder.finish(ran, cell.title)
+            return recorder.finish(ran, cell.title, sessions.take_notes(session))
 
     def _find_timeout(self, cell: EvalCell) -> float:
         settings = self._caller.hub.sessions.settings

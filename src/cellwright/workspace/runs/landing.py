@@ -208,7 +208,7 @@ class RunRecord:
                 assert self._before is not None  # noqa: S101  # `_is_as_left` looked
                 notebook.state = self._before  # the new outputs replace the earlier ones
             else:
-                journal.catch_up(real, notebook.state, now)
+                journal.catch_up(real, notebook.state, now, book.host.signature)
             befores[:] = [notebook.state]
             if not is_last:
                 newest[:] = [self._find_newest()]

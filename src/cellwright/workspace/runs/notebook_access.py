@@ -41,7 +41,8 @@ class KernelAccess:
             return notebook.apply(list(edits), base=base)
 
         def change() -> None:
-            book.change(make, label="by its kernel")
+            # A person who has the notebook open saves it when they like.
+            book.change(make, label="by its kernel", save=False)
 
         await book.hub.in_file_thread(change)
         return found[0]

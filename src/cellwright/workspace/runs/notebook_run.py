@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import time
 from dataclasses import replace
 
@@ -137,6 +138,7 @@ class NotebookRun(Run):
                 kernel=options.kernel,
                 notebook_kernel=name if isinstance(name, str) else None,
                 restart=options.restart and not options.check,
+                address=None if options.check else book.host.kernel(),
             )
             try:
                 for place in range(len(self._chosen)):
@@ -187,7 +189,11 @@ class NotebookRun(Run):
         cell = self._chosen[place]
         run = CellRun(cell, self._make_collector())
         is_first, self._has_begun_cell = not self._has_begun_cell, True
-        interval = 0.0 if self.options.check else self.book.caller.settings.run_save_interval
+        interval = self.book.host.landing_interval
+        if self.options.check:
+            interval = 0.0
+        elif interval is None:
+            interval = self.book.caller.settings.run_save_interval
         saves = InterimSaves(lambda: self._land_so_far(run), interval)
         self._runs.append(run)
         self.report_cell(place, status="running")
@@ -324,7 +330,9 @@ class NotebookRun(Run):
                 self._record.record_parameters(source, ran)
         if ran.outcome.status != "ok":
             error = ran.outcome.error
-            why = f"{error.ename}: {error.evalue}" if error else ran.outcome.status
+            why: str = ran.outcome.status
+            if error:  # quoted: the kernel says what it likes
+                why = json.dumps(f"{error.ename}: {error.evalue}"[:200], ensure_ascii=False)
             run.notes.append(f"The parameters could not be set: {why}")
         return ran
 
@@ -447,4 +455,5 @@ class NotebookRun(Run):
         if outcome.error is not None:
             said = f"{outcome.error.ename} {outcome.error.evalue}"
             notes += filter(None, [explain_withheld(self._withheld, said)])
-        return [*notes, *(f"Part of the output was missed: {reason}" for reason in outcome.missed)]
+        notes += [f"Part of the output was missed: {reason}" for reason in outcome.missed]
+        return notes + self._sessions.take_notes(self._session)

@@ -11,6 +11,7 @@ import math
 import re
 from typing import NamedTuple
 
+from cellwright.dataflow.records import quote_id
 from cellwright.errors import InvalidEdit, KernelCannot
 
 TYPE_CHECKING = False
@@ -92,7 +93,8 @@ class Parameters:
             return []
         unknown = [name for name in self._values if not _assigns(cell.source, name, language)]
         return [
-            f"The parameter `{name}` is not assigned in cell {cell.handle}, which is tagged {TAG}"
+            f"The parameter `{name}` is not assigned in cell {quote_id(cell.handle)}, which is "
+            f"tagged {TAG}"
             for name in unknown
         ]
 

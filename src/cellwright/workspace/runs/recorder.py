@@ -27,7 +27,7 @@ from cellwright.workspace.runs.execution import CellError, Execution, ExitView
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Sequence
 
     from cellwright.config.settings import Settings
     from cellwright.kernel.events import KernelEvent
@@ -80,8 +80,8 @@ class EvalRecorder:
         """Note that the kernel died and the cell is run once more; its output so far stays."""
         self._say("\n[The kernel died; the cell is run again in a new one.]\n")
 
-    def finish(self, ran: CellOutcome, title: str = "") -> Execution:
-        """Return what became of the cell."""
+    def finish(self, ran: CellOutcome, title: str = "", notes: Sequence[str] = ()) -> Execution:
+        """Return what became of the cell, with these notes after its own."""
         statuses = latest_statuses(part for part in self._parts if isinstance(part, StatusReport))
         parts = [part for part in self._parts if not isinstance(part, StatusReport)]
         outcome, output = ran.outcome, self._sink.dump()
@@ -108,7 +108,7 @@ class EvalRecorder:
             state_kept=outcome.state_kept,
             replaced=ran.replaced,
             retried=ran.retried,
-            notes=self._list_notes(ran),
+            notes=[*self._list_notes(ran), *notes],
         )
 
     def _say(self, text: str) -> None:

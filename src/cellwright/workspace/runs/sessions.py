@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+from dataclasses import replace
+from functools import partial
 from hashlib import blake2b
 from typing import Protocol
 
-from cellwright.errors import InvalidEdit, KernelCannot, KernelMissing
+from cellwright.errors import InvalidEdit, KernelCannot, KernelMissing, SessionNotFound
 from cellwright.kernel.environment import (
     SESSION_FILE_PREFIX,
-    build_kernel_environment,
     build_session_variables,
     write_session_file,
 )
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from cellwright.protocol.messages import Reply
     from cellwright.workspace.api.requests import EvalRequest
     from cellwright.workspace.caller import Caller
+    from cellwright.workspace.hosts.host import KernelAddress
 
 _PYTHON = ("", "py", "python", "python3")
 
@@ -161,6 +163,9 @@ class SessionManager:
         self._session_files: dict[str, dict[str, str | None]] = {}
         self._mark = make_mark()  # by which the next engine knows files of one that was killed
         self._callers: dict[Key, tuple[str | None, str]] = {}
+        self._lives_in: dict[Key, str] = {}  # the kernel of an editor that it is
+        self._said: set[str] = set()
+        self._notes: dict[Key, list[str]] = {}
 
     async def close(self) -> None:
         """End all sessions."""
@@ -197,13 +202,14 @@ class SessionManager:
         """
         await self._start()
         cwd = request.cwd or caller.cwd
-        env, withheld = build_kernel_environment(caller.environ, self.settings.pass_variables)
+        env, withheld = caller.build_environment(self.settings.pass_variables)
         kernel = request.kernel
         runner = request.runner or (kernel is None and request.server is None)
         name = request.session
         if not cell.is_python:
             kernel, runner = _find_spec(cell.language, env), False
             name = f"{name}:{cell.language.lower()}"
+        key = Key(name, cwd)
         order = KernelOrder(
             cwd=cwd,
             env=env,
@@ -212,8 +218,9 @@ class SessionManager:
             server=request.server,
             server_token=request.server_token,
             kernel_id=request.kernel_id,
+            tell=partial(self._note, key),
         )
-        key, start = Key(name, cwd), self._kernels.starter(order)
+        start = self._kernels.starter(order)
         if request.per_call:
             async with self.pool.per_call(key, start) as session:
                 yield session, withheld
@@ -241,21 +248,40 @@ class SessionManager:
         kernel: str | None,
         notebook_kernel: str | None,
         restart: bool = False,
+        address: KernelAddress | None = None,
     ) -> tuple[Session, tuple[str, ...]]:
         """Return the one session of a notebook, in its folder, and the names of withheld variables.
 
-        With `restart` its kernel is started anew, and may be another one.
+        With `restart` its kernel is started anew, and may be another one. `address` is the kernel
+        that an editor already runs the notebook in: there is only one, so it is used.
 
         Raises:
             KernelCannot: it has a kernel already, and not the one that was asked for.
         """
         await self._start()
-        env, withheld = build_kernel_environment(caller.environ, self.settings.pass_variables)
+        env, withheld = caller.build_environment(self.settings.pass_variables)
         env = add_kernel_path(env)
         folder = os.path.dirname(path)  # noqa: PTH120
-        order = KernelOrder(cwd=folder, env=env, kernel=kernel, notebook_kernel=notebook_kernel)
-        start = self._kernels.starter(order)
         key = Key(path, folder)
+        order = KernelOrder(
+            cwd=folder,
+            env=env,
+            kernel=kernel,
+            notebook_kernel=notebook_kernel,
+            tell=partial(self._note, key),
+        )
+        if address is not None:
+            order = replace(
+                order,
+                server=address.server,
+                server_token=address.token,
+                kernel_id=address.kernel_id,
+            )
+        start = self._kernels.starter(order)
+        if address is not None and self._lives_in.get(key) != address.kernel_id:
+            with contextlib.suppress(SessionNotFound):
+                await self.pool.end(key)  # the editor has another kernel than the one we know
+            self._lives_in[key] = address.kernel_id
         session = await self.pool.get(key, start, kind="notebook", owner=caller.owner)
         wanted = kernel or session.note
         if session.executions and wanted != session.note:
@@ -271,6 +297,15 @@ class SessionManager:
         session.note = wanted
         self._callers[key] = (caller.root, caller.mode)
         return session, withheld
+
+    def take_notes(self, session: Session) -> list[str]:
+        """Return what is to be said about the Python of a session's kernel, and was not yet."""
+        return self._notes.pop(session.key, [])
+
+    def _note(self, key: Key, said: str) -> None:
+        if said not in self._said:
+            self._said.add(said)
+            self._notes.setdefault(key, []).append(said)
 
     # -- code -------------------------------------------------------------------------------
 
@@ -347,6 +382,8 @@ class SessionManager:
             self._closing.add(closing)
             closing.add_done_callback(self._closing.discard)
         self._callers.pop(session.key, None)
+        self._lives_in.pop(session.key, None)
+        self._notes.pop(session.key, None)
         if self.bridge is not None:
             self.bridge.forget(session.key.session)
         if self._on_end is not None:

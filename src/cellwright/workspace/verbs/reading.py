@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from cellwright.workspace.api import requests
     from cellwright.workspace.api.answers import ReadAnswer
     from cellwright.workspace.caller import Caller
+    from cellwright.workspace.hosts.host import Presence
 
 _HIDDEN = (".", "__pycache__", "node_modules")
 _LEAST_TOKENS = 50
@@ -148,6 +149,11 @@ def find_stale(caller: Caller, request: requests.StaleRequest) -> StaleAnswer:
 def read_raw(caller: Caller, request: requests.RawRequest) -> bytes:
     """Return the bytes of a file."""
     return caller.open(request.path).host.read_bytes()
+
+
+def find_person(caller: Caller, request: requests.PresenceRequest) -> Presence:
+    """Return where a person is in the notebook."""
+    return caller.open(request.path).host.presence()
 
 
 def read_artifact(caller: Caller, request: requests.ArtifactRequest) -> ArtifactAnswer:

@@ -192,7 +192,10 @@ async def watch(caller: Caller, request: requests.WatchRequest) -> WatchAnswer:
     count = 0
 
     async def look() -> str | None:
-        return None if book is None else await hub.in_file_thread(book.host.signature)
+        if book is None:
+            return None
+        # It may have been opened in an editor, or closed there, since the last look.
+        return await hub.in_file_thread(hub.find_host(book).signature)
 
     try:
         seen = await look()
@@ -283,14 +286,17 @@ async def _list_variables(session: Session) -> list[Variable]:
         return []
 
 
-def list_kernel_specs(caller: Caller, _: requests.KernelSpecsRequest) -> list[KernelSpecView]:
+def list_kernel_specs(caller: Caller, request: requests.KernelSpecsRequest) -> list[KernelSpecView]:
     """List every kernel; if the default one is missing, its place is taken by the reason."""
     from cellwright.kernel.discovery import choose_kernel, list_specs
 
     chosen, why, problem = None, "", None
     try:
         choice = choose_kernel(
-            caller.cwd, env=caller.environ, setting=caller.settings.kernel or None
+            caller.cwd,
+            env=caller.environ,
+            setting=caller.settings.kernel or None,
+            probe=request.probe,
         )
         chosen, why = choice.spec, choice.why
     except KernelMissing as error:

@@ -202,7 +202,7 @@ async def test_when_they_cannot_be_set_the_cell_has_failed(
     monkeypatch.setitem(parameters._LANGUAGES, "script", broken)
     done = await run(book, parameters={"alpha": 3})
     assert [execution.status for execution in done] == ["ok", "error", "pending"]
-    assert "The parameters could not be set: BadValue: alpha" in done[1].notes
+    assert 'The parameters could not be set: "BadValue: alpha"' in done[1].notes
     make_notebook(folder, "print kept", c0={"execution_count": 5})
     (first,) = await run(book, parameters={"alpha": 3})
     assert (first.status, first.error, first.saved) == (

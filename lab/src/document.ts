@@ -1,0 +1,263 @@
+// The notebook of one tab: what changed since when, and edits of the engine applied to it.
+import type { ISharedCell, ISharedNotebook, NotebookChange } from '@jupyter/ydoc';
+import type { ICodeCellModel } from '@jupyterlab/cells';
+import type { IOutput } from '@jupyterlab/nbformat';
+import type { NotebookPanel } from '@jupyterlab/notebook';
+import { JSONExt } from '@lumino/coreutils';
+
+import type { Facts } from './wire';
+
+type Splice = { start: number; end: number; text: string };
+type Edit = Facts & { edit: string };
+
+/** Counts the changes of a notebook, so that only what is new travels, and applies edits by id. */
+export class LiveDocument {
+  constructor(readonly panel: NotebookPanel) {
+    this.notebook = panel.content.model!.sharedModel;
+    this.notebook.changed.connect(this.noteChange, this);
+    panel.context.saveState.connect(this.noteSave, this);
+    this.watchCells();
+  }
+
+  dispose(): void {
+    this.notebook.changed.disconnect(this.noteChange, this);
+    this.panel.context.saveState.disconnect(this.noteSave, this);
+    this.stops.forEach(stop => stop());
+    this.stops.clear();
+  }
+
+  /** What has changed since a version; everything since -1. */
+  read(since: number): Facts {
+    const cells = this.notebook.cells.filter(cell => (this.changed.get(cell.id) ?? 0) > since);
+    const facts: Facts = {
+      version: this.version,
+      dirty: this.panel.context.model.dirty,
+      saving: this.isSaving,
+      hash: this.panel.context.contentsModel?.hash ?? '',
+      nbformat_minor: this.notebook.nbformat_minor,
+      cells: cells.map(cell => ({ ...cell.toJSON(), id: cell.id }))
+    };
+    if (this.structure > since) {
+      facts.order = this.notebook.cells.map(cell => cell.id);
+    }
+    if (this.metadata > since) {
+      facts.metadata = this.notebook.getMetadata();
+    }
+    return facts;
+  }
+
+  /** Apply edits in one step, unless a cell that they touch has changed since `since`. */
+  change(since: number, edits: Edit[], request: string, isLanding: boolean): Facts {
+    const before = this.answered.get(request);
+    if (before !== undefined) {
+      return before; // asked again: it was applied, and the answer got lost
+    }
+    const applied = this.mayApply(since, edits);
+    if (applied) {
+      this.apply(edits, !isLanding);
+    }
+    const facts = { ...this.read(since), applied };
+    this.answered.set(request, facts);
+    if (this.answered.size > 50) {
+      this.answered.delete(this.answered.keys().next().value!);
+    }
+    return facts;
+  }
+
+  /** The cells that were edited for others lately, to be shown to the person. */
+  find(id: string): ISharedCell | undefined {
+    return this.notebook.cells.find(cell => cell.id === id);
+  }
+
+  private mayApply(since: number, edits: Edit[]): boolean {
+    return edits.every(edit => {
+      const id = typeof edit.cell === 'string' ? edit.cell : edit.edit === 'replace' ? edit.cell.id : null;
+      return id === null || (this.find(id) !== undefined && (this.changed.get(id) ?? 0) <= since);
+    });
+  }
+
+  private apply(edits: Edit[], isUndoable: boolean): void {
+    const structural = edits.filter(edit => ['insert', 'delete', 'move', 'replace'].includes(edit.edit));
+    if (structural.length) {
+      this.keepPlace(() =>
+        step(this.notebook, isUndoable, () => structural.forEach(edit => this.restructure(edit)))
+      );
+    }
+    for (const edit of edits) {
+      if (edit.edit === 'source') {
+        const cell = this.find(edit.cell)!;
+        // A step of its own in the undo history of its cell: one Ctrl-Z takes it back.
+        step(cell, isUndoable, () => {
+          for (const { start, end, text } of [...(edit.splices as Splice[])].reverse()) {
+            cell.updateSource(start, end, text);
+          }
+        });
+      } else if (edit.edit === 'metadata') {
+        const cell = edit.cell === undefined ? undefined : this.find(edit.cell);
+        const set = () => (cell ? cell.setMetadata(edit.metadata) : this.notebook.setMetadata(edit.metadata));
+        this.notebook.transact(set, false);
+      } else if (edit.edit === 'outputs') {
+        this.land(edit.cell, edit.outputs, edit.execution_count);
+      }
+    }
+  }
+
+  private restructure(edit: Edit): void {
+    const notebook = this.notebook;
+    const at = (id: string) => notebook.cells.findIndex(cell => cell.id === id);
+    const behind = () => (edit.after === null ? 0 : at(edit.after) + 1);
+    if (edit.edit === 'insert') {
+      notebook.insertCell(behind(), joinSource(edit.cell));
+    } else if (edit.edit === 'delete') {
+      notebook.deleteCell(at(edit.cell));
+    } else if (edit.edit === 'replace') {
+      const place = at(edit.cell.id);
+      notebook.deleteCell(place);
+      notebook.insertCell(place, joinSource(edit.cell));
+    } else {
+      const from = at(edit.cell);
+      const to = behind();
+      notebook.moveCell(from, from < to ? to - 1 : to);
+    }
+  }
+
+  /** Put outputs into a cell; what is there already stays as it is, so that nothing flickers. */
+  private land(id: string, outputs: IOutput[], count: number | null): void {
+    const index = this.notebook.cells.findIndex(cell => cell.id === id);
+    const model = this.panel.content.model!.cells.get(index) as ICodeCellModel;
+    const wanted = outputs.map(joinOutput);
+    const there = model.outputs.toJSON();
+    let same = 0;
+    while (same < there.length && JSONExt.deepEqual(there[same] as any, wanted[same] ?? null)) {
+      same++;
+    }
+    const rest = same === there.length ? '' : continueStream(there, wanted, same);
+    if (rest === null) {
+      model.outputs.fromJSON(wanted);
+    } else {
+      if (rest) {
+        model.outputs.add({ ...wanted[same], text: rest });
+      }
+      wanted.slice(there.length).forEach(output => model.outputs.add(output));
+    }
+    if (model.executionCount !== count) {
+      model.executionCount = count;
+    }
+  }
+
+  /** Let a change of the structure leave the active cell, its cursor and its focus as they were. */
+  private keepPlace(change: () => void): void {
+    const content = this.panel.content;
+    const { activeCell, mode } = content;
+    const id = activeCell?.model.id;
+    const cursor = activeCell?.editor?.getCursorPosition();
+    change();
+    const index = content.widgets.findIndex(cell => cell.model.id === id);
+    if (index < 0) {
+      return;
+    }
+    if (content.activeCellIndex !== index) {
+      content.activeCellIndex = index;
+    }
+    const cell = content.widgets[index];
+    if (mode === 'edit' && (cell !== activeCell || !cell.editor?.hasFocus())) {
+      void cell.ready.then(() => {
+        content.mode = mode;
+        cell.editor?.focus();
+        if (cursor) {
+          cell.editor?.setCursorPosition(cursor);
+        }
+      });
+    }
+  }
+
+  private noteChange(_: unknown, change: NotebookChange): void {
+    this.version++;
+    if (change.cellsChange) {
+      this.structure = this.version;
+      this.watchCells();
+    }
+    if (change.metadataChange || change.nbformatChanged) {
+      this.metadata = this.version;
+    }
+  }
+
+  private noteSave(_: unknown, state: string): void {
+    this.isSaving = state === 'started';
+  }
+
+  /** Count the changes of cells that are new, and forget those that are gone. */
+  private watchCells(): void {
+    const here = new Map(this.notebook.cells.map(cell => [cell.id, cell]));
+    for (const [id, stop] of this.stops) {
+      if (here.get(id) !== this.watched.get(id)) {
+        stop();
+        this.stops.delete(id);
+        this.changed.delete(id);
+      }
+    }
+    for (const [id, cell] of here) {
+      if (!this.stops.has(id)) {
+        const touch = () => this.changed.set(id, ++this.version);
+        cell.changed.connect(touch);
+        this.watched.set(id, cell);
+        this.stops.set(id, () => cell.changed.disconnect(touch));
+        this.changed.set(id, this.version);
+      }
+    }
+  }
+
+  private readonly notebook: ISharedNotebook;
+  private isSaving = false;
+  private version = 1;
+  private structure = 1;
+  private metadata = 1;
+  private readonly changed = new Map<string, number>();
+  private readonly watched = new Map<string, ISharedCell>();
+  private readonly stops = new Map<string, () => void>();
+  private readonly answered = new Map<string, Facts>();
+}
+
+/** Make one step of an undo history: Yjs joins steps that follow each other quickly. */
+function step(shared: ISharedCell | ISharedNotebook, isUndoable: boolean, change: () => void): void {
+  const history = (shared as any).undoManager;
+  history?.stopCapturing();
+  shared.transact(change, isUndoable);
+  history?.stopCapturing();
+}
+
+const join = (text: string | string[]): string => (Array.isArray(text) ? text.join('') : text);
+
+function joinSource(cell: Facts): any {
+  return { ...cell, source: join(cell.source), outputs: cell.outputs?.map(joinOutput) };
+}
+
+function joinOutput(output: IOutput): IOutput {
+  const joined: Facts = { ...output };
+  if (joined.output_type === 'stream') {
+    joined.text = join(joined.text);
+  }
+  if (joined.data) {
+    const entries = Object.entries(joined.data as Facts);
+    joined.data = Object.fromEntries(
+      entries.map(([mime, value]) => [mime, isText(mime, value) ? join(value) : value])
+    );
+  }
+  return joined as IOutput;
+}
+
+const isText = (mime: string, value: unknown): boolean =>
+  Array.isArray(value) &&
+  value.every(line => typeof line === 'string') &&
+  !/^application\/(.*\+)?json$/.test(mime);
+
+/** What a stream that is the last output has got more; null if the outputs differ otherwise. */
+function continueStream(there: IOutput[], wanted: IOutput[], same: number): string | null {
+  const [old, now] = [there[same] as Facts, wanted[same] as Facts | undefined];
+  const isStream = old.output_type === 'stream' && now?.output_type === 'stream';
+  if (!isStream || same !== there.length - 1 || old.name !== now!.name) {
+    return null;
+  }
+  const [before, after] = [join(old.text), join(now!.text)];
+  return after.startsWith(before) ? after.slice(before.length) : null;
+}

@@ -1,0 +1,70 @@
+// Where a person is in a notebook: active cell, selection, mode, focus.
+import type { Notebook, NotebookPanel } from '@jupyterlab/notebook';
+
+import type { Facts } from './wire';
+
+const PAUSE = 50;
+
+/** Calls `tell` whenever the person goes somewhere else in a notebook, soon after. */
+export class PresenceWatcher {
+  constructor(
+    private readonly panel: NotebookPanel,
+    private readonly isCurrent: () => boolean,
+    private readonly tell: (facts: Facts) => void
+  ) {
+    const { content, context, sessionContext } = panel;
+    content.activeCellChanged.connect(this.note, this);
+    content.selectionChanged.connect(this.note, this);
+    content.stateChanged.connect(this.note, this);
+    context.model.stateChanged.connect(this.note, this);
+    sessionContext.kernelChanged.connect(this.note, this);
+    context.saveState.connect(this.noteSave, this);
+    window.addEventListener('focus', this.onFocus);
+    window.addEventListener('blur', this.onFocus);
+  }
+
+  dispose(): void {
+    const { content, context, sessionContext } = this.panel;
+    content.activeCellChanged.disconnect(this.note, this);
+    content.selectionChanged.disconnect(this.note, this);
+    content.stateChanged.disconnect(this.note, this);
+    context.model.stateChanged.disconnect(this.note, this);
+    sessionContext.kernelChanged.disconnect(this.note, this);
+    context.saveState.disconnect(this.noteSave, this);
+    window.removeEventListener('focus', this.onFocus);
+    window.removeEventListener('blur', this.onFocus);
+    clearTimeout(this.timer);
+  }
+
+  describe(): Facts {
+    const { content, context, sessionContext } = this.panel;
+    const kernel = sessionContext.session?.kernel;
+    return {
+      active: content.activeCell?.model.id ?? null,
+      selected: listSelected(content),
+      mode: content.mode,
+      focused: this.isCurrent() && document.hasFocus(),
+      dirty: context.model.dirty,
+      kernel: kernel ? { id: kernel.id } : null
+    };
+  }
+
+  note(): void {
+    clearTimeout(this.timer);
+    this.timer = window.setTimeout(() => this.tell(this.describe()), PAUSE);
+  }
+
+  /** Tell at once what was saved: from then on editor and file agree. */
+  private noteSave(_: unknown, state: string): void {
+    if (state === 'completed') {
+      this.tell({ ...this.describe(), saved: true });
+    }
+  }
+
+  private readonly onFocus = () => this.note();
+  private timer = 0;
+}
+
+function listSelected(content: Notebook): string[] {
+  return content.widgets.filter(cell => content.isSelectedOrActive(cell)).map(cell => cell.model.id);
+}

@@ -1,0 +1,118 @@
+// JSON-RPC with the engine, over the WebSocket of our server extension; see docs/live.md.
+import { URLExt } from '@jupyterlab/coreutils';
+import { ServerConnection } from '@jupyterlab/services';
+import { Signal } from '@lumino/signaling';
+
+export type Facts = { [name: string]: any };
+export type Answer = (method: string, params: Facts) => Promise<Facts>;
+
+/** What the engine refused, and why. */
+export class EngineError extends Error {
+  constructor(
+    readonly code: string,
+    message: string,
+    readonly hint: string | null = null
+  ) {
+    super(message);
+  }
+}
+
+type Call = {
+  resolve: (result: any) => void;
+  reject: (reason: Error) => void;
+  onEvent?: (facts: Facts) => void;
+};
+
+const FIRST_PAUSE = 500;
+const LONGEST_PAUSE = 15_000;
+
+/** One connection with the engine, made anew when it breaks. */
+export class Wire {
+  constructor(
+    private readonly settings: ServerConnection.ISettings,
+    private readonly answer: Answer
+  ) {}
+
+  /** Says whether the engine can be reached now. */
+  readonly changed = new Signal<this, boolean>(this);
+
+  get isOpen(): boolean {
+    return this.socket?.readyState === WebSocket.OPEN;
+  }
+
+  connect(): void {
+    const { wsUrl, token, appendToken } = this.settings;
+    let url = URLExt.join(wsUrl, 'cellwright', 'engine');
+    if (appendToken && token) {
+      url += `?token=${encodeURIComponent(token)}`;
+    }
+    const socket = new this.settings.WebSocket(url);
+    this.socket = socket;
+    socket.onopen = () => {
+      this.pause = FIRST_PAUSE;
+      this.changed.emit(true);
+    };
+    socket.onmessage = (event: MessageEvent) => this.take(JSON.parse(event.data));
+    socket.onclose = () => this.lose();
+  }
+
+  /** Call a verb; `onEvent` hears what happens meanwhile. */
+  call(method: string, params: Facts, onEvent?: (facts: Facts) => void): Promise<any> {
+    if (!this.isOpen) {
+      return Promise.reject(new EngineError('ENGINE_LOST', 'The engine cannot be reached'));
+    }
+    const id = ++this.number;
+    return new Promise((resolve, reject) => {
+      this.calls.set(id, { resolve, reject, onEvent });
+      this.send({ id, method, params });
+    });
+  }
+
+  private send(message: Facts): void {
+    if (this.isOpen) {
+      this.socket!.send(JSON.stringify({ jsonrpc: '2.0', ...message }));
+    }
+  }
+
+  private take(message: Facts): void {
+    if (message.method === 'event') {
+      this.calls.get(message.params.call)?.onEvent?.(message.params);
+    } else if (message.method !== undefined) {
+      void this.reply(message);
+    } else {
+      const call = this.calls.get(message.id);
+      this.calls.delete(message.id);
+      if (message.error) {
+        const { code, hint } = message.error.data ?? {};
+        call?.reject(new EngineError(code ?? 'INTERNAL_ERROR', message.error.message, hint));
+      } else {
+        call?.resolve(message.result);
+      }
+    }
+  }
+
+  private async reply(message: Facts): Promise<void> {
+    try {
+      const result = await this.answer(message.method, message.params);
+      this.send({ id: message.id, result });
+    } catch (error) {
+      this.send({ id: message.id, error: { code: -32000, message: String(error) } });
+    }
+  }
+
+  private lose(): void {
+    const calls = [...this.calls.values()];
+    this.calls.clear();
+    for (const call of calls) {
+      call.reject(new EngineError('ENGINE_LOST', 'The connection with the engine broke'));
+    }
+    this.changed.emit(false);
+    setTimeout(() => this.connect(), this.pause);
+    this.pause = Math.min(2 * this.pause, LONGEST_PAUSE);
+  }
+
+  private socket: WebSocket | null = null;
+  private number = 0;
+  private pause = FIRST_PAUSE;
+  private readonly calls = new Map<number, Call>();
+}

@@ -1,0 +1,165 @@
+"""The notebooks that editors have open now, and where a person is in them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+
+from cellwright.engine.live import Editor, LiveHost
+from cellwright.errors import CellwrightError, InvalidCall
+from cellwright.workspace.hosts.file import FileHost
+from cellwright.workspace.hosts.host import KernelAddress, Presence
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from cellwright.engine.connection import Connection
+    from cellwright.workspace.caller import Caller
+    from cellwright.workspace.hub import Hub
+
+log = logging.getLogger("cellwright.engine")
+
+_LOOK_EVERY = 0.5
+
+
+class Editors:
+    """Registers the pages of editors, and makes their notebooks live there; for the event loop.
+
+    The calls are those of `docs/live.md`: `editor.register`, `editor.presence`, `editor.gone`.
+    """
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self._hosts: dict[str, LiveHost] = {}
+        self._watching: dict[str, asyncio.Task[None]] = {}
+
+    async def handle(
+        self, client: Connection, caller: Caller, method: str, params: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Answer a call of an editor."""
+        path = params.get("path")
+        if not isinstance(path, str) or not path:
+            raise InvalidCall(f"`{method}` needs a `path`")
+        if method == "editor.register":
+            return await self._register(client, caller, path, params)
+        if method == "editor.presence":
+            return await self._note_presence(client, caller, path, params)
+        if method == "editor.gone":
+            await self._remove(caller.open(path).real, client)
+            return {}
+        raise InvalidCall(f"there is no `{method}`")
+
+    async def forget(self, client: Connection) -> None:
+        """Forget an editor whose connection is gone."""
+        for real in list(self._hosts):
+            await self._remove(real, client)
+
+    async def _register(
+        self, client: Connection, caller: Caller, path: str, params: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        caller.require("edit", "hold a notebook open")
+        book = caller.open(path)
+        real = book.real
+        await self._hub.in_file_thread(self._hub.leases.own, real)
+        host = self._hosts.get(real)
+        if host is None:
+            file = FileHost(
+                book.path,
+                real,
+                root=caller.root,
+                name=book.name,
+                settings=caller.settings,
+                leases=self._hub.leases,
+                recent=self._hub.recent,
+            )
+            host = await self._hub.in_file_thread(LiveHost, file)
+            host = self._hosts.setdefault(real, host)  # another page may have been faster
+            if real not in self._watching:
+                self._watching[real] = asyncio.ensure_future(self._watch_file(host))
+        editor = Editor(client, path, asyncio.get_running_loop())
+        editor.presence, editor.kernel = _read_presence(params), _read_kernel(params)
+        host.editors = [each for each in host.editors if each.connection is not client] + [editor]
+        self._hub.add_host(real, host)
+        log.info("%s has %s open", client.name, real)
+        self._hub.events.publish(real, "opened", actor=caller.actor)
+        return {"notebook": real}
+
+    async def _note_presence(
+        self, client: Connection, caller: Caller, path: str, params: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        host = self._hosts.get(caller.open(path).real)
+        if host is not None and params.get("saved") is True:
+            await self._hub.in_file_thread(host.outside.merge_new)
+        for editor in host.editors if host is not None else ():
+            if editor.connection is client:
+                editor.presence = _read_presence(params)
+                if "kernel" in params:
+                    editor.kernel = _read_kernel(params)
+                if editor.presence.focused:
+                    editor.focused = time.monotonic()
+        return {}
+
+    async def _remove(self, real: str, client: Connection) -> None:
+        host = self._hosts.get(real)
+        if host is None:
+            return
+        host.editors = [each for each in host.editors if each.connection is not client]
+        if host.editors:
+            return
+        del self._hosts[real]
+        self._watching.pop(real).cancel()
+        self._hub.remove_host(real)
+        if self._hub.find_session(real) is None:
+            await self._hub.in_file_thread(self._hub.leases.release, real)
+        log.info("%s is not open any more", real)
+        self._hub.events.publish(real, "closed")
+
+    async def _watch_file(self, host: LiveHost) -> None:
+        """Merge what other programs write to the file, until the notebook is closed."""
+        while True:
+            await asyncio.sleep(_LOOK_EVERY)
+            try:
+                await self._hub.in_file_thread(host.outside.merge_new)
+            except CellwrightError as error:
+                log.info("%s: %s", host.file.path, error)
+
+
+def _read_presence(params: Mapping[str, Any]) -> Presence:
+    """Read where a person is.
+
+    Raises:
+        InvalidCall: it has the wrong shape.
+    """
+    active, selected = params.get("active"), params.get("selected", [])
+    if not isinstance(active, (str, type(None))) or not (
+        isinstance(selected, list) and all(isinstance(each, str) for each in selected)
+    ):
+        raise InvalidCall("`active` is a cell id, `selected` a list of them")
+    return Presence(
+        active,
+        tuple(selected),
+        mode="edit" if params.get("mode") == "edit" else "command",
+        focused=params.get("focused") is True,
+        dirty=params.get("dirty") is True,
+    )
+
+
+def _read_kernel(params: Mapping[str, Any]) -> KernelAddress | None:
+    """Read which kernel the editor runs the notebook in.
+
+    Raises:
+        InvalidCall: it has the wrong shape.
+    """
+    found = params.get("kernel")
+    if found is None:
+        return None
+    try:
+        server, kernel_id, token = found["server"], found["id"], found.get("token")
+    except (KeyError, TypeError, AttributeError):
+        raise InvalidCall("`kernel` needs a `server` and an `id`") from None
+    if not (isinstance(server, str) and isinstance(kernel_id, str)):
+        raise InvalidCall("`kernel` needs a `server` and an `id`")
+    return KernelAddress(server, kernel_id, token if isinstance(token, str) else None)

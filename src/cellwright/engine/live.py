@@ -1,0 +1,536 @@
+"""A notebook that an editor has open: read, changed and saved there, by messages.
+
+`docs/live.md` describes the messages. An `Editor` is one page of an editor with one notebook
+open; `LiveHost` is the notebook, whichever of its pages answers for it. The editor's model is the
+truth: what was changed there is read back from there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import threading
+import time
+from difflib import SequenceMatcher
+
+from cellwright.document._bytes.layout import Layout
+from cellwright.document._bytes.slots import Slot
+from cellwright.document.change import State, longest_increasing
+from cellwright.document.notebook import Notebook
+from cellwright.engine.outside import OutsideChanges
+from cellwright.errors import Conflict, EditorLost, EditorSilent, EditorUnfit
+from cellwright.workspace.hosts.host import Presence, do_nothing
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+    from cellwright.document.change import Change
+    from cellwright.engine.connection import Connection
+    from cellwright.workspace.hosts.file import FileHost, FileLanding
+    from cellwright.workspace.hosts.host import Hook, KernelAddress, Make
+
+    Shape = dict[str, Any]
+
+_TRIES = 20  # of an edit, while a person types in the same cell
+_TIMEOUT = 10.0
+_MOST_LINES = 2_000  # compared line by line; longer sources are cut at both ends only
+
+
+class Editor:
+    """One page of an editor that has one notebook open.
+
+    `path` is what the editor calls the notebook; `focused` is when a person was last there.
+    """
+
+    def __init__(self, connection: Connection, path: str, loop: asyncio.AbstractEventLoop) -> None:
+        self.connection = connection
+        self.path = path
+        self.focused = time.monotonic()
+        self.presence = Presence()
+        self.kernel: KernelAddress | None = None
+        self.document = EditorDocument(path)
+        self.guard = threading.RLock()  # one exchange at a time, so that versions follow each other
+        self._loop = loop
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether its connection is closed."""
+        return self.connection.is_closed
+
+    def ask(self, method: str, timeout: float = _TIMEOUT, **params: Any) -> Shape:
+        """Ask the editor for something, and wait for its answer; not on the event loop.
+
+        Raises:
+            EditorSilent: it did not answer in time.
+            EditorLost: its connection is gone.
+            EditorUnfit: it refused, or its answer has the wrong shape.
+        """
+        call = self.connection.request(f"editor.{method}", {"path": self.path, **params})
+        future = asyncio.run_coroutine_threadsafe(asyncio.wait_for(call, timeout), self._loop)
+        try:
+            answer = future.result()
+        except TimeoutError:
+            raise EditorSilent(self.path, timeout) from None
+        except ConnectionError:
+            raise EditorLost(self.path) from None
+        if "error" in answer:
+            raise EditorUnfit(self.path, str(answer["error"])[:500])
+        found = answer.get("result")
+        if not isinstance(found, dict):
+            raise EditorUnfit(self.path, f"it answered `{method}` with something else")
+        return found
+
+
+class EditorDocument:
+    """The notebook as an editor last described it; only what has changed travels again."""
+
+    def __init__(self, path: str) -> None:
+        self.version = -1
+        self.is_dirty = False
+        self.is_saving = False
+        self.saved_hash = ""  # of the file, as the editor knows it
+        self._path = path
+        self._slots: dict[str, Slot] = {}
+        self._order: list[str] = []
+        self._metadata: Shape = {}
+        self._minor = 5
+        self._state: State | None = None
+
+    def take(self, answer: Mapping[str, Any]) -> None:
+        """Take over what the editor says has changed since `version`.
+
+        Raises:
+            EditorUnfit: it is not a notebook.
+        """
+        try:
+            slots = {cell["id"]: _make_slot(cell) for cell in answer.get("cells", ())}
+            order = list(answer.get("order", self._order))
+            version, minor = int(answer["version"]), int(answer.get("nbformat_minor", self._minor))
+            metadata = dict(answer.get("metadata", self._metadata))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise EditorUnfit(self._path, f"what it says is not a notebook: {error!r}") from None
+        missing = [each for each in order if each not in slots and each not in self._slots]
+        if missing or len(set(order)) != len(order):
+            raise EditorUnfit(self._path, f"cells are missing or doubled: {missing[:3]}")
+        is_same = (
+            all(each in self._slots and self._slots[each].raw == slots[each].raw for each in slots)
+            and order == self._order
+            and metadata == self._metadata
+        )
+        self.version, self.is_dirty = version, bool(answer.get("dirty"))
+        self.is_saving = bool(answer.get("saving"))
+        self.saved_hash = str(answer.get("hash") or "")
+        if is_same and self._state is not None:
+            return
+        known = {**self._slots, **slots}
+        self._slots = {each: known[each] for each in order}
+        # An editor gives every cell an id, also those of older notebooks.
+        self._order, self._metadata, self._minor = order, metadata, max(minor, 5)
+        self._state = None
+
+    def build(self) -> Notebook:
+        """Return the notebook, in the bytes that Jupyter would save."""
+        if self._state is None:
+            shape = {"cells": [], "metadata": self._metadata, "nbformat": 4}
+            skeleton = _dump({**shape, "nbformat_minor": self._minor}) + b"\n"
+            slots = [self._slots[each] for each in self._order]
+            between = [b",\n  "] * (len(slots) - 1)
+            gaps = [b"\n  ", *between, b"\n "] if slots else [b""]
+            self._state = State(Layout(skeleton, slots, gaps))
+        return Notebook.of_state(self._state, path=self._path)
+
+
+class LiveHost:
+    """The `NotebookHost` of a notebook that is open in an editor.
+
+    Several pages may have it open: the one where a person was last answers for it. Once all are
+    closed it is the file, for a call that began before.
+    """
+
+    kind = "tab"
+    landing_interval: float | None = 0.1  # a person watches
+
+    def __init__(self, file: FileHost) -> None:
+        self.file = file
+        self.editors: list[Editor] = []
+        self.outside = OutsideChanges(self)
+        self._requests = itertools.count(1)
+
+    @property
+    def editor(self) -> Editor | None:
+        """The page that answers for the notebook; None if all are closed."""
+        found = [editor for editor in self.editors if not editor.is_gone]
+        return max(found, key=lambda editor: editor.focused, default=None)
+
+    def exists(self) -> bool:
+        """Whether there is a notebook."""
+        return self.editor is not None or self.file.exists()
+
+    def read(self) -> Notebook:
+        """Return the notebook as the editor has it now."""
+        editor = self.editor
+        if editor is None:
+            return self.file.read()
+        with editor.guard:
+            return self._fetch(editor)
+
+    def read_bytes(self) -> bytes:
+        """Return the bytes that Jupyter would save."""
+        return self.read().to_bytes() if self.editor is not None else self.file.read_bytes()
+
+    def signature(self) -> str | None:
+        """Return the editor's number of the last change that was read.
+
+        It does not ask the editor: the journal calls it inside a transaction.
+        """
+        editor = self.editor
+        if editor is None:
+            return self.file.signature()
+        return f"tab {id(editor):x} {editor.document.version}"
+
+    def change(
+        self,
+        make: Make,
+        *,
+        create: bool = False,
+        on_saved: Hook = do_nothing,
+        on_failed: Hook = do_nothing,
+    ) -> Change:
+        """Let `make` change the notebook, in the editor, and read it back.
+
+        Raises:
+            Conflict: a person was typing in the same cell all the time.
+        """
+        editor = self.editor
+        if editor is None:
+            return self.file.change(make, create=create, on_saved=on_saved, on_failed=on_failed)
+        return self._apply(editor, "change", make, on_saved, on_failed)
+
+    def begin_landing(self, start: State) -> LiveLanding:
+        """Begin to receive the outputs of a run."""
+        return LiveLanding(self, start)
+
+    def save(self) -> None:
+        """Have the editor save the notebook.
+
+        Raises:
+            EditorUnfit: the editor could not.
+        """
+        editor = self.editor
+        if editor is None:
+            return
+        with editor.guard:
+            self.outside.merge_new()  # or the editor would ask the person which version to keep
+            if not editor.ask("save").get("saved"):
+                raise EditorUnfit(editor.path, "it did not save the notebook")
+            self.outside.merge_new()  # what it saved is what both sides agree on
+
+    def back_up(self, state: State) -> str:
+        """Write a copy beside the file, and return its path."""
+        return self.file.back_up(state)
+
+    def presence(self) -> Presence:
+        """Return where a person is in the notebook."""
+        editor = self.editor
+        return Presence() if editor is None else editor.presence
+
+    def kernel(self) -> KernelAddress | None:
+        """Return the kernel that the editor runs the notebook in."""
+        editor = self.editor
+        return None if editor is None else editor.kernel
+
+    def own(self) -> None:
+        """Keep other processes from running the notebook."""
+        self.file.own()
+
+    def release(self) -> None:
+        """Do nothing: the notebook stays claimed while it is open."""
+
+    def _fetch(self, editor: Editor) -> Notebook:
+        editor.document.take(editor.ask("read", since=editor.document.version))
+        return editor.document.build()
+
+    def _apply(
+        self, editor: Editor, method: str, make: Make, on_saved: Hook, on_failed: Hook
+    ) -> Change:
+        """Let `make` change the notebook, and send the editor what that means for its cells."""
+        with editor.guard:
+            for _ in range(_TRIES):
+                change = make(self._fetch(editor))
+                try:
+                    is_applied = not change or self._send(editor, method, change)
+                except BaseException:
+                    on_failed()
+                    raise
+                if is_applied:
+                    on_saved()
+                    return change
+                on_failed()
+        raise Conflict(f"{editor.path} is being changed in its editor all the time")
+
+    def _send(self, editor: Editor, method: str, change: Change) -> bool:
+        """Send a change; returns whether the editor took it, and it is there."""
+        pinned = {editor.presence.active} if editor.presence.active else set()
+        answer = editor.ask(
+            method,
+            request=f"{id(self):x}-{next(self._requests)}",
+            since=editor.document.version,
+            edits=list(describe_edits(change, pinned)),
+        )
+        editor.document.take(answer)
+        if not answer.get("applied"):
+            return False
+        found = {slot.facts.id: slot for slot in editor.document.build().state.layout.slots}
+        for cell in change.cells:
+            if cell.after is None:
+                continue
+            wanted = change.after.layout.slots[cell.after]
+            there = found.get(wanted.facts.id)
+            if there is None or there.hash != wanted.hash:
+                problem = f"cell {cell.handle} is not there as it should be after a change"
+                raise EditorUnfit(editor.path, problem)
+        return True
+
+
+class LiveLanding:
+    """Where the outputs of one run land: in the editor, and in the file once that is closed.
+
+    What has landed in the editor and was not saved there would be lost with its page; so it is
+    landed in the file again.
+    """
+
+    needs_end = True
+
+    def __init__(self, host: LiveHost, start: State) -> None:
+        self._host = host
+        self._start = start
+        self._unsaved: list[tuple[Make, Hook, Hook]] = []
+        self._in_file: FileLanding | None = None
+        self.left: str | None = None
+        self.written: State | None = None
+
+    def land(
+        self,
+        make: Make,
+        *,
+        is_last: bool = True,
+        on_saved: Hook = do_nothing,
+        on_failed: Hook = do_nothing,
+    ) -> None:
+        """Let `make` put outputs into the notebook."""
+        editor = self._host.editor
+        if self._in_file is None and editor is not None:
+            made: list[State] = []
+
+            def make_and_note(notebook: Notebook) -> Change:
+                change = make(notebook)
+                made[:] = [change.after]
+                return change
+
+            def note_and_tell() -> None:
+                self.left, self.written = self._host.signature(), made[0]
+                if is_last:
+                    self._unsaved.append((make, on_saved, on_failed))
+                on_saved()
+
+            try:
+                self._host._apply(editor, "land", make_and_note, note_and_tell, on_failed)  # noqa: SLF001  # a part of the host
+            except EditorLost:
+                pass
+            else:
+                return
+        if self._in_file is None:
+            self._move_to_file()
+        self._land_in_file(make, is_last=is_last, on_saved=on_saved, on_failed=on_failed)
+
+    def end(self) -> None:
+        """Have the editor save the notebook; what it could not save goes into the file."""
+        if self._in_file is None and self._unsaved:
+            try:
+                if self._host.editor is None:
+                    raise EditorLost(self._host.file.path)  # noqa: TRY301  # as if it went now
+                self._host.save()
+            except EditorLost:
+                self._move_to_file()
+            except (EditorSilent, EditorUnfit):
+                pass  # they are in the tab, where the person sees that it is not saved
+            self._unsaved.clear()
+        if self._in_file is not None:
+            self._in_file.end()
+
+    def _move_to_file(self) -> None:
+        """From now on land in the file, all that is not there yet first."""
+        self._in_file = self._host.file.begin_landing(self._start)
+        for make, on_saved, on_failed in self._unsaved:
+            self._land_in_file(make, on_saved=on_saved, on_failed=on_failed)
+        self._unsaved.clear()
+
+    def _land_in_file(
+        self,
+        make: Make,
+        *,
+        is_last: bool = True,
+        on_saved: Hook = do_nothing,
+        on_failed: Hook = do_nothing,
+    ) -> None:
+        landing = self._in_file
+        assert landing is not None  # noqa: S101  # `_move_to_file` made it
+
+        def note_and_tell() -> None:
+            self.left, self.written = landing.left, landing.written
+            on_saved()
+
+        landing.land(make, is_last=is_last, on_saved=note_and_tell, on_failed=on_failed)
+
+
+# -- a change, as an editor is told of it -------------------------------------------------------
+
+
+def describe_edits(change: Change, pinned: set[str]) -> Iterator[Shape]:
+    """Yield the steps that make a change in an editor, by cell id, in their order.
+
+    Cells in `pinned` are not moved if moving the others does as well: a person is in them.
+    """
+    before, after = change.before.layout, change.after.layout
+    kept = {origin for origin in change.origins if origin is not None}
+    for index, slot in enumerate(before.slots):
+        if index not in kept:
+            yield {"edit": "delete", "cell": slot.facts.id}
+    still = _find_unmoved(
+        change.origins, {i for i, slot in enumerate(before.slots) if slot.facts.id in pinned}
+    )
+    previous: str | None = None
+    for slot, origin in zip(after.slots, change.origins, strict=True):
+        name = slot.facts.id
+        if origin is None:
+            yield {"edit": "insert", "after": previous, "cell": json.loads(slot.raw)}
+        else:
+            if origin not in still:
+                yield {"edit": "move", "cell": name, "after": previous}
+            if slot.raw != (old := before.slots[origin]).raw:
+                yield from _describe_cell(str(name), json.loads(old.raw), json.loads(slot.raw))
+        previous = name
+    if before.skeleton != after.skeleton:
+        yield {"edit": "metadata", "metadata": json.loads(after.skeleton).get("metadata", {})}
+
+
+def _describe_cell(name: str, old: Shape, new: Shape) -> Iterator[Shape]:
+    """Yield the steps for one cell that is there before and after."""
+    known = ("source", "metadata", "outputs", "execution_count")
+    if {**old, **dict.fromkeys(known)} != {**new, **dict.fromkeys(known)}:
+        yield {"edit": "replace", "cell": new}
+        return
+    source, changed = _join(old.get("source")), _join(new.get("source"))
+    if source != changed:
+        yield {"edit": "source", "cell": name, "splices": make_splices(source, changed)}
+    if old.get("metadata") != new.get("metadata"):
+        yield {"edit": "metadata", "cell": name, "metadata": new.get("metadata", {})}
+    if any(old.get(key) != new.get(key) for key in ("outputs", "execution_count")):
+        outputs, count = new.get("outputs", []), new.get("execution_count")
+        yield {"edit": "outputs", "cell": name, "outputs": outputs, "execution_count": count}
+
+
+def make_splices(old: str, new: str) -> list[Shape]:
+    """Return what turns one text into another, as few characters as possible, first to last.
+
+    Places are counted in UTF-16 units of the old text, as JavaScript counts.
+    """
+    ours, theirs = old.splitlines(keepends=True), new.splitlines(keepends=True)
+    steps: Sequence[tuple[str, int, int, int, int]]
+    if max(len(ours), len(theirs)) <= _MOST_LINES:
+        steps = SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes()
+    else:
+        steps = [("replace", 0, len(ours), 0, len(theirs))]
+    splices: list[Shape] = []
+    for kind, i, j, k, m in steps:
+        if kind == "equal":
+            continue
+        begin = sum(map(len, ours[:i]))
+        was, becomes = "".join(ours[i:j]), "".join(theirs[k:m])
+        head = _count_common(was, becomes)
+        tail = _count_common(was[head:][::-1], becomes[head:][::-1])
+        start = _count_units(old[: begin + head])
+        end = start + _count_units(was[head : len(was) - tail])
+        splices.append({"start": start, "end": end, "text": becomes[head : len(becomes) - tail]})
+    return splices
+
+
+def _count_common(one: str, other: str) -> int:
+    for index, (a, b) in enumerate(zip(one, other, strict=False)):
+        if a != b:
+            return index
+    return min(len(one), len(other))
+
+
+def _count_units(text: str) -> int:
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def _find_unmoved(origins: Sequence[int | None], pinned: set[int]) -> set[int]:
+    """Return the old places of the cells that stay while the others move around them.
+
+    These are the pinned ones, as far as their order allows it, and as many others as possible.
+    """
+    places = [origin for origin in origins if origin is not None]
+    fixed = longest_increasing([place for place in places if place in pinned])
+    still, low, between = set(fixed), -1, list[int]()
+    for place in (*places, len(places) + len(fixed) + max(places, default=0)):
+        if place in fixed or place > max(places, default=0):
+            still |= longest_increasing([each for each in between if low < each < place])
+            low, between = place, []
+        else:
+            between.append(place)
+    return still
+
+
+# -- cells, as Jupyter saves them ---------------------------------------------------------------
+
+
+def _make_slot(cell: Mapping[str, Any]) -> Slot:
+    """Make the bytes of a cell, as Jupyter would save it."""
+    shape = {**cell, "source": _split(_join(cell.get("source")))}
+    if "attachments" in shape:
+        shape["attachments"] = {
+            name: _split_bundle(bundle) for name, bundle in shape["attachments"].items()
+        }
+    if shape.get("cell_type") == "code":
+        shape["outputs"] = [_split_output(output) for output in shape.get("outputs", ())]
+        shape.setdefault("execution_count", None)
+    return Slot.of(_dump(shape).replace(b"\n", b"\n  "))
+
+
+def _split_output(output: Mapping[str, Any]) -> Shape:
+    shape = dict(output)
+    if "data" in shape:
+        shape["data"] = _split_bundle(shape["data"])
+    if shape.get("output_type") == "stream":
+        shape["text"] = _split(_join(shape.get("text")))
+    return shape
+
+
+def _split_bundle(bundle: Mapping[str, Any]) -> Shape:
+    return {
+        mime: _split(value)
+        if isinstance(value, str) and (mime.startswith("text/") or mime in _SPLIT_MIMES)
+        else value
+        for mime, value in bundle.items()
+    }
+
+
+_SPLIT_MIMES = frozenset({"application/javascript", "image/svg+xml"})
+
+
+def _split(text: str) -> list[str]:
+    return text.splitlines(keepends=True)
+
+
+def _join(text: object) -> str:
+    return text if isinstance(text, str) else "".join(text or ())  # type: ignore[arg-type]
+
+
+def _dump(shape: Mapping[str, Any]) -> bytes:
+    text = json.dumps(shape, indent=1, ensure_ascii=False, sort_keys=True)
+    return text.encode("utf-8", "surrogatepass")

@@ -1,0 +1,144 @@
+"""The route that connects a page with the engine: a WebSocket on one side, its socket on the other.
+
+A page speaks the engine's own messages (`docs/engine.md`, `docs/live.md`), one a frame. Jupyter
+checks who it is: its token or cookie, the origin, and the right to execute. The relay says the
+greeting in the page's place, so that a page is confined to the server's root folder, and adds the
+address of the kernel that the page names.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+
+import tornado.websocket  # noqa: TID253  # only a Jupyter server imports this module
+from jupyter_server.auth.decorator import ws_authenticated
+from jupyter_server.base.handlers import JupyterHandler
+from jupyter_server.base.websocket import WebSocketMixin
+from jupyter_server.utils import url_path_join
+
+from cellwright.app.workspaces import name_actor
+from cellwright.engine import wire
+from cellwright.engine.client import EngineConnection
+from cellwright.engine.launch import greet_engine
+from cellwright.errors import CellwrightError
+from cellwright.workspace.caller import Caller
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket
+    from typing import Any
+
+    from jupyter_server.serverapp import ServerApp
+
+log = logging.getLogger("cellwright.server")
+
+# What a page may not say itself.
+_OURS = frozenset({"hello", "stop"})
+_READ = 2**18
+
+
+def add_routes(app: ServerApp) -> None:
+    """Add `/cellwright/engine` to a server."""
+    route = url_path_join(app.web_app.settings["base_url"], "cellwright", "engine")
+    app.web_app.add_handlers(".*$", [(route, EngineHandler)])
+
+
+class EngineHandler(WebSocketMixin, tornado.websocket.WebSocketHandler, JupyterHandler):
+    """One page."""
+
+    auth_resource = "kernels"
+
+    def initialize(self) -> None:
+        """Begin without a connection to the engine."""
+        self._writer: asyncio.StreamWriter | None = None
+        self._reading: asyncio.Task[None] | None = None
+
+    @property
+    def max_message_size(self) -> int:
+        """The longest message of a page."""
+        return wire.MAX_FRAME
+
+    def get_compression_options(self) -> None:
+        """Do not compress: both ends are usually on one machine."""
+
+    @ws_authenticated
+    async def get(self, *args: Any, **kwargs: Any) -> None:
+        """Let an authenticated user connect."""
+        user = self.current_user
+        if not await _ensure(self.authorizer.is_authorized(self, user, "execute", "kernels")):
+            raise tornado.web.HTTPError(403)
+        await super().get(*args, **kwargs)
+
+    async def open(self, *args: Any, **kwargs: Any) -> None:
+        """Connect to the engine, which is started if needed."""
+        super().open(*args, **kwargs)
+        root = os.path.abspath(os.path.expanduser(self.settings["server_root_dir"]))  # noqa: ASYNC240, PTH100, PTH111
+        caller = Caller(root, cwd=root, actor=name_actor("lab"))
+
+        def greet(connected: socket.socket) -> socket.socket:
+            EngineConnection(connected, lambda: wire.make_hello(caller))
+            return connected
+
+        try:
+            connected = await asyncio.to_thread(greet_engine, greet, start=True)
+        except (CellwrightError, OSError) as error:
+            self.close(1011, str(error)[:120])
+            return
+        assert connected is not None  # noqa: S101  # it was started, or an error raised
+        reader, self._writer = await asyncio.open_unix_connection(sock=connected, limit=_READ)
+        self._reading = asyncio.ensure_future(self._read(reader))
+
+    async def on_message(self, message: str | bytes) -> None:
+        """Pass a message of the page on to the engine."""
+        if self._writer is None:
+            return
+        try:
+            shape = json.loads(message)
+        except ValueError:
+            return
+        if not isinstance(shape, dict):
+            return
+        if shape.get("method") in _OURS and "id" in shape:
+            return
+        self._add_server(shape.get("params"))
+        with contextlib.suppress(OSError):
+            self._writer.write(wire.encode(shape))
+            await self._writer.drain()
+
+    def on_close(self) -> None:
+        """Hang up when the page is gone; what it started continues."""
+        super().on_close()
+        if self._reading is not None:
+            self._reading.cancel()
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    def _add_server(self, params: object) -> None:
+        """Tell the engine where the kernel is that a page names, which only the server knows."""
+        kernel = params.get("kernel") if isinstance(params, dict) else None
+        if isinstance(kernel, dict):
+            app = self.serverapp
+            kernel["server"] = app.connection_url
+            kernel["token"] = app.identity_provider.token
+
+    async def _read(self, reader: asyncio.StreamReader) -> None:
+        """Pass what the engine says on to the page, until one of them is gone."""
+        frames = wire.Frames()
+        try:
+            while chunk := await reader.read(_READ):
+                frames.feed(chunk)
+                while (line := frames.next()) is not None:
+                    await self.write_message(line.decode())
+        except (OSError, tornado.websocket.WebSocketClosedError):
+            pass
+        finally:
+            self.close(1012, "the engine is gone")
+
+
+async def _ensure(value: Any) -> Any:
+    return await value if asyncio.iscoroutine(value) else value

@@ -1,0 +1,139 @@
+"""A real JupyterLab with our extension, and pages of it in a real browser."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.conftest import PLACES, ROOT, require_tool
+from tests.engines import engine_of_its_own, wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from playwright.sync_api import Browser, Page
+
+LAB = ROOT / ".dev" / "lab" / "bin"
+BUILT = ROOT / "src" / "cellwright" / "server" / "labextensions" / "cellwright-lab" / "package.json"
+PANEL = "window.jupyterapp.shell.currentWidget"
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    from playwright.sync_api import sync_playwright
+
+    chromium = require_tool("chromium")
+    if not (LAB / "jupyter-lab").exists() or not BUILT.exists():
+        pytest.fail("JupyterLab or our extension is missing; `./dev lab` makes both")
+    arguments = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=chromium, args=arguments)
+        yield found
+        found.close()
+
+
+class Server:
+    """A JupyterLab server; notebooks are in `folder`."""
+
+    def __init__(self, folder: Path, url: str, token: str) -> None:
+        self.folder = folder
+        self.url = url
+        self.token = token
+
+    def write(self, name: str, *sources: str) -> Path:
+        """Write a notebook with these cells, named a, b, c …"""
+        cells = [
+            {
+                "cell_type": "code",
+                "id": chr(ord("a") + number),
+                "metadata": {},
+                "source": source,
+                "outputs": [],
+                "execution_count": None,
+            }
+            for number, source in enumerate(sources)
+        ]
+        spec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+        shape = {"cells": cells, "metadata": {"kernelspec": spec}, "nbformat": 4}
+        path = self.folder / name
+        path.write_text(json.dumps({**shape, "nbformat_minor": 5}, indent=1), encoding="utf-8")
+        return path
+
+
+@pytest.fixture(scope="session")
+def server_places() -> Iterator[tuple[pytest.MonkeyPatch, Path]]:
+    """Places of the server and its engine: tests have notebooks of their own."""
+    folder = Path(tempfile.mkdtemp(prefix="cw"))
+    with pytest.MonkeyPatch.context() as patch:
+        for variable, name in PLACES.items():
+            (folder / name).mkdir(mode=0o700)
+            patch.setenv(variable, str(folder / name))
+        for name in ("CONFIG", "DATA", "RUNTIME"):
+            patch.setenv(f"JUPYTER_{name}_DIR", str(folder / f"jupyter-{name.lower()}"))
+        for name in ("SETTINGS", "WORKSPACES"):
+            patch.setenv(f"JUPYTERLAB_{name}_DIR", str(folder / f"lab-{name.lower()}"))
+        with engine_of_its_own(patch):
+            yield patch, folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def server(server_places: tuple[pytest.MonkeyPatch, Path]) -> Iterator[Server]:
+    """A JupyterLab under a base URL that is not the root, as behind JupyterHub."""
+    _, folder = server_places
+    notebooks, token = folder / "notebooks", secrets.token_hex(8)
+    notebooks.mkdir()
+    log = folder / "server.log"
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("CELLWR")}
+    command = [
+        *(str(LAB / "python"), "-P", "-m", "cellwright", "lab", "--no-browser", "--"),
+        *("--allow-root", "--ip=127.0.0.1", "--port=0", "--expose-app-in-browser"),
+        f"--IdentityProvider.token={token}",
+        "--ServerApp.base_url=/user/ada/",
+        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+    ]
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            command, cwd=notebooks, env=environ, stdout=out, stderr=out, start_new_session=True
+        )
+
+    def find_address() -> str | None:
+        assert process.poll() is None, log.read_text()
+        found = re.search(r"http://127\.0\.0\.1:\d+/user/ada/", log.read_text())
+        return found and found[0]
+
+    try:
+        yield Server(notebooks, wait_for(find_address, "JupyterLab", 60), token)
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+@pytest.fixture
+def open_page(browser: Browser, server: Server) -> Iterator[Callable[[str], Page]]:
+    """Open a notebook in a page of its own; its kernel is there, and the engine knows it."""
+    contexts = []
+
+    def open_one(name: str, **options: Any) -> Page:
+        context = browser.new_context(viewport={"width": 1100, "height": 900}, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.goto(f"{server.url}lab/tree/{name}?token={server.token}&reset")
+        page.wait_for_function(
+            f"() => {PANEL}?.sessionContext?.session?.kernel?.status === 'idle'", timeout=60_000
+        )
+        page.wait_for_function(f"() => {PANEL}.hasClass('cw-shared')", timeout=20_000)
+        return page
+
+    yield open_one
+    for context in contexts:
+        context.close()

@@ -1,0 +1,226 @@
+"""An agent, a terminal and a person in one JupyterLab tab, in a real browser."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cellwright import connect
+from tests.browser.conftest import PANEL, Server
+from tests.engines import wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Page
+
+    OpenPage = Callable[[str], Page]
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.fixture(autouse=True)
+def _same_places(
+    server_places: tuple[pytest.MonkeyPatch, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Let this test find the engine of the server."""
+    patch, folder = server_places
+    from tests.conftest import PLACES
+
+    del patch
+    for variable, name in PLACES.items():
+        monkeypatch.setenv(variable, str(folder / name))
+    monkeypatch.setenv("CELLWRIGHT_ENGINE", "always")
+
+
+@pytest.fixture
+def agent(server: Server) -> Iterator[Any]:
+    workspace = connect(cwd=str(server.folder), actor="mcp:agent")
+    assert workspace is not None
+    with workspace:
+        yield workspace
+
+
+def cells(page: Page) -> dict[str, Any]:
+    """The cells of the tab: source, count and outputs by id."""
+    found: dict[str, Any] = page.evaluate(
+        f"""() => Object.fromEntries([...{PANEL}.content.model.cells].map(
+            m => [m.id, {{source: m.sharedModel.getSource(), count: m.executionCount,
+                          outputs: m.outputs?.toJSON()}}]))"""
+    )
+    return found
+
+
+def texts(cell: dict[str, Any]) -> str:
+    return "".join(
+        output["text"] if "text" in output else output["data"]["text/plain"]
+        for output in cell["outputs"]
+    )
+
+
+def test_an_edit_appears_in_the_tab_in_place_and_is_saved(
+    server: Server, open_page: OpenPage, agent: Any
+) -> None:
+    path = server.write("edit.ipynb", "x = 1", "y = 2")
+    page = open_page("edit.ipynb")
+    page.evaluate(f"() => {{ {PANEL}.content.activeCellIndex = 0; {PANEL}.content.mode = 'edit' }}")
+    page.keyboard.press("End")
+    page.keyboard.type(" + 1", delay=5)
+    answer = agent.open("edit.ipynb").edit(
+        [
+            {"op": "replace", "cell": "b", "source": "y = 22"},
+            {"op": "insert", "after": "a", "source": "between = True"},
+        ]
+    )
+    page.keyboard.type("0", delay=5)
+    assert (answer.host, answer.saved) == ("tab", True)
+    found = cells(page)
+    assert [cell["source"] for cell in found.values()] == ["x = 1 + 10", "between = True", "y = 22"]
+    saved = json.loads(path.read_bytes())["cells"]
+    assert ["".join(cell["source"]) for cell in saved] == ["x = 1 + 1", "between = True", "y = 22"]
+
+
+def test_an_edit_of_a_source_is_one_step_back_and_the_persons_steps_stay(
+    server: Server, open_page: OpenPage, agent: Any
+) -> None:
+    server.write("undo.ipynb", "x = 1")
+    page = open_page("undo.ipynb")
+    page.evaluate(f"() => {{ {PANEL}.content.activeCellIndex = 0; {PANEL}.content.mode = 'edit' }}")
+    page.keyboard.press("End")
+    page.keyboard.type("0")
+    agent.open("undo.ipynb").edit([{"op": "replace", "cell": "a", "source": "z = 0\nx = 10"}])
+    assert cells(page)["a"]["source"] == "z = 0\nx = 10"
+    page.keyboard.press("Control+z")
+    assert cells(page)["a"]["source"] == "x = 10"
+    page.keyboard.press("Control+z")
+    assert cells(page)["a"]["source"] == "x = 1"
+
+
+def test_a_run_streams_into_the_tab_in_the_kernel_of_the_tab(
+    server: Server, open_page: OpenPage, agent: Any
+) -> None:
+    path = server.write(
+        "run.ipynb", "import time\nfor i in range(3): print(i, flush=True); time.sleep(0.3)\nz = 7"
+    )
+    page = open_page("run.ipynb")
+    book = agent.open("run.ipynb")
+    run = book.run(["a"], detach=0.0)
+    page.wait_for_function(f"() => {PANEL}.content.widgets[0].promptNode.textContent.includes('*')")
+    page.wait_for_function(f"() => {PANEL}.content.model.cells.get(0).outputs.length > 0")
+    assert agent.attach(run.run).state == "done"
+    found = cells(page)["a"]
+    assert (texts(found), found["count"]) == ("0\n1\n2\n", 1)
+    assert b'"2\\n"' in path.read_bytes()
+    # The person's next cell is in the same kernel.
+    page.evaluate(
+        f"""async () => {{
+            {PANEL}.content.model.sharedModel.insertCell(1, {{cell_type: 'code', id: 'mine', source: 'z + 1'}});
+            {PANEL}.content.activeCellIndex = 1;
+            await window.jupyterapp.commands.execute('notebook:run-cell');
+        }}"""
+    )
+    assert texts(cells(page)["mine"]) == "8"
+
+
+def test_a_tab_that_is_closed_in_the_middle_of_a_run_misses_nothing(
+    server: Server, open_page: OpenPage, agent: Any
+) -> None:
+    go = server.folder / "go"
+    path = server.write(
+        "closed.ipynb",
+        "print('first')",
+        f"import os, time\nprint('begun', flush=True)\nwhile not os.path.exists({str(go)!r}): time.sleep(0.02)\nprint('end')",
+    )
+    page = open_page("closed.ipynb")
+    run = agent.open("closed.ipynb").run(["a", "b"], detach=0.0)
+    page.wait_for_function(f"() => {PANEL}.content.model.cells.get(1).outputs.length > 0")
+    page.close()
+    go.touch()
+    assert agent.attach(run.run).state == "done"
+    wait_for(lambda: b"end" in path.read_bytes(), "the outputs in the file")
+    saved = json.loads(path.read_bytes())["cells"]
+    assert ["".join(cell["outputs"][0]["text"]) for cell in saved] == ["first\n", "begun\nend\n"]
+    page = open_page("closed.ipynb")
+    assert [texts(cell) for cell in cells(page).values()] == ["first\n", "begun\nend\n"]
+
+
+def test_where_the_person_is_reaches_the_engine(
+    server: Server, open_page: OpenPage, agent: Any
+) -> None:
+    server.write("place.ipynb", "1", "2", "3")
+    page = open_page("place.ipynb")
+    page.evaluate(f"() => {{ {PANEL}.content.activeCellIndex = 1 }}")
+    page.keyboard.press("Shift+ArrowDown")
+
+    def look() -> bool:
+        found = agent.open("place.ipynb").presence()
+        return (
+            found.active == "c" and list(found.selected) == ["b", "c"] and found.mode == "command"
+        )
+
+    wait_for(look, "the selection")
+
+
+def change_on_disk(path: Path, **sources: str) -> None:
+    shape = json.loads(path.read_bytes())
+    for cell in shape["cells"]:
+        if cell["id"] in sources:
+            cell["source"] = sources[cell["id"]]
+    new = path.with_suffix(".new")
+    new.write_text(json.dumps(shape, indent=1), encoding="utf-8")
+    new.replace(path)
+
+
+def test_a_person_an_agent_and_git_change_one_notebook_and_all_of_it_is_there(
+    server: Server, open_page: OpenPage, agent: Any
+) -> None:
+    path = server.write("four.ipynb", "a = 0", "b = 0", "print('run')", "d = 0")
+    page = open_page("four.ipynb")
+    page.evaluate(f"() => {{ {PANEL}.content.activeCellIndex = 0; {PANEL}.content.mode = 'edit' }}")
+    page.keyboard.press("End")
+    page.keyboard.type(" + 1")
+    book = agent.open("four.ipynb")
+    assert book.edit([{"op": "replace", "cell": "b", "source": "b = 1"}]).host == "tab"
+    change_on_disk(path, d="d = 'from git'")
+    page.keyboard.type(" + 2")
+    assert book.run(["c"]).ok
+    page.wait_for_function(
+        f"() => {PANEL}.content.model.cells.get(3).sharedModel.getSource() === \"d = 'from git'\""
+    )
+    page.evaluate(f"async () => await {PANEL}.context.save()")
+    assert page.locator(".jp-Dialog").count() == 0
+    saved = {cell["id"]: cell for cell in json.loads(path.read_bytes())["cells"]}
+    assert {name: "".join(cell["source"]) for name, cell in saved.items()} == {
+        "a": "a = 0 + 1 + 2",
+        "b": "b = 1",
+        "c": "print('run')",
+        "d": "d = 'from git'",
+    }
+    assert "".join(saved["c"]["outputs"][0]["text"]) == "run\n"
+    assert [cell["source"] for cell in cells(page).values()] == [
+        "".join(cell["source"]) for cell in saved.values()
+    ]
+
+
+def test_a_conflict_with_the_file_is_shown_in_the_cell_and_the_person_chooses(
+    server: Server, open_page: OpenPage
+) -> None:
+    path = server.write("conflict.ipynb", "x = 0", "y = 0")
+    page = open_page("conflict.ipynb")
+    page.evaluate(f"() => {{ {PANEL}.content.activeCellIndex = 0; {PANEL}.content.mode = 'edit' }}")
+    page.keyboard.press("End")
+    page.keyboard.type("1")
+    change_on_disk(path, a="x = 'theirs'", b="y = 'theirs'")
+    bar = page.locator(".cw-conflict")
+    bar.wait_for(timeout=20_000)
+    assert "x = 'theirs'" in bar.inner_text()
+    assert cells(page)["a"]["source"] == "x = 01"
+    bar.get_by_text("Take the file").click()
+    assert cells(page)["a"]["source"] == "x = 'theirs'"
+    page.wait_for_function("() => document.querySelector('.cw-conflict') === null")
+    page.evaluate(f"async () => await {PANEL}.context.save()")
+    assert page.locator(".jp-Dialog").count() == 0
+    assert b"y = 'theirs'" in path.read_bytes()

@@ -1,0 +1,54 @@
+"""A scripted editor at the other end of a real socket."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+from typing import TYPE_CHECKING, Any
+
+from cellwright.engine import wire
+from cellwright.engine.launch import connect_or_start
+from tests.engines import greeting
+from tests.unit.engine.scripted_editor import ScriptedEditor
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class LiveEditor(ScriptedEditor):
+    """Has one notebook open, registered with the engine, until `close`."""
+
+    def __init__(self, file: Path, **presence: Any) -> None:
+        super().__init__(file.read_bytes(), file)
+        self.path = file.name
+        self.is_silent = False
+        self._socket = connect_or_start()
+        self._lines = self._socket.makefile("rb")
+        self._number = 0
+        self._call("hello", greeting(cwd=str(file.parent), actor="lab:ada"))
+        self._call("editor.register", {"path": self.path, **presence})
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Close the page, without a word."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(2)
+        self._thread.join(10)
+        self._lines.close()
+        self._socket.close()
+
+    def _call(self, method: str, params: dict[str, Any]) -> None:
+        self._number += 1
+        self._socket.sendall(wire.encode(wire.make_call(self._number, method, params)))
+        answer = json.loads(self._lines.readline())
+        assert "result" in answer, answer
+
+    def _serve(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            for line in self._lines:
+                message = json.loads(line)
+                if "method" in message and not self.is_silent:
+                    result = self.answer(message["method"], message["params"])
+                    self._socket.sendall(wire.encode(wire.make_answer(message["id"], result)))

@@ -1,0 +1,143 @@
+"""A notebook that is open in an editor, through a real engine with a real kernel."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cellwright import connect
+from cellwright.errors import EditorSilent
+from tests.engines import engine_of_its_own, wait_for
+from tests.integration.engine.live_editor import LiveEditor
+from tests.kernels.dialects import PYTHON
+from tests.unit.workspace.stages import make_content
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "nb.ipynb"
+    path.write_bytes(make_content("python", PYTHON))
+    with engine_of_its_own(monkeypatch):
+        yield path
+
+
+@pytest.fixture
+def editor(file: Path) -> Iterator[LiveEditor]:
+    found = LiveEditor(file)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def book(file: Path) -> Iterator[Any]:
+    workspace = connect(actor="test:agent")
+    assert workspace is not None
+    with workspace:
+        yield workspace.open(file.name)
+
+
+def test_an_edit_happens_in_the_editor_and_is_saved_by_it(editor: LiveEditor, book: Any) -> None:
+    editor.type("a", "x = 'typed'")
+    answer = book.edit([{"op": "replace", "cell": "b", "source": "y = 2"}])
+    assert (answer.host, answer.saved, answer.changed) == ("tab", True, True)
+    assert [editor.find(cell)["source"] for cell in "ab"] == ["x = 'typed'", "y = 2"]
+    saved = json.loads(editor.file.read_bytes())  # type: ignore[union-attr]
+    assert ["".join(cell["source"]) for cell in saved["cells"][1:3]] == ["x = 'typed'", "y = 2"]
+    # What the person typed is on record as theirs, beside the edit.
+    assert [entry.kind for entry in book.log()] == ["edit"]
+
+
+def test_a_run_lands_in_the_editor_while_it_runs_and_is_saved_at_its_end(
+    editor: LiveEditor, book: Any
+) -> None:
+    editor.type("a", "import time\nfor i in range(4): print(i, flush=True); time.sleep(0.2)")
+    found = book.run(["a"])
+    assert found.ok
+    landed = [params["edits"] for method, params in editor.asked if method == "editor.land"]
+    assert len(landed) > 1, "outputs came only at the end"
+    assert "".join(editor.find("a")["outputs"][0]["text"]) == "0\n1\n2\n3\n"
+    assert editor.find("a")["execution_count"] == 1
+    assert not editor.dirty
+    assert b'"0\\n"' in editor.file.read_bytes()  # type: ignore[union-attr]
+
+
+def test_when_the_editor_goes_in_the_middle_of_a_run_the_outputs_are_in_the_file(
+    editor: LiveEditor, book: Any, tmp_path: Path
+) -> None:
+    go = tmp_path / "go"
+    wait = f"import os, time\nprint('begun', flush=True)\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)"
+    editor.type("b", wait)
+    book.edit([{"op": "replace", "cell": "a", "source": "print('first')"}])
+    run = book.run(["a", "b"], detach=0.0)
+    wait_for(lambda: "begun" in str(editor.find("b").get("outputs")), "the first output")
+    editor.close()
+    go.touch()
+    assert book.workspace.attach(run.run).state == "done"
+    cells = {cell["id"]: cell for cell in json.loads((tmp_path / "nb.ipynb").read_bytes())["cells"]}
+    assert "".join(cells["a"]["outputs"][0]["text"]) == "first\n"
+    assert "".join(cells["b"]["outputs"][0]["text"]) == "begun\n"
+    answer = book.edit([{"op": "replace", "cell": "c", "source": "now a file"}])
+    assert answer.host == "file"
+
+
+def test_an_editor_that_does_not_answer_is_an_error_and_the_file_is_not_touched(
+    editor: LiveEditor, book: Any
+) -> None:
+    before = editor.file.read_bytes()  # type: ignore[union-attr]
+    editor.is_silent = True
+    with pytest.raises(EditorSilent):
+        book.edit([{"op": "replace", "cell": "a", "source": "behind its back"}])
+    assert editor.file.read_bytes() == before  # type: ignore[union-attr]
+
+
+def test_the_page_where_the_person_was_last_answers(
+    editor: LiveEditor, book: Any, file: Path
+) -> None:
+    other = LiveEditor(file, focused=True)
+    book.edit([{"op": "replace", "cell": "a", "source": "there"}])
+    assert (other.find("a")["source"], editor.find("a")["source"] != "there") == ("there", True)
+    other.close()
+    wait_for(lambda: book.read().cells[1].source == editor.find("a")["source"], "the other page")
+
+
+def change_on_disk(file: Path, **sources: str) -> None:
+    """Change cells as git or another editor does: a new file in the place of the old one."""
+    shape = json.loads(file.read_bytes())
+    for cell in shape["cells"]:
+        if cell["id"] in sources:
+            cell["source"] = sources[cell["id"]]
+    new = file.with_suffix(".new")
+    new.write_text(json.dumps(shape, indent=1), encoding="utf-8")
+    new.replace(file)
+
+
+def test_what_another_program_writes_is_merged_into_the_editor(
+    editor: LiveEditor, book: Any, file: Path
+) -> None:
+    editor.type("a", "typed = 1")
+    change_on_disk(file, b="from_disk = 2")
+    wait_for(lambda: editor.find("b")["source"] == "from_disk = 2", "the merge")
+    assert (editor.find("a")["source"], editor.conflicts) == ("typed = 1", [])
+    assert book.edit([{"op": "replace", "cell": "c", "source": "agent = 3"}]).saved
+    saved = {cell["id"]: "".join(cell["source"]) for cell in json.loads(file.read_bytes())["cells"]}
+    assert [saved[cell] for cell in "abc"] == ["typed = 1", "from_disk = 2", "agent = 3"]
+
+
+def test_a_cell_that_both_sides_changed_stays_as_typed_and_both_versions_are_shown(
+    editor: LiveEditor, file: Path
+) -> None:
+    editor.type("a", "mine")
+    change_on_disk(file, a="theirs", b="only theirs")
+    wait_for(lambda: editor.conflicts, "the conflict")
+    (conflict,) = editor.conflicts
+    assert conflict == {"cell": "a", "current": "mine", "other": "theirs"}
+    assert [editor.find(cell)["source"] for cell in "ab"] == ["mine", "only theirs"]

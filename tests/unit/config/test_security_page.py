@@ -1,0 +1,35 @@
+"""`docs/security.md` says what the tests do: its numbers, its tests and its settings are real."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from cellwright.config.settings import SPECS
+from tests.conftest import ROOT
+from tests.integration.hostile.repository import KINDS
+from tests.integration.hostile.test_forgery import PLACES
+
+PAGE = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+_LINKS = ("fifo", "folder", "socket")
+
+
+def test_the_counts_of_the_attacks_are_those_of_the_tests() -> None:
+    planted = Counter("special" if name in _LINKS else name.split()[0] for name in KINDS)
+    rows = re.findall(r"^\| (\w+): .* \| (\d+) \|", PAGE, re.MULTILINE)
+    assert {name: int(count) for name, count in rows} == planted
+    assert f"plant {len(KINDS)} kinds" in PAGE
+    assert f"each of {len(PLACES)} strings" in PAGE
+
+
+def test_every_test_that_is_named_exists() -> None:
+    named = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", PAGE)
+    assert len(named) >= 14
+    for file, test in named:
+        assert re.search(rf"^(async )?def {test}\(", (ROOT / file).read_text(), re.MULTILINE), test
+
+
+def test_every_setting_that_is_named_exists_and_is_not_for_projects() -> None:
+    for name in ("pass_variables", "kernel", "assistant_prompts", "assistant_base_url"):
+        assert not SPECS[name].project_may_set
+    assert "`pass_variables`" in PAGE

@@ -1,0 +1,78 @@
+"""Environments that another user could have put there, and what is said about those that are used."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cellwright.kernel import discovery
+from cellwright.kernel.discovery import (
+    choose_kernel,
+    describe_found_environments,
+    find_nearest_environment,
+    list_specs,
+)
+from tests.unit.kernel.discovery.conftest import site_packages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    MakeVenv = Callable[..., Path]
+
+
+@pytest.mark.parametrize("what", [".", "..", "bin", "pyvenv.cfg", "bin/python"])
+def test_an_environment_that_others_may_write_is_passed_over(
+    what: str, tmp_path: Path, make_venv: MakeVenv
+) -> None:
+    outer = make_venv(tmp_path / ".venv")
+    inner = make_venv(tmp_path / "project" / ".venv")
+    folder = tmp_path / "project"
+    assert find_nearest_environment(folder) == inner
+    if what == "bin/python":  # its own mode, not that of the program it leads to
+        (inner / what).unlink()
+        (inner / what).write_text("#!/bin/sh\n")
+    (inner / what).resolve().chmod(0o777)
+
+    assert find_nearest_environment(folder) == outer
+    (said, used) = describe_found_environments(str(folder), {}, str(outer / "bin" / "python"))
+    assert said.startswith(f"The environment {inner} is not used: all users may write ")
+    assert used == f"The Python that runs is that of {outer}"
+
+
+def test_an_environment_of_another_user_is_passed_over(
+    tmp_path: Path, make_venv: MakeVenv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    venv = make_venv(tmp_path / ".venv")
+    if os.geteuid() == 0:
+        os.chown(venv / "pyvenv.cfg", 65534, 65534)
+    else:
+        monkeypatch.setattr("os.geteuid", lambda: venv.stat().st_uid + 1)
+    assert find_nearest_environment(tmp_path) is None
+
+
+def test_a_group_that_has_other_members_may_not_write_it(
+    tmp_path: Path, make_venv: MakeVenv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    venv = make_venv(tmp_path / ".venv")
+    venv.chmod(0o775)
+    monkeypatch.setattr("cellwright.config.directories._is_private_group", lambda _: False)
+    assert find_nearest_environment(tmp_path) is None
+    monkeypatch.setattr("cellwright.config.directories._is_private_group", lambda _: True)
+    assert find_nearest_environment(tmp_path) == venv
+
+
+def test_listing_starts_no_interpreter_even_if_folders_do_not_say_enough(
+    tmp_path: Path, make_venv: MakeVenv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    venv = make_venv(tmp_path / ".venv")
+    (site_packages(venv) / "more.pth").write_text("/somewhere\n")
+    monkeypatch.setattr(discovery, "inspect_interpreter", lambda python: pytest.fail(str(python)))
+
+    choice = choose_kernel(str(tmp_path), env={"HOME": "/"}, probe=False)
+
+    assert choice.python == str(venv / "bin" / "python")
+    assert sys.executable in {spec.python for spec in list_specs({"HOME": str(tmp_path)})}
