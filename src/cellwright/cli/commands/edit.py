@@ -19,6 +19,7 @@ from cellwright.cli.output import (
     read_input,
     write,
 )
+from cellwright.outputs import sanitize as _sanitize  # noqa: F401  # now: after a save nothing is opened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

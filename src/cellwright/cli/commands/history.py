@@ -9,6 +9,7 @@ import click
 from cellwright.cli.changes import color_diff, report_change
 from cellwright.cli.options import CommandCall, common
 from cellwright.cli.output import one_line, uses_colors
+from cellwright.outputs import sanitize as _sanitize  # noqa: F401  # now: after a save nothing is opened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

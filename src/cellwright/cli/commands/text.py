@@ -98,6 +98,8 @@ def write_command(
     \b
     cellwright read nb.ipynb | sed 's/foo/bar/' | cellwright write nb.ipynb
     """
+    # Now: after a save nothing is opened.
+    from cellwright.outputs import sanitize as _sanitize  # noqa: F401
     from cellwright.text.view import drop_last_newline
 
     text = drop_last_newline(read_input(source))
