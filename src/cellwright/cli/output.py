@@ -50,6 +50,18 @@ STATUS_CODES = {
 }
 """The exit code for the status of a cell."""
 
+STATUS_SIGNS = {
+    "ok": ("✓", "green"),
+    "error": ("✗", "red"),
+    "timed_out": ("✗", "red"),
+    "died": ("✗", "red"),
+    "cancelled": ("✗", "yellow"),
+    "running": ("●", "cyan"),
+    "pending": ("○", "bright_black"),
+    "never": ("○", "bright_black"),
+}
+"""A sign and a colour for each status of a cell or a run; the colour only repeats the sign."""
+
 STATUS_ERRORS = {
     "error": "CELL_FAILED",
     "timed_out": "EXECUTION_TIMED_OUT",
@@ -135,6 +147,14 @@ class CommandOutput:
                     "warning: ", fg="yellow", nl=False, err=True, color=uses_colors(sys.stderr)
                 )
                 click.echo(one_line(warning), err=True)
+
+    def report_failure(self, message: str, details: Iterable[str] = ()) -> None:
+        """Print that something of a command failed that is not an error of the command itself."""
+        if not self.as_json:
+            click.secho("error: ", fg="red", nl=False, err=True, color=uses_colors(sys.stderr))
+            click.echo(one_line(message), err=True)
+            for line in details:
+                click.echo(f"    {printable(line)}", err=True)
 
     def fail(self, error: CellwrightError) -> None:
         """Print an error with its hint."""
@@ -272,6 +292,13 @@ def uses_colors(stream: Any) -> bool:
     if os.environ.get("NO_COLOR"):
         return False
     return bool(os.environ.get("FORCE_COLOR")) or is_terminal(stream)
+
+
+def style_status(status: str, width: int = 0, *, stream: Any = None) -> str:
+    """A status with its sign, padded, and coloured for stdout or another stream."""
+    sign, color = STATUS_SIGNS[status]
+    text = f"{sign} {status:{width}}"
+    return click.style(text, fg=color) if uses_colors(stream or sys.stdout) else text
 
 
 def is_terminal(stream: Any) -> bool:

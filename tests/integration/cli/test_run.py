@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -46,7 +47,8 @@ def test_a_range_runs_with_parameters_and_a_failure_is_told_with_its_place(noteb
     assert "cell bad (index 2), line 2: ZeroDivisionError: division by zero" in answer.err
     assert "    ----> 2 1 / 0\n" in answer.err
     assert "`yaer` is not assigned in cell par" in answer.err
-    assert "Ran 3 of 3 cells" in answer.err
+    assert "\nerror: cell bad (index 2), line 2: " in answer.err
+    assert re.search(r"\nrun.ipynb: 2 ok, 1 failed \(3 cells, \d+\.\d s\)\n", answer.err)
     assert outputs(notebook)[1][0]["text"] == ["2026 ['n', 's']\n"]
     assert b"2026" not in notebook.read_bytes().partition(b'"outputs"')[0]
 
