@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     WireMessage = dict[str, Any]
 
-VERSION = 1
+VERSION = 2
 """Of the messages; client and engine must have the same."""
 
 MAX_FRAME = 256 * 2**20
@@ -144,6 +144,8 @@ class ClientWire:
                 params["can_ask"] = True
             if request.progress is None:
                 params["silent"] = True
+            elif getattr(request.progress, "wants_all", False):
+                params["whole"] = True
         return self.write_call(request.VERB, params)
 
     @staticmethod

@@ -160,10 +160,10 @@ def test_the_commands_and_the_code_of_the_readme_work_on_a_plain_installation(
 ) -> None:
     here = Installation(tmp_path, wheel, "")
     cells = [("load", "sales = [1, 2]"), ("total", "print('total', sum(sales))")]
-    for name, ids in {"sales": cells, "analysis": [("ab12", "x = 1"), ("cd34", "foo = x")]}.items():
-        edits = [{"op": "insert", "id": id, "source": source} for id, source in ids]
+    for book, ids in {"sales": cells, "analysis": [("ab12", "x = 1"), ("cd34", "foo = x")]}.items():
+        edits = [{"op": "insert", "id": name, "source": source} for name, source in ids]
         (tmp_path / "edits.json").write_text(json.dumps(edits), encoding="utf-8")
-        here.run(f"cellwright new {name}.ipynb && cellwright edit {name}.ipynb apply edits.json")
+        here.run(f"cellwright new {book}.ipynb && cellwright edit {book}.ipynb apply edits.json")
     here.run("git init --quiet")
     text = (ROOT / "README.md").read_text("utf-8")
     lines = [

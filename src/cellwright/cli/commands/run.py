@@ -16,8 +16,8 @@ from cellwright.cli.output import (
     STATUS_ERRORS,
     STATUS_SIGNS,
     TIMEOUT,
+    LiveText,
     is_terminal,
-    make_text_writer,
     one_line,
     print_json,
     style_status,
@@ -26,7 +26,7 @@ from cellwright.workspace.api.answers import EvalAnswer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
     from cellwright.cli.output import CommandOutput
@@ -83,7 +83,7 @@ def run_command(call: CommandCall, notebook: str, cells: tuple[str, ...], **opti
         book = workspace.open(notebook)
         done = book.run(
             list(cells) or None,
-            progress=_make_printer(call.output, shows_text=not options["check"]),
+            progress=_RunPrinter(call.output, shows_text=not options["check"]),
             ask=answer_input if can_ask else None,
             **options,
         )
@@ -154,19 +154,14 @@ def describe_failure(run: Execution, notebook: str) -> dict[str, Any]:
     }
 
 
-def _make_printer(output: CommandOutput, *, shows_text: bool) -> Callable[[dict[str, Any]], None]:
-    """Make a function that prints text when a cell prints it, and the status on a terminal."""
-    write_text = make_text_writer()
-    shows_status = is_terminal(sys.stderr)
+class _RunPrinter(LiveText):
+    """Prints text when a cell prints it, and the status on a terminal."""
 
-    def print_progress(report: dict[str, Any]) -> None:
-        if "text" in report and shows_text and not output.as_json:
-            write_text(report["text"])
-        elif shows_status and report.get("status", "pending") != "pending":
-            color = STATUS_SIGNS[report["status"]][1]
-            output.say(f"[{report['cell']}] {report['status']}", color=color)
-
-    return print_progress
+    def show_status(self, report: dict[str, Any]) -> None:
+        """Show the status, in its colour."""
+        status = report["status"]
+        if status != "pending" and is_terminal(sys.stderr):
+            self.output.say(f"[{report['cell']}] {status}", color=STATUS_SIGNS[status][1])
 
 
 def _exit_code(done: Sequence[Execution], *, is_over: bool) -> int:
@@ -249,16 +244,8 @@ def attach_command(call: CommandCall, run: str, wait: float | None) -> int:
     cellwright attach r1a2b3c4d
     cellwright attach r1a2b3c4d --wait 5 --json
     """
-    write_text = make_text_writer()
-
-    def print_progress(report: dict[str, Any]) -> None:
-        if "missed" in report:
-            call.output.warn([f"The first {report['missed']:,} events were not kept"])
-        elif "text" in report and not call.output.as_json:
-            write_text(report["text"])
-
     with call.workspace() as workspace:
-        found = workspace.attach(run, progress=print_progress, wait=wait)
+        found = workspace.attach(run, progress=LiveText(call.output), wait=wait)
     return _report_run(call, found)
 
 
