@@ -194,7 +194,7 @@ class Service:
 
     def _has_session(self, caller: Caller, request: Request[Any]) -> bool:
         """Whether the session that a call would run in is there already."""
-        name = getattr(request, "session", "default")
+        name = caller.name_session(getattr(request, "session", "default"))
         if "path" in request.FIELDS:
             name = _find_real(caller, request.path)  # type: ignore[attr-defined]
         pool = self.hub.sessions.pool if self.hub.has_kernels else ()

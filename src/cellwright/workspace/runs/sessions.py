@@ -199,7 +199,7 @@ class SessionManager:
         env, withheld = caller.build_environment(self.settings.pass_variables)
         kernel = request.kernel
         runner = request.runner or (kernel is None and request.server is None)
-        name = request.session
+        name = caller.name_session(request.session)
         if not cell.is_python:
             kernel, runner = _find_spec(cell.language, env), False
             name = f"{name}:{cell.language.lower()}"
@@ -220,17 +220,17 @@ class SessionManager:
                 yield session, withheld
             return
         what = "runner" if runner else f"kernel {kernel or request.server or 'default'}"
-        session = await self.pool.get(key, start, owner=caller.owner)
+        session = await self.pool.get(key, start, owner=caller.owner, client=caller.client)
         if session.note != what:
             if session.note and not cell.reset:
                 raise KernelCannot(
                     session.note,
-                    f"stand in for {what} in session `{name}`",
+                    f"stand in for {what} in session `{request.session}`",
                     hint="Reset the session, or use another",
                 )
             if session.note:
                 await self.pool.end(key)
-                session = await self.pool.get(key, start, owner=caller.owner)
+                session = await self.pool.get(key, start, owner=caller.owner, client=caller.client)
             session.note = what
         yield session, withheld
 
