@@ -163,7 +163,20 @@ async def run_python(caller: ToolCaller, params: PythonParams) -> ToolResult:
     if params.cwd is not None:
         options["cwd"] = caller.workspace.open(params.cwd).real
     done = await caller.workspace.eval(cells, timeout=params.timeout, detach=DEADLINE, **options)
-    return await describe_eval(caller, done, 8000, STATUS_WORDS)
+    return await describe_eval(
+        caller,
+        done,
+        8000,
+        STATUS_WORDS,
+        find_rest=_read_with_python,
+        describe_unfinished=lambda _: "Still running; the next call of python waits until it ends.",
+    )
+
+
+def _read_with_python(artifact: str) -> str:
+    """The profile has no other tool that reads; the kernel knows where artifacts are."""
+    file = f"pathlib.Path(os.environ['CELLWRIGHT_ARTIFACTS_DIR'], '{artifact}.txt')"
+    return f"python with code=import os, pathlib; print({file}.read_text()[:9999])"
 
 
 NOTEBOOK = Tool(
