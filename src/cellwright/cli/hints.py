@@ -18,7 +18,7 @@ NEXT_STEPS = {
     "UNKNOWN_REVISION": "`cellwright read NB --json`",
     "JOURNAL_UNAVAILABLE": "see `cellwright doctor`",
     "CHANGE_NOT_FOUND": "`cellwright log NB`",
-    "NOTHING_TO_UNDO": "`cellwright log NB`",
+    "NOTHING_TO_UNDO": "`cellwright log NB`, `cellwright backup NB --restore ID^`",
     "KERNEL_MISSING": "see `cellwright kernel specs`",
     "KERNEL_MISSING run": _KERNEL,
     "KERNEL_MISSING eval": _RUNNER,

@@ -20,6 +20,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -496,9 +497,11 @@ def require_ipykernel(python: Path) -> None:
 def build_install_command(python: Path) -> str:
     """Build the command that installs ipykernel for an interpreter."""
     folders = list(_site_packages(python))
-    if folders and not any((folder / "pip").is_dir() for folder in folders):
+    has_pip = not folders or any((folder / "pip").is_dir() for folder in folders)
+    if not has_pip and shutil.which("uv"):
         return f"uv pip install --python {_quote(python)} ipykernel"
-    return f"{_quote(python)} -m pip install ipykernel"
+    install = f"{_quote(python)} -m pip install ipykernel"
+    return install if has_pip else f"{_quote(python)} -m ensurepip && {install}"
 
 
 _answers: dict[tuple[object, ...], InterpreterFacts] = {}

@@ -75,9 +75,7 @@ def test_a_plain_installation_has_a_kernel_and_no_extra_is_empty(metadata: Messa
 
 
 def test_every_package_of_an_extra_is_imported_somewhere(metadata: Message) -> None:
-    sources = "\n".join(
-        path.read_text("utf-8") for path in (ROOT / "src/cellwright").rglob("*.py")
-    )
+    sources = "\n".join(path.read_text("utf-8") for path in (ROOT / "src/cellwright").rglob("*.py"))
     imported = {"pillow": "PIL", "pydantic-ai-slim": "pydantic_ai"}
     for line in metadata.get_all("Requires-Dist", []):
         if "extra ==" in line:
@@ -139,7 +137,9 @@ def test_every_installation_does_the_main_job_and_what_its_extra_is_for(
     extra, here = installation
     assert here.run("cellwright --version").startswith("cellwright ")
     here.run("cellwright new a.ipynb && cellwright edit a.ipynb insert 'x = 20'")
-    answer = json.loads(here.run("cellwright edit a.ipynb insert 'print(x + 1)' --run stale --json"))
+    answer = json.loads(
+        here.run("cellwright edit a.ipynb insert 'print(x + 1)' --run stale --json")
+    )
     assert [each["status"] for each in answer["data"]["executions"]] == ["ok", "ok"]
     assert "21\n" in here.run("cellwright run a.ipynb --restart")
     assert "21" in here.run("cellwright show a.ipynb")

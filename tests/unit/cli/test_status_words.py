@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cellwright.cli.commands.history import _group_runs, _log_row
 from cellwright.cli.commands.run import _choose_color, _exit_code, run_row, summarize_cells
 from cellwright.cli.output import STATUS_CODES, STATUS_SIGNS
 from cellwright.cli.render.notebook import CellRenderer
 from cellwright.cli.render.view import ScreenView
+from cellwright.document.change import CellChange
 from cellwright.document.notebook import Notebook
+from cellwright.journal.history import Entry
 from cellwright.workspace.api.answers import CellView, RunView
 from cellwright.workspace.runs.execution import Execution
 from tests.unit.cli import samples
@@ -74,3 +77,35 @@ def test_an_error_that_was_expected_is_no_failure() -> None:
     done = [Execution("error", "a", expected=True)]
     assert summarize_cells(done, "nb", 0) == "nb: 0 ok, 1 failed as expected (1 cell, 0.0 s)"
     assert (_choose_color(done), _exit_code(done, is_over=True)) == ("green", 0)
+
+
+def entry(number: int, kind: str, place: int, actor: str = "cli:ada") -> Entry:
+    cell = CellChange("updated", f"c{place}", "code", place, place)
+    return Entry(
+        id=f"id{number}",
+        number=number,
+        kind=kind,
+        actor=actor,
+        label=f"{kind} c{place}",
+        when="2026-01-01T00:00:00.000Z",
+        before="",
+        after="",
+        cells=(cell,),
+    )
+
+
+def test_the_log_has_one_row_for_the_cells_of_a_run() -> None:
+    log = [
+        entry(7, "run", 0),  # a run of its own: it begins at the top again
+        entry(6, "run", 2),
+        entry(5, "run", 1),
+        entry(4, "run", 0),
+        entry(3, "run", 3, "mcp:bob"),
+        entry(2, "edit", 1),
+        entry(1, "edit", 0),
+    ]
+    groups = list(_group_runs(log))
+    assert [[each.number for each in group] for group in groups] == [[7], [6, 5, 4], [3], [2], [1]]
+    row = _log_row(groups[1])
+    assert row.startswith("id6 ")
+    assert "run of 3 cells  updated c0, updated c1, updated c2, from id4 on" in row

@@ -239,7 +239,7 @@ async def describe_eval(
         for note in cell.notes:
             page.say(f"  note: {shorten(note, 400)}")
         most = page.room // (len(cells) - place)
-        await _show_said(caller, page, cell, place, most, find_rest)
+        await _show_said(caller, page, cell, place, most=most, find_rest=find_rest)
     names = ("title", "status", "seconds", "retried", "artifact", "state_kept")
     data = {
         "session": done.session,
@@ -255,6 +255,7 @@ async def _show_said(
     page: Page,
     cell: Execution,
     place: int,
+    *,
     most: int,
     find_rest: Callable[[str], str],
 ) -> None:

@@ -58,9 +58,10 @@ class NotebookParams(Params):
 class CellIndexOutOfRange(CellNotFound):
     """An index outside the range that the action allows."""
 
-    def __init__(self, index: int, suffix: str, last: int, path: str) -> None:
-        super().__init__(index, count=last + 1)
-        self.message = f"Cell index {index} out of range{suffix} (0-{max(last, 0)}) in {path}"
+    def __init__(self, index: int, suffix: str, last: int, path: str, count: int) -> None:
+        super().__init__(index, count=count)
+        places = f"(0-{last})" if last >= 0 else "(no cells)"
+        self.message = f"Cell index {index} out of range{suffix} {places} in {path}"
 
 
 async def change_cell(caller: ToolCaller, params: NotebookParams) -> ToolResult:
@@ -94,7 +95,7 @@ def plan_change(
     last = count if action == "insert" else count - 1
     if not 0 <= index <= last:
         suffix = " for insert" if action == "insert" else ""
-        raise CellIndexOutOfRange(index, suffix, last, params.notebook_path)
+        raise CellIndexOutOfRange(index, suffix, last, params.notebook_path, count)
     if content is None and action != "delete":
         raise InvalidEdit(f"Content is required for {action} action")
     kind: str = params.cell_type or "code"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -57,10 +58,16 @@ def test_the_environment_nearest_the_notebook_comes_before_any_python3(
     assert str(near) in choice.why
 
 
+@pytest.mark.parametrize("uv", [True, False])
 def test_a_project_without_ipykernel_is_an_error_that_says_what_to_install(
-    project: Path, env: dict[str, str], make_venv: MakeVenv
+    uv: bool,
+    project: Path,
+    env: dict[str, str],
+    make_venv: MakeVenv,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Never silently our own environment, and not Jupyter's either."""
+    monkeypatch.setattr(shutil, "which", lambda _: "/bin/uv" if uv else None)
     venv = make_venv(project / ".venv")
     write_spec(Path(env["JUPYTER_DATA_DIR"]), "python3", language="python")
 
@@ -70,7 +77,10 @@ def test_a_project_without_ipykernel_is_an_error_that_says_what_to_install(
 
         python = venv / "bin" / "python"
         assert str(python) in caught.value.message
-        assert f"`uv pip install --python {python} ipykernel`" in str(caught.value.hint)
+        command = f"{python} -m ensurepip && {python} -m pip install ipykernel"
+        if uv:
+            command = f"uv pip install --python {python} ipykernel"
+        assert f"`{command}`" in str(caught.value.hint)
         assert "another kernel" in str(caught.value.hint)
 
 
