@@ -25,6 +25,8 @@ NEXT_STEPS = {
     "KERNEL_START_FAILED": "see `cellwright kernel specs`",
     "KERNEL_START_FAILED run": _KERNEL,
     "KERNEL_START_FAILED eval": _RUNNER,
+    "KERNEL_CANNOT eval": "`--reset`, or `-s NAME`",
+    "KERNEL_CANNOT run": "`--restart`",
     "SESSION_NOT_FOUND": "`cellwright sessions`",
     "MODE_FORBIDS": "`--mode agent`",
     "MODE_FORBIDS chat": "`/mode agent`, or `--mode agent` for the next chat",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import sys
 from collections import deque
 from typing import Any, NamedTuple
 
@@ -214,6 +215,8 @@ _HELLO: dict[str, tuple[type, ...]] = {
 
 def make_hello(caller: Caller) -> WireMessage:
     """Return what a client says first; secrets stay with it, and only their names are said."""
+    from cellwright.kernel.environment import CLIENT_PYTHON
+
     environ, withheld = caller.build_environment()
     return {
         "wire": VERSION,
@@ -222,7 +225,7 @@ def make_hello(caller: Caller) -> WireMessage:
         "root": caller.root,
         "mode": caller.mode,
         "actor": caller.actor,
-        "environ": dict(environ),
+        "environ": {**environ, CLIENT_PYTHON: sys.executable},
         "withheld": list(withheld),
     }
 

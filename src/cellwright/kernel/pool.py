@@ -151,6 +151,12 @@ class SessionPool:
             raise SessionNotFound(key.session)
         await self._end(self._sessions[key])
 
+    async def end_unstarted(self, session: Session) -> None:
+        """End a session whose kernel never started, so that the next one may have another."""
+        is_unused = session.state == "new" and not session.executions
+        if is_unused and self._sessions.get(session.key) is session:
+            await self._end(session)
+
     @contextlib.asynccontextmanager
     async def per_call(self, key: Key, start: Start) -> AsyncIterator[Session]:
         """Give a session for one call; it ends with the call."""

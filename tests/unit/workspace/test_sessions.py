@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cellwright import Workspace
+from cellwright.cli.hints import complete_hint
+from cellwright.errors import KernelCannot, KernelMissing
 from cellwright.workspace.api.requests import EvalRequest, KernelRequest
 from cellwright.workspace.verbs import perform_on_loop
-from tests.unit.workspace.memory import MemoryKernels, make_hub
+from tests.unit.workspace.memory import MemoryKernels, make_hub, make_notebook, run
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -74,3 +76,34 @@ async def test_an_agent_that_opens_many_sessions_evicts_no_one_elses_and_hears_w
         " the variables of its 1 cell are lost"
     )
     assert (await evaluate(bob, "set x 3")).notes == []
+
+
+async def test_a_kernel_that_does_not_start_leaves_neither_a_session_nor_the_notebook_owned(
+    folder: Path, runner: Workspace
+) -> None:
+    make_notebook(folder, "print a")
+    book = runner.open("m.ipynb")
+    for options in ({}, {"restart": True}):
+        with pytest.raises(KernelMissing):
+            await run(book, kernel="gone", **options)
+        hub = runner.caller.hub
+        assert list(hub.sessions.pool) == []
+        assert not hub.leases.owns(book.real)
+    done = await run(book, kernel="memory")  # and another one can be had at once
+    assert done.ok
+
+
+async def test_code_that_asks_for_no_kernel_takes_the_one_of_its_session(
+    folder: Path, hub: Hub
+) -> None:
+    shell = Workspace(folder, actor="cli:ada", hub=hub)
+    await evaluate(shell, "set x 1", kernel="memory")
+    assert (await evaluate(shell, "get x")).text == "1\n"
+    with pytest.raises(KernelCannot) as caught:
+        await evaluate(shell, "get x", runner=True)
+    assert complete_hint(caught.value, "eval") == (
+        "Reset the session, or use another: `--reset`, or `-s NAME`"
+    )
+    with pytest.raises(KernelMissing):
+        await evaluate(shell, "1", kernel="gone", session="new")
+    assert (await evaluate(shell, "set y 1", session="new")).status == "ok"

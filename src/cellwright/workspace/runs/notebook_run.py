@@ -141,6 +141,8 @@ class NotebookRun(Run):
                 await self._end_cells()
                 if options.check:
                     await finish_despite_cancel(self._sessions.pool.end(self._session.key))
+                else:
+                    await self._sessions.pool.end_unstarted(self._session)
 
     async def _end_cells(self) -> None:
         if self._record.needs_end:

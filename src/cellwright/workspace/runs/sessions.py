@@ -10,7 +10,13 @@ from functools import partial
 from hashlib import blake2b
 from typing import Protocol
 
-from cellwright.errors import InvalidEdit, KernelCannot, KernelMissing, SessionNotFound
+from cellwright.errors import (
+    InvalidEdit,
+    KernelCannot,
+    KernelError,
+    KernelMissing,
+    SessionNotFound,
+)
 from cellwright.kernel.environment import build_session_variables, write_session_file
 from cellwright.kernel.events import CommMessage
 from cellwright.kernel.factory import KernelFactory, KernelOrder
@@ -221,7 +227,9 @@ class SessionManager:
             return
         what = "runner" if runner else f"kernel {kernel or request.server or 'default'}"
         session = await self.pool.get(key, start, owner=caller.owner, client=caller.client)
-        if session.note != what:
+        # Code that asks for no kernel is content with the one that the session has.
+        is_choosy = request.runner or kernel is not None or request.server is not None
+        if session.note != what and (is_choosy or cell.reset or not session.note):
             if session.note and not cell.reset:
                 raise KernelCannot(
                     session.note,
@@ -232,7 +240,10 @@ class SessionManager:
                 await self.pool.end(key)
                 session = await self.pool.get(key, start, owner=caller.owner, client=caller.client)
             session.note = what
-        yield session, withheld
+        try:
+            yield session, withheld
+        finally:
+            await self.pool.end_unstarted(session)
 
     async def open_notebook(
         self,
@@ -287,7 +298,11 @@ class SessionManager:
             await self.pool.end(key)
             session = await self.pool.get(key, start, kind="notebook", owner=caller.owner)
         elif restart:
-            await session.restart()
+            try:
+                await session.restart()
+            except KernelError:
+                await self.pool.end_unstarted(session)
+                raise
         session.note = wanted
         self._callers[key] = (caller.root, caller.mode)
         return session, withheld
