@@ -110,3 +110,32 @@ def test_what_takes_too_long_ends_it_with_124(notebook: Path) -> None:
 def test_what_makes_no_sense_is_refused(words: list[str], code: int, message: str) -> None:
     answer = run(*words)
     assert (answer.code, message in answer.err) == (code, True), answer
+
+
+def test_the_first_save_of_a_run_says_which_kernel_it_was(folder: Path) -> None:
+    path = folder / "bare.ipynb"
+    shape = {"cells": [samples.code("a", "1")], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    path.write_text(json.dumps(shape), encoding="utf-8")
+    assert call("run", "bare.ipynb", "--no-engine").code == 0
+    metadata = json.loads(path.read_bytes())["metadata"]
+    assert metadata["kernelspec"] == {
+        "display_name": "Python 3 (ipykernel)",
+        "language": "python",
+        "name": "python3",
+    }
+    assert metadata["language_info"]["name"] == "python"
+    assert metadata["language_info"]["file_extension"] == ".py"
+
+
+def test_what_a_notebook_says_about_its_kernel_stays(folder: Path) -> None:
+    path = folder / "named.ipynb"
+    said = {"language_info": {"name": "python"}}
+    shape = {
+        "cells": [samples.code("a", "1")],
+        "metadata": said,
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    path.write_text(json.dumps(shape), encoding="utf-8")
+    assert call("run", "named.ipynb", "--no-engine").code == 0
+    assert json.loads(path.read_bytes())["metadata"] == said
