@@ -107,7 +107,9 @@ def test_every_command_that_the_sources_name_can_be_typed() -> None:
             continue
         if "|" in words[1]:
             words[1] = words[1].partition("|")[0]
-        command = find_command([word for word in words[1:] if word.isalpha() and word.islower()][:2])
+        command = find_command(
+            [word for word in words[1:] if word.isalpha() and word.islower()][:2]
+        )
         used = {word.rstrip(",").partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}
         assert used <= options_of(command), text
 
