@@ -1,18 +1,34 @@
-"""Put the built extension of JupyterLab into the wheel, where JupyterLab looks for it.
+"""What a build adds: links that work in the long description, and JupyterLab's extension.
 
-`./dev lab` builds it from `lab/`. An installation from the sources works without it: then JupyterLab
-shows notebooks as ever, and the rest of Cellwright needs no Node.
+`./dev lab` builds the extension from `lab/`. An installation from the sources works without it: then
+JupyterLab shows notebooks as ever, and the rest of Cellwright needs no Node.
 """
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 BUILT = Path("src/cellwright/server/labextensions/cellwright-lab")
 PLACE = "share/jupyter/labextensions/cellwright-lab"
+_LINK = re.compile(r"\]\((?!https?:|#)([^)\s]+)\)")
+
+
+class ReadmeHook(MetadataHookInterface):
+    """Makes the links of the README absolute: an index has no other file of the repository."""
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Set `readme`, which pyproject.toml leaves to us."""
+        text = Path(self.root, "README.md").read_text("utf-8")
+        base = metadata["urls"]["Repository"]
+        metadata["readme"] = {
+            "content-type": "text/markdown",
+            "text": _LINK.sub(rf"]({base}/blob/main/\1)", text),
+        }
 
 
 class LabExtension(BuildHookInterface):  # type: ignore[type-arg]

@@ -56,6 +56,19 @@ class Stage:
             sys.exit(f"demo: {words} ended with {done.returncode}:\n{done.stderr}")
         return done.stdout + done.stderr
 
+    def show(self, words: str) -> None:
+        """Type a command that draws: at a terminal it has the terminal to itself."""
+        if not sys.stdout.isatty():
+            self.run(words)
+            return
+        print(f"\033[1m$ {words}\033[0m" if COLOR else f"$ {words}", flush=True)
+        subprocess.run(
+            [sys.executable, "-m", *shlex.split(words)],
+            cwd=self.folder,
+            env=self.environment,
+            check=True,
+        )
+
 
 def say(text: str) -> None:
     """A sentence between the commands."""
@@ -73,31 +86,36 @@ def main() -> None:
             chat(stage)
         finally:
             stage.quiet("cellwright engine stop")
-    print("\nThat was it: read, edit, run, look, conflict, undo. `cellwright --help` has the rest.")
+    print("\nThat was it: run, look, read, edit, conflict, undo. `cellwright --help` has the rest.")
 
 
 def play(stage: Stage) -> None:
-    """Read, edit, write as text, conflict, run, undo; and not a byte lost."""
+    """Run, look, read, edit, conflict, write as text; and not a byte lost."""
     notebook = stage.folder / "rain.ipynb"
     shutil.copyfile(SAMPLE, notebook)
     original = notebook.read_bytes()
 
-    say("A notebook as people see it")
-    stage.run("cellwright show rain.ipynb --cells table --cells total --width 78 --no-pager")
+    say("A whole notebook runs, from its first cell to its last, and its outputs land in the file")
+    stage.run("cellwright run rain.ipynb")
+    say("A table and a plot, as people see them")
+    stage.show("cellwright show rain.ipynb --cells table --cells plot --width 78 --no-pager")
 
-    say("and as text that any editor, and any model, can change")
+    say("and the cells as text that any editor, and any model, can change")
     stage.run("cellwright read rain.ipynb:outline")
     stage.run("cellwright read rain.ipynb:cell=total")
 
     say("Replace one cell: every byte outside it stays as it was")
-    stage.run("cellwright edit rain.ipynb replace data 'rain = {\"Bergen\": 2495}' --diff")
-    kept = set(original.splitlines()) & set(notebook.read_bytes().splitlines())
-    print(f"{len(kept)} of {len(set(original.splitlines()))} lines of the file are untouched")
+    before = notebook.read_bytes()
+    stage.run("cellwright edit rain.ipynb replace total 'frame.sum().idxmax()' --diff")
+    kept = set(before.splitlines()) & set(notebook.read_bytes().splitlines())
+    print(f"{len(kept)} of {len(set(before.splitlines()))} lines of the file are untouched")
 
     say("Two edits of one moment: the cell changed after it was read, so nothing is overwritten")
     base = json.loads(stage.quiet("cellwright read rain.ipynb --json"))["data"]["revision"]
-    stage.quiet("cellwright edit rain.ipynb replace total 'total = 1'")
-    stage.run(f"cellwright edit rain.ipynb replace total 'total = 2' --base {base}", expect=6)
+    stage.quiet("cellwright edit rain.ipynb replace total 'frame.sum().max()'")
+    stage.run(
+        f"cellwright edit rain.ipynb replace total 'frame.sum().min()' --base {base}", expect=6
+    )
 
     say("while a change elsewhere is merged")
     read = json.loads(stage.quiet("cellwright read rain.ipynb --json"))["data"]
@@ -105,15 +123,16 @@ def play(stage: Stage) -> None:
     stage.quiet("cellwright edit rain.ipynb insert '# The end' --type markdown")
     stage.run(f"cellwright write rain.ipynb --base {read['revision']}", stdin=text)
 
-    say("Cells run in the notebook's own kernel, and their outputs land in the file")
-    stage.run("cellwright run rain.ipynb data")
-    say("which stays for the next command. Edit and run in one call: the answer tells both")
-    stage.run("cellwright edit rain.ipynb replace total 'sum(rain.values())' --run changed")
-    stage.run("cellwright show rain.ipynb --cells total --width 78 --no-pager")
+    say("The kernel stays for the next command. Edit and run in one call: the answer tells both")
+    stage.run("cellwright edit rain.ipynb replace total 'frame.sum()' --run changed")
     say("An edit upstream makes results stale; it is known which, and why")
-    stage.quiet('cellwright edit rain.ipynb replace data \'rain = {"Bergen": 2495, "Lima": 16}\'')
+    stage.quiet(
+        "cellwright edit rain.ipynb replace table"
+        " 'import pandas as pd\n\nframe = pd.DataFrame(rain, index=months).cumsum()\nframe'"
+    )
     stage.run("cellwright stale rain.ipynb")
-    stage.run("cellwright run rain.ipynb data total")
+    stage.run("cellwright run rain.ipynb --stale")
+    stage.show("cellwright show rain.ipynb --cells table --cells total --width 78 --no-pager")
     stage.run("cellwright sessions")
 
     say("Code runs in sessions; what fails, or takes too long, is said as it is")

@@ -285,7 +285,8 @@ class CellNotFound(DocumentError, LookupError):
         if near:
             hint = f"Did you mean {', '.join(near)}?"
         elif count:
-            hint = f"The notebook has {count} cells: cell-0 to cell-{count - 1}"
+            cells = "1 cell: cell-0" if count == 1 else f"{count} cells: cell-0 to cell-{count - 1}"
+            hint = f"The notebook has {cells}"
         else:
             hint = "The notebook has no cells"
         super().__init__(f"No cell `{ref}`", hint=hint)
@@ -553,8 +554,8 @@ class NothingToUndo(HistoryError, LookupError):
 
     code = "NOTHING_TO_UNDO"
 
-    def __init__(self, what: str) -> None:
-        super().__init__(f"Nothing to {what}", hint="Name a change by its id from the log")
+    def __init__(self, what: str, *, hint: str = "Name a change by its id from the log") -> None:
+        super().__init__(f"Nothing to {what}", hint=hint)
         self.what = what
 
 

@@ -12,6 +12,7 @@ from cellwright.workspace.workspace import AsyncBook, AsyncWorkspace, Book, Work
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cellwright.workspace.hub import Hub
+    from cellwright.workspace.workspace import AsyncWorkspaceApi, WorkspaceApi
 
 __all__ = ["AsyncBook", "AsyncWorkspace", "Book", "Workspace"]
 
@@ -22,4 +23,18 @@ async def _start_bridge(hub: Hub) -> None:
     await start_bridge(hub)
 
 
+def _add_engine(api: WorkspaceApi, caller: Caller) -> WorkspaceApi:
+    from cellwright.app.beside import BesideEngine
+
+    return BesideEngine(api, caller)
+
+
+def _add_engine_async(api: AsyncWorkspaceApi, caller: Caller) -> AsyncWorkspaceApi:
+    from cellwright.app.beside import AsyncBesideEngine
+
+    return AsyncBesideEngine(api, caller)
+
+
 Caller.extend_hub = staticmethod(_start_bridge)
+Workspace.add_engine = staticmethod(_add_engine)
+AsyncWorkspace.add_engine = staticmethod(_add_engine_async)

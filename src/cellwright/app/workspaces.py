@@ -51,7 +51,7 @@ def open_workspace(
         found = _connect(root, mode, actor, start=start, warn=warn)
         if found is not None:
             return found
-    return Workspace(root, mode=mode, actor=actor)
+    return Workspace(root, mode=mode, actor=actor, engine=False)
 
 
 def _connect(

@@ -56,7 +56,7 @@ COMMANDS = {
     "git": ("git", "Let git diff and merge notebooks by cell"),
     "conformance": ("conformance", "Test one side of the Notebook Manipulator Protocol"),
     "config": ("setup", "Show the settings and where each comes from"),
-    "doctor": ("setup", "Report versions, folders and the state of the journal"),
+    "doctor": ("setup", "Report whether cells can run, and what is installed"),
     "completion": ("setup", "Print the completion script for a shell"),
 }
 
@@ -99,7 +99,7 @@ class LazyGroup(click.Group):
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="cellwright", message="%(version)s")
+@click.version_option(package_name="cellwright", message="cellwright %(version)s")
 def command() -> None:
     """Edit Jupyter notebooks without changing any other byte, and run code.
 

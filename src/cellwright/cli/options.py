@@ -34,7 +34,7 @@ class CommandCall:
         from cellwright.app import Workspace
         from cellwright.app.workspaces import name_actor
 
-        return Workspace(self._root, mode=self._mode, actor=name_actor("cli"))
+        return Workspace(self._root, mode=self._mode, actor=name_actor("cli"), engine=False)
 
     def workspace(self, *, start: bool = False) -> Workspace:
         """Connect to the engine's workspace, or make one in this process.

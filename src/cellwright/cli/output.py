@@ -51,6 +51,18 @@ STATUS_CODES = {
 }
 """The exit code for the status of a cell."""
 
+STATUS_SIGNS = {
+    "ok": ("✓", "green"),
+    "error": ("✗", "red"),
+    "timed_out": ("✗", "red"),
+    "died": ("✗", "red"),
+    "cancelled": ("✗", "yellow"),
+    "running": ("●", "cyan"),
+    "pending": ("○", "bright_black"),
+    "never": ("○", "bright_black"),
+}
+"""A sign and a colour for each status of a cell or a run; the colour only repeats the sign."""
+
 STATUS_ERRORS = {
     "error": "CELL_FAILED",
     "timed_out": "EXECUTION_TIMED_OUT",
@@ -135,6 +147,14 @@ class CommandOutput:
                 talk("warning: ", color="yellow", nl=False)
                 talk(one_line(warning))
 
+    def report_failure(self, message: str, details: Iterable[str] = ()) -> None:
+        """Print that something of a command failed that is not an error of the command itself."""
+        if not self.as_json:
+            click.secho("error: ", fg="red", nl=False, err=True, color=uses_colors(sys.stderr))
+            click.echo(one_line(message), err=True)
+            for line in details:
+                click.echo(f"    {printable(line)}", err=True)
+
     def fail(self, error: CellwrightError) -> None:
         """Print an error with its hint."""
         if self.as_json:
@@ -207,6 +227,38 @@ def make_text_writer() -> Callable[[str], None]:
 
     sanitizer = Sanitizer()
     return lambda text: write_bytes(sanitizer.feed(text).encode("utf-8", "backslashreplace"))
+
+
+class LiveText:
+    """Shows what cells print while they run; `progress` of a verb that runs cells.
+
+    In a pipe, all of it arrives, at the reader's pace. A terminal that is too slow misses some,
+    which is counted.
+    """
+
+    def __init__(self, output: CommandOutput, *, shows_text: bool = True) -> None:
+        self.output = output
+        self.wants_all = not is_terminal(sys.stdout)
+        self._shows_text = shows_text and not output.as_json
+        self._write_text = make_text_writer()
+
+    def __call__(self, report: dict[str, Any]) -> None:
+        """Print one report of a run."""
+        if "missed" in report:
+            self._count_missed(report)
+        elif "text" in report:
+            if self._shows_text:
+                self._write_text(report["text"])
+        elif "status" in report:
+            self.show_status(report)
+
+    def show_status(self, report: dict[str, Any]) -> None:
+        """Show that a cell began or ended."""
+
+    def _count_missed(self, report: dict[str, Any]) -> None:
+        size = report.get("missed_bytes")
+        what = f"{report['missed']:,} events" if size is None else f"{size:,} bytes of output"
+        self.output.warn([f"{what} were skipped here; nothing of the outputs is lost"])
 
 
 class ReaderGone(Exception):
@@ -287,6 +339,13 @@ def uses_colors(stream: Any) -> bool:
     if os.environ.get("NO_COLOR"):
         return False
     return bool(os.environ.get("FORCE_COLOR")) or is_terminal(stream)
+
+
+def style_status(status: str, width: int = 0, *, stream: Any = None) -> str:
+    """A status with its sign, padded, and coloured for stdout or another stream."""
+    sign, color = STATUS_SIGNS[status]
+    text = f"{sign} {status:{width}}"
+    return click.style(text, fg=color) if uses_colors(stream or sys.stdout) else text
 
 
 def is_terminal(stream: Any) -> bool:

@@ -147,7 +147,8 @@ class Settings:
     lock_timeout: float = _setting(
         defaults.LOCK_TIMEOUT, 0, YEAR, "wait for another writer of the same notebook"
     )
-    eval_sessions_kept: int = _setting(4, 1, 1024, "eval sessions kept alive")
+    eval_sessions_kept: int = _setting(4, 1, 1024, "eval sessions kept alive for each client")
+    eval_sessions_total: int = _setting(32, 1, 1024, "eval sessions kept alive for all clients")
     eval_session_idle_timeout: float = _setting(
         300.0, 1, YEAR, "idle time before an eval session ends"
     )

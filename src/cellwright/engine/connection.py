@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import itertools
 import logging
+import os
 from collections import deque
 
 from cellwright.engine import wire
@@ -14,7 +15,7 @@ from cellwright.errors import CellwrightError, InvalidCall, explain_exception
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-    from typing import Any
+    from typing import IO, Any
 
     Handler = Callable[["Connection", "int | str", str, dict[str, Any]], Awaitable[Any]]
 
@@ -22,6 +23,8 @@ log = logging.getLogger("cellwright.engine")
 
 _MOST_CALLS = 256
 _MOST_WAITING = 4 * 2**20
+_MOST_SPILLED = 2**33
+_CHUNK = 2**18
 
 
 class Connection:
@@ -29,7 +32,7 @@ class Connection:
 
     A client that sends faster than it is served, or that does not fetch its answers, is not read
     from; one that does not read its events loses some, and is sent the number of those lost, but
-    never an answer.
+    never an answer. Events of a call that wants all of them wait on disk, and are not lost.
     """
 
     def __init__(
@@ -49,7 +52,8 @@ class Connection:
         self._slots = asyncio.Semaphore(_MOST_CALLS)
         self._calls: dict[int | str, list[Callable[[], object]]] = {}
         self._stopped: set[int | str] = set()
-        self._missed: dict[int | str, int] = {}
+        self._missed: dict[int | str, tuple[int, int]] = {}
+        self._spill = SpillFile()
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting: deque[bytes] = deque()
         self._waiting_bytes = 0
@@ -73,6 +77,7 @@ class Connection:
                 if not future.done():
                     future.set_exception(ConnectionResetError())
             writing.cancel()
+            self._spill.close()
             self._writer.close()
             with contextlib.suppress(OSError, asyncio.CancelledError):
                 await self._writer.wait_closed()
@@ -83,7 +88,7 @@ class Connection:
             await asyncio.wait(self._tasks, timeout=within)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within):
-                while self._waiting and not self.is_closed:  # noqa: ASYNC110  # rare, and short
+                while (self._waiting or self._spill) and not self.is_closed:  # noqa: ASYNC110  # rare, and short
                     await asyncio.sleep(0.01)
         self._writer.close()
 
@@ -166,18 +171,21 @@ class Connection:
 
     # -- what goes out ----------------------------------------------------------------------
 
-    def tell(self, number: int | str, event: dict[str, Any]) -> None:
-        """Send an event of a call, unless too much waits already."""
-        if self._waiting_bytes > _MOST_WAITING:
-            self._missed[number] = self._missed.get(number, 0) + 1
+    def tell(self, number: int | str, event: dict[str, Any], *, whole: bool = False) -> None:
+        """Send an event of a call; if too much waits already, only if the call wants all events."""
+        if self._waiting_bytes > _MOST_WAITING and not (whole and self._spill.has_room):
+            events, size = self._missed.get(number, (0, 0))
+            text = event.get("text", "").encode("utf-8", "replace")
+            self._missed[number] = events + 1, size + len(text)
             return
-        self._tell_missed(number)
-        self._put(wire.make_notification("event", {"call": number, **event}))
+        self._tell_missed(number, whole=whole)
+        self._put(wire.make_notification("event", {"call": number, **event}), spills=whole)
 
-    def _tell_missed(self, number: int | str) -> None:
-        missed = self._missed.pop(number, 0)
-        if missed:
-            self._put(wire.make_notification("event", {"call": number, "missed": missed}))
+    def _tell_missed(self, number: int | str, *, whole: bool = False) -> None:
+        events, size = self._missed.pop(number, (0, 0))
+        if events:
+            facts = {"call": number, "missed": events, "missed_bytes": size}
+            self._put(wire.make_notification("event", facts), spills=whole)
 
     async def call(self, method: str, params: dict[str, Any]) -> Any:
         """Call the client; None if it is gone, or refuses."""
@@ -215,30 +223,105 @@ class Connection:
         self._put(message)
         await self._has_room.wait()
 
-    def _put(self, message: dict[str, Any]) -> None:
-        if not self.is_closed:
-            line = wire.encode(message)
+    def _put(self, message: dict[str, Any], *, spills: bool = False) -> None:
+        if self.is_closed:
+            return
+        line = wire.encode(message)
+        # What comes after something on disk has to wait behind it.
+        if self._spill or (spills and self._waiting_bytes > _MOST_WAITING):
+            self._spill.append(line)
+        else:
             self._waiting.append(line)
             self._waiting_bytes += len(line)
-            self._has_more.set()
-            if self._waiting_bytes > _MOST_WAITING:
-                self._has_room.clear()
+        self._has_more.set()
+        if self._spill or self._waiting_bytes > _MOST_WAITING:
+            self._has_room.clear()
 
     async def _write(self) -> None:
         with contextlib.suppress(OSError):
             while True:
                 await self._has_more.wait()
                 self._has_more.clear()
-                while self._waiting:
+                while self._waiting or self._spill:
                     # All of it at once: a client that sleeps is woken once.
                     lines, self._waiting = self._waiting, deque()
                     chunk = lines[0] if len(lines) == 1 else b"".join(lines)
+                    self._waiting_bytes -= len(chunk)
+                    chunk = chunk or self._spill.take(_CHUNK)
+                    self._waiting_bytes += len(chunk)
                     self._writer.write(chunk)
                     await self._writer.drain()
                     self._waiting_bytes -= len(chunk)
-                    if self._waiting_bytes <= _MOST_WAITING:
+                    if self._waiting_bytes <= _MOST_WAITING and not self._spill:
                         self._has_room.set()
         self._writer.close()  # it reads no more, so there is nothing left to say
+
+
+class SpillFile:
+    """Bytes that wait on disk for a slow reader, the first in first out; true while there are any.
+
+    What the disk does not take waits in memory: an answer must never be lost.
+    """
+
+    def __init__(self) -> None:
+        self._file: IO[bytes] | None = None
+        self._start = 0
+        self._end = 0
+        self._beside: deque[bytes] = deque()
+
+    def __bool__(self) -> bool:
+        return self._start < self._end or bool(self._beside)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether more may be kept."""
+        return self._end < _MOST_SPILLED and not self._beside
+
+    def append(self, data: bytes) -> None:
+        """Keep some bytes."""
+        if self._beside or not self._write(data):
+            self._beside.append(data)
+
+    def take(self, most: int) -> bytes:
+        """Return the first bytes, which are then no longer kept."""
+        data = b""
+        if self._file is not None and self._start < self._end:
+            data = os.pread(self._file.fileno(), min(most, self._end - self._start), self._start)
+            self._start += len(data)
+        elif self._beside:
+            data = self._beside.popleft()
+        if not self:
+            self.close()
+        return data
+
+    def close(self) -> None:
+        """Remove the file."""
+        if self._file is not None:
+            self._file.close()
+        self._file, self._start, self._end = None, 0, 0
+        self._beside.clear()
+
+    def _write(self, data: bytes) -> bool:
+        """Write at the end; whether all of it could be written."""
+        try:
+            if self._file is None:
+                import tempfile
+
+                from cellwright.config.directories import state_directory
+
+                # Beside the journal: a runtime or temporary folder is often memory.
+                folder = state_directory()
+                folder.mkdir(0o700, parents=True, exist_ok=True)
+                self._file = tempfile.TemporaryFile(buffering=0, dir=folder)  # noqa: SIM115
+            written = 0
+            while written < len(data):
+                place = self._end + written
+                written += os.pwrite(self._file.fileno(), data[written:], place)
+        except OSError as error:
+            log.warning("a slow client's output cannot wait on disk: %s", error)
+            return False
+        self._end += len(data)
+        return True
 
 
 def _number(message: dict[str, Any]) -> int | str | None:

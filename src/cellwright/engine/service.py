@@ -168,7 +168,10 @@ class Service:
     ) -> Any:
         can_ask = params.pop("can_ask", False) is True
         listens = params.pop("silent", False) is not True
-        callbacks = self._make_callbacks(client, number, can_ask=can_ask, listens=listens)
+        whole = params.pop("whole", False) is True
+        callbacks = self._make_callbacks(
+            client, number, can_ask=can_ask, listens=listens, whole=whole
+        )
         request = parse_request(verb, params, **callbacks)
         if request.runs_cells and self.draining and not self._has_session(caller, request):
             raise EngineDraining(self.draining)
@@ -194,14 +197,14 @@ class Service:
 
     def _has_session(self, caller: Caller, request: Request[Any]) -> bool:
         """Whether the session that a call would run in is there already."""
-        name = getattr(request, "session", "default")
+        name = caller.name_session(getattr(request, "session", "default"))
         if "path" in request.FIELDS:
             name = _find_real(caller, request.path)  # type: ignore[attr-defined]
         pool = self.hub.sessions.pool if self.hub.has_kernels else ()
         return any(session.key.session == name for session in pool)
 
     def _make_callbacks(
-        self, client: Connection, number: int | str, *, can_ask: bool, listens: bool
+        self, client: Connection, number: int | str, *, can_ask: bool, listens: bool, whole: bool
     ) -> dict[str, Any]:
         """Return what a verb may call while it works."""
 
@@ -209,7 +212,7 @@ class Service:
             if event.keys() == {"run"}:  # stopping the call means stopping what it has started
                 client.on_stop(number, partial(self._cancel, event["run"]))
             if listens:
-                client.tell(number, event)
+                client.tell(number, event, whole=whole)
 
         async def ask(request: InputRequested) -> str | None:
             question = {"prompt": request.prompt, "password": request.password}

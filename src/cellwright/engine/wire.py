@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import sys
 from collections import deque
 from typing import Any, NamedTuple
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     WireMessage = dict[str, Any]
 
-VERSION = 1
+VERSION = 2
 """Of the messages; client and engine must have the same."""
 
 MAX_FRAME = 256 * 2**20
@@ -144,6 +145,8 @@ class ClientWire:
                 params["can_ask"] = True
             if request.progress is None:
                 params["silent"] = True
+            elif getattr(request.progress, "wants_all", False):
+                params["whole"] = True
         return self.write_call(request.VERB, params)
 
     @staticmethod
@@ -212,6 +215,8 @@ _HELLO: dict[str, tuple[type, ...]] = {
 
 def make_hello(caller: Caller) -> WireMessage:
     """Return what a client says first; secrets stay with it, and only their names are said."""
+    from cellwright.kernel.environment import CLIENT_PYTHON
+
     environ, withheld = caller.build_environment()
     return {
         "wire": VERSION,
@@ -220,7 +225,7 @@ def make_hello(caller: Caller) -> WireMessage:
         "root": caller.root,
         "mode": caller.mode,
         "actor": caller.actor,
-        "environ": dict(environ),
+        "environ": {**environ, CLIENT_PYTHON: sys.executable},
         "withheld": list(withheld),
     }
 

@@ -148,7 +148,10 @@ def find_undo_target(
     if handle is not None:
         row = _changes.find_change(connection, book and book.id, handle)
         if row.kind == "run":
-            raise NothingToUndo(f"undo: {row.handle} is a run, which cannot be undone")
+            raise NothingToUndo(
+                f"undo: {row.handle} is a run, which cannot be undone",
+                hint=f"Restore the state before it, {row.handle}^",
+            )
         if row.undone_by:
             raise NothingToUndo(f"undo: {row.handle} was already undone by {row.undone_by}")
         return row
@@ -156,6 +159,12 @@ def find_undo_target(
         connection, _UNDO, book and book.id, actor and _changes.storable_text(actor)
     )
     if not rows:
+        newest = _changes.select_changes(connection, _UNDO, book and book.id, None)
+        if newest:
+            raise NothingToUndo(
+                f"undo: none of the changes is yours; the newest, {newest[0].handle},"
+                f" is by {newest[0].actor}"
+            )
         raise NothingToUndo("undo")
     return rows[0]
 

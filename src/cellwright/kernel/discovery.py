@@ -20,6 +20,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -28,6 +29,7 @@ from typing import Literal
 
 from cellwright.config.directories import describe_distrust
 from cellwright.errors import KernelMissing
+from cellwright.kernel.environment import CLIENT_PYTHON
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,8 +81,10 @@ def choose_kernel(
     """
     found = _find_environment(folder, env)
     for word, why in ((asked, "asked for"), (setting, "setting"), (notebook, "notebook")):
-        if word is None or (word in _ANY_PYTHON and (found is not None or why == "notebook")):
+        if word is None or (word in _ANY_PYTHON and why == "notebook"):
             continue
+        if word in _ANY_PYTHON and found is not None:
+            break  # it means the environment, whatever the notebook names
         if _is_path(word) and why != "notebook":
             python = str(_find_interpreter_at(word, folder))
             return KernelChoice(make_python_spec(python, probe=probe), why)
@@ -114,7 +118,7 @@ def choose_python(
             )
         python = Path(spec.python)
     else:
-        python = find_interpreter(found[0]) if found is not None else Path(sys.executable)
+        python = find_interpreter(found[0]) if found is not None else _own_python(env)
     version = find_version(python)
     if version < OLDEST_PYTHON:
         raise KernelMissing(
@@ -198,8 +202,9 @@ def list_specs(env: Mapping[str, str], python: str | None = None) -> list[Kernel
     for folder, origin in _folders(env, python):
         for spec in _read_specs(folder, origin):
             found.setdefault(spec.name.lower(), spec)
-    if "python3" not in found and _have_ipykernel():
-        found["python3"] = _make_ipykernel_spec(Path(sys.executable), "own")
+    own = _own_python(env)
+    if "python3" not in found and _find_ipykernel(own):
+        found["python3"] = _make_ipykernel_spec(own, "own")
     return sorted(found.values(), key=lambda spec: spec.name)
 
 
@@ -255,12 +260,20 @@ def _folders(env: Mapping[str, str], python: str | None) -> Iterator[tuple[Path,
         if folder:
             yield Path(folder, "kernels"), "variable"
     user: tuple[Path, SpecOrigin] = (_user_folder(env) / "kernels", "user")
-    own: tuple[Path, SpecOrigin] = (Path(sys.prefix, "share/jupyter/kernels"), "own")
+    python_here = _own_python(env)
+    is_ours = str(python_here) == sys.executable
+    prefix = Path(sys.prefix) if is_ours else python_here.parent.parent
+    own: tuple[Path, SpecOrigin] = (prefix / "share/jupyter/kernels", "own")
     # Jupyter prefers an environment that it runs in to the user's folder.
-    yield from (own, user) if sys.prefix != sys.base_prefix else (user, own)
+    yield from (own, user) if (prefix / "pyvenv.cfg").is_file() else (user, own)
     for folder in _SYSTEM:
         yield Path(folder, "kernels"), "system"
     yield _home(env) / ".ipython" / "kernels", "user"
+
+
+def _own_python(env: Mapping[str, str]) -> Path:
+    """The interpreter that Cellwright runs in: the client's, not that of an engine it talks to."""
+    return Path(env.get(CLIENT_PYTHON) or sys.executable)
 
 
 def _user_folder(env: Mapping[str, str]) -> Path:
@@ -496,9 +509,11 @@ def require_ipykernel(python: Path) -> None:
 def build_install_command(python: Path) -> str:
     """Build the command that installs ipykernel for an interpreter."""
     folders = list(_site_packages(python))
-    if folders and not any((folder / "pip").is_dir() for folder in folders):
+    has_pip = not folders or any((folder / "pip").is_dir() for folder in folders)
+    if not has_pip and shutil.which("uv"):
         return f"uv pip install --python {_quote(python)} ipykernel"
-    return f"{_quote(python)} -m pip install ipykernel"
+    install = f"{_quote(python)} -m pip install ipykernel"
+    return install if has_pip else f"{_quote(python)} -m ensurepip && {install}"
 
 
 _answers: dict[tuple[object, ...], InterpreterFacts] = {}

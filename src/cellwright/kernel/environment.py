@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 MARK_VARIABLE = "CELLWRIGHT_KERNEL_MARK"
 """Set in every kernel to its own mark, which every process it starts inherits."""
 
+CLIENT_PYTHON = "_CELLWRIGHT_CLIENT_PYTHON"
+"""Tells an engine which interpreter its client runs in; kernels do not get it."""
+
 # What pays for the agent, or opens an account: code that an agent writes must not use it unasked.
 _is_secret = re.compile(
     r"(?:\w+_)?(?:API_?KEY|TOKEN|SECRET)"

@@ -8,7 +8,7 @@ import os
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from cellwright.kernel.environment import MANAGED
+from cellwright.kernel.environment import CLIENT_PYTHON, MANAGED
 from cellwright.kernel.transport import Code, Launch
 
 TYPE_CHECKING = False
@@ -92,7 +92,7 @@ class KernelFactory:
             notebook=request.notebook_kernel,
         )
         _tell_environment(request, choice.python)
-        env = activate_environment(request.env, choice.python)
+        env = activate_environment(_without_client(request.env), choice.python)
         launch = Launch(request.cwd, env, choice.python, choice.kernel_name)
         kernel = await self._spare.take(launch)
         if kernel is None:
@@ -114,7 +114,8 @@ class KernelFactory:
         setting = self._settings.kernel or None
         python = choose_python(request.cwd, env=request.env, asked=request.kernel, setting=setting)
         _tell_environment(request, python)
-        return Runner(Launch(request.cwd, activate_environment(request.env, python), python))
+        env = activate_environment(_without_client(request.env), python)
+        return Runner(Launch(request.cwd, env, python))
 
 
 def _tell_environment(request: KernelOrder, python: str | None) -> None:
@@ -123,6 +124,10 @@ def _tell_environment(request: KernelOrder, python: str | None) -> None:
     if request.tell is not None and request.kernel is None:  # else the caller chose it
         for said in describe_found_environments(request.cwd, request.env, python):
             request.tell(said)
+
+
+def _without_client(env: Mapping[str, str]) -> Mapping[str, str]:
+    return {name: value for name, value in env.items() if name != CLIENT_PYTHON}
 
 
 def _make_remote(request: KernelOrder) -> Transport:

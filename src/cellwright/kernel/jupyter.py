@@ -99,6 +99,7 @@ def read_info(
     language: str = "",
     pid: int | None = None,
     details: Mapping[str, Any],
+    display_name: str = "",
 ) -> KernelInfo:
     """Read what a `kernel_info_reply` says; `language` is for a kernel that does not name its own."""
     described = _mapping(content.get("language_info"))
@@ -111,6 +112,8 @@ def read_info(
         protocol_version=_text(content.get("protocol_version")),
         pid=pid,
         details=details,
+        display_name=display_name,
+        language_info=described,
     )
 
 

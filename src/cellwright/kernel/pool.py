@@ -1,7 +1,8 @@
 """All sessions of one process: found by key, limited in number, and checked regularly.
 
-Eval sessions are kept up to a number; the least recently used idle one makes room. A notebook's
-session stays as long as anything is attached to it, and a while longer.
+Eval sessions are kept up to a number for each client, and up to another in all; the least recently
+used idle one makes room. The next session of the same key says what was lost. A notebook's session
+stays as long as anything is attached to it, and a while longer.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from cellwright.kernel.transport import Transport
 
 _PING_WITHIN = 2.0
+_LOSSES_KEPT = 1000
 _TOO_MANY_FILES = (errno.EMFILE, errno.ENFILE)
 
 
@@ -48,6 +50,7 @@ class SessionPool:
         self._on_end = on_end
         self._release_spare = release_spare
         self._sessions: dict[Key, Session] = {}
+        self._losses: dict[Key, str] = {}
         self._changed = asyncio.Condition()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -90,9 +93,17 @@ class SessionPool:
         raise SessionNotFound(name)
 
     async def get(
-        self, key: Key, start: Start, *, kind: str = "eval", owner: str | None = None
+        self,
+        key: Key,
+        start: Start,
+        *,
+        kind: str = "eval",
+        owner: str | None = None,
+        client: str | None = None,
     ) -> Session:
         """Get the session of that key, or make it; the least recently used idle one makes room.
+
+        `client` is for whom an eval session is kept: each has a number of its own.
 
         Raises:
             SessionsBusy: no session fell idle in `session_wait_timeout` seconds.
@@ -103,7 +114,7 @@ class SessionPool:
                 session = self._sessions.get(key)
                 if session is not None and not session.is_closed:
                     break
-                if kind != "eval" or await self._has_room():
+                if kind != "eval" or await self._has_room(client):
                     session = Session(
                         key,
                         lambda: self._start_kernel(start),
@@ -111,6 +122,7 @@ class SessionPool:
                         kind=kind,
                         retries=kind == "eval",
                     )
+                    session.client, session.loss = client, self._losses.pop(key, None)
                     self._sessions[key] = session
                     if self._on_new is not None:
                         self._on_new(session)
@@ -118,7 +130,7 @@ class SessionPool:
                 left = deadline - time.monotonic()
                 if left <= 0:
                     raise SessionsBusy(
-                        self.settings.eval_sessions_kept, self.settings.session_wait_timeout
+                        len(self._list_rivals(client)), self.settings.session_wait_timeout
                     )
                 # With a timeout, since a session that falls idle does not notify us.
                 with contextlib.suppress(TimeoutError):
@@ -139,6 +151,12 @@ class SessionPool:
             raise SessionNotFound(key.session)
         await self._end(self._sessions[key])
 
+    async def end_unstarted(self, session: Session) -> None:
+        """End a session whose kernel never started, so that the next one may have another."""
+        is_unused = session.state == "new" and not session.executions
+        if is_unused and self._sessions.get(session.key) is session:
+            await self._end(session)
+
     @contextlib.asynccontextmanager
     async def per_call(self, key: Key, start: Start) -> AsyncIterator[Session]:
         """Give a session for one call; it ends with the call."""
@@ -148,15 +166,39 @@ class SessionPool:
         finally:
             await session.close()
 
-    async def _has_room(self) -> bool:
-        kept = [session for session in self if session.kind == "eval"]
-        if len(kept) < self.settings.eval_sessions_kept:
+    async def _has_room(self, client: str | None) -> bool:
+        """Whether a client may have one more session; an idle one of theirs is ended for it."""
+        rivals = self._list_rivals(client)
+        if not rivals:
             return True
-        idle = [session for session in kept if not session.is_busy]
+        idle = [session for session in rivals if not session.is_busy]
         if not idle:
             return False
-        await self._end(min(idle, key=lambda session: session.used))
+        oldest = min(idle, key=lambda session: session.used)
+        self._note_loss(oldest, f"was ended to make room, as {len(rivals)} are kept")
+        await self._end(oldest)
         return True
+
+    def _list_rivals(self, client: str | None) -> list[Session]:
+        """The sessions one of which has to end before a client gets another; none if none has."""
+        kept = [session for session in self if session.kind == "eval"]
+        own = [session for session in kept if session.client == client]
+        if len(own) >= self.settings.eval_sessions_kept:
+            return own
+        most = max(self.settings.eval_sessions_total, self.settings.eval_sessions_kept)
+        return kept if len(kept) >= most else []
+
+    def _note_loss(self, session: Session, how: str) -> None:
+        """Remember what the next call of an eval session has to say."""
+        if session.kind != "eval" or not session.executions:
+            return
+        name = session.key.session.partition("@")[0]
+        cells = "1 cell" if session.executions == 1 else f"{session.executions} cells"
+        self._losses[session.key] = (
+            f"The session `{name}` {how}; the variables of its {cells} are lost"
+        )
+        while len(self._losses) > _LOSSES_KEPT:
+            del self._losses[next(iter(self._losses))]
 
     async def _start_kernel(self, start: Start) -> Transport:
         """Start a kernel; if descriptors run out, end the idle ones and try once more."""
@@ -167,7 +209,10 @@ class SessionPool:
                 raise
         if self._release_spare is not None:
             await self._release_spare()
-        await self._end(*[session for session in self if not session.is_busy])
+        idle = [session for session in self if not session.is_busy]
+        for session in idle:
+            self._note_loss(session, "was ended, as file descriptors ran out")
+        await self._end(*idle)
         return await start()
 
     async def _end(self, *sessions: Session) -> None:
@@ -205,6 +250,7 @@ class SessionPool:
                 if session.owners:
                     continue
             if not session.is_busy and now - session.used > limit:
+                self._note_loss(session, f"was not used for {limit:g} s and has ended")
                 old.append(session)
         await self._end(*old)
 

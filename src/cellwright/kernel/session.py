@@ -266,6 +266,8 @@ class Session:
         self.key = key
         self.kind = kind
         self.note = ""  # free for the caller that made the session
+        self.client: str | None = None  # for whom it is kept
+        self.loss: str | None = None  # what an earlier session of the same key took with it
         self.owners: set[str] = set()
         self.created = time.time()
         self.used = time.monotonic()

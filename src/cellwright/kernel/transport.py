@@ -28,7 +28,11 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class KernelInfo:
-    """What a kernel reports about itself once it is ready."""
+    """What a kernel reports about itself once it is ready.
+
+    `display_name` is that of its kernelspec, and `language_info` is as the kernel sent it, for
+    the metadata of notebooks.
+    """
 
     name: str
     transport: str
@@ -39,6 +43,8 @@ class KernelInfo:
     supports_comms: bool = True
     pid: int | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
+    display_name: str = ""
+    language_info: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,7 +122,7 @@ async def _read_notebook(
     text = make_visible(await asyncio.to_thread(to_text, notebook))
     if len(text) > _MOST_CHARACTERS:
         left = len(text) - _MOST_CHARACTERS
-        text = f"{text[:_MOST_CHARACTERS]}\nLEFT OUT: {left:,} characters; notebook_read has them"
+        text = f"{text[:_MOST_CHARACTERS]}\nLEFT OUT: {left:,} characters; {uri}#ID reads one cell"
     return types.TextResourceContents(
         uri=uri, mime_type=TEXT_VIEW, text=clean(text), _meta={"revision": notebook.revision}
     )
@@ -142,12 +142,13 @@ async def _read_cell(
 async def _read_artifact(
     workspace: AsyncWorkspace, uri: str
 ) -> types.TextResourceContents | types.BlobResourceContents:
-    part = await workspace.artifact(uri.removeprefix(ARTIFACT), 0, _MOST_BYTES)
+    name, _, offset = uri.removeprefix(ARTIFACT).partition("#")
+    part = await workspace.artifact(name, int(offset or 0), _MOST_BYTES)
     if part.text is None:
         return types.BlobResourceContents(uri=uri, mime_type=part.mime, blob=part.base64 or "")
     text = part.text
     if part.next_offset is not None:
-        text += f"\nLEFT OUT: the rest; notebook_outputs continues at offset={part.next_offset}"
+        text += f"\nLEFT OUT: the rest; {ARTIFACT}{name}#{part.next_offset} continues"
     return types.TextResourceContents(uri=uri, mime_type=part.mime, text=clean(make_visible(text)))
 
 

@@ -45,7 +45,7 @@ NEXT_CALLS: dict[str, tuple[NextCall, ...]] = {
     "UNKNOWN_REVISION": (_READ,),
     "DURABILITY_UNCONFIRMED": (_READ,),
     "CHANGE_NOT_FOUND": (_LOG,),
-    "NOTHING_TO_UNDO": (_LOG,),
+    "NOTHING_TO_UNDO": (_LOG, NextCall("notebook_history", "action=restore, change=ID^")),
     "KERNEL_MISSING": (_SPECS,),
     "KERNEL_START_FAILED": (_SPECS,),
     "KERNEL_DIED": (NextCall("notebook_run", "which=replay"),),

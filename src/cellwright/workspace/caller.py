@@ -27,12 +27,17 @@ ALLOWED: dict[str, frozenset[str]] = {
 """Which mode allows which effect; by default `edit` only proposes, and a setting changes that."""
 
 
+DEFAULT_SESSION = "default"
+_COMMAND_LINE = "cli:"
+
+
 class Caller:
     """One caller of verbs; see `Workspace` for the arguments.
 
     `hub` is shared with other callers of the process if it was given, and made when it is first
-    needed otherwise. `owner` keeps a notebook's kernel alive; the actor by default. `withheld` are
-    names of secrets that a caller in another process has left out of `environ`.
+    needed otherwise. `owner` keeps a notebook's kernel alive; the actor by default. `client` is
+    for whom sessions of `eval` are kept. `withheld` are names of secrets that a caller in another
+    process has left out of `environ`.
     """
 
     extend_hub: ClassVar[Callable[[Hub], Awaitable[object]] | None] = None
@@ -58,6 +63,8 @@ class Caller:
         self.mode = mode
         self.actor = actor
         self.owner: str | None = owner or actor
+        # Every command is a connection of its own, and continues where the last one ended.
+        self.client = actor if actor.startswith(_COMMAND_LINE) else self.owner
         self._environ = environ
         self._withheld = withheld
         self._settings: Settings | None = None
@@ -116,6 +123,16 @@ class Caller:
         from cellwright.workspace.notebook import OpenNotebook
 
         return OpenNotebook(self, os.fspath(path))
+
+    def name_session(self, session: str) -> str:
+        """Return the name that a session has for all: `default` is each client's own.
+
+        Every other name is shared on purpose. The commands of a folder follow each other, and a
+        process with kernels of its own shares them with no one.
+        """
+        if session != DEFAULT_SESSION or self._owns_hub or self.actor.startswith(_COMMAND_LINE):
+            return session
+        return f"{session}@{self.client}"
 
     def require(self, effect: Effect, what: str) -> None:
         """Raise `ModeForbids` unless the mode allows an effect."""

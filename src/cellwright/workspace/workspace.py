@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
     from types import TracebackType
-    from typing import Any, Self
+    from typing import Any, ClassVar, Self
 
     from cellwright.config.settings import Settings
     from cellwright.document.notebook import Notebook
@@ -169,8 +169,12 @@ class Workspace(_Face):
         journal: the history to keep; the user's own by default.
         hub: kernels and history that are shared with other workspaces; its own by default.
         owner: what keeps a notebook's kernel alive; the actor by default.
+        engine: whether a call about a notebook that the engine holds is passed on to it.
         api: carries the verbs out; in this process by default.
     """
+
+    add_engine: ClassVar[Callable[[WorkspaceApi, Caller], WorkspaceApi] | None] = None
+    """Adds the way to the engine to an api of this process; the composition root sets it."""
 
     def __init__(
         self,
@@ -183,6 +187,7 @@ class Workspace(_Face):
         journal: Journal | None = None,
         hub: Hub | None = None,
         owner: str | None = None,
+        engine: bool = True,
         api: WorkspaceApi | None = None,
     ) -> None:
         self.caller = Caller(
@@ -196,6 +201,9 @@ class Workspace(_Face):
             owner=owner,
         )
         self.api: WorkspaceApi = api or _make_local_api(self.caller)
+        add_engine = type(self).add_engine
+        if engine and api is None and hub is None and add_engine is not None:
+            self.api = add_engine(self.api, self.caller)
 
     def __enter__(self) -> Self:
         return self
@@ -271,6 +279,9 @@ class Book:
 class AsyncWorkspace(_Face):
     """The verbs of `Workspace`, to be awaited; the arguments are the same."""
 
+    add_engine: ClassVar[Callable[[AsyncWorkspaceApi, Caller], AsyncWorkspaceApi] | None] = None
+    """As for `Workspace`."""
+
     def __init__(
         self,
         root: PathLike | None = None,
@@ -282,6 +293,7 @@ class AsyncWorkspace(_Face):
         journal: Journal | None = None,
         hub: Hub | None = None,
         owner: str | None = None,
+        engine: bool = True,
         api: AsyncWorkspaceApi | None = None,
     ) -> None:
         self.caller = Caller(
@@ -295,6 +307,9 @@ class AsyncWorkspace(_Face):
             owner=owner,
         )
         self.api: AsyncWorkspaceApi = api or _make_async_local_api(self.caller)
+        add_engine = type(self).add_engine
+        if engine and api is None and hub is None and add_engine is not None:
+            self.api = add_engine(self.api, self.caller)
 
     async def __aenter__(self) -> Self:
         return self

@@ -82,7 +82,7 @@ async def test_without_a_key_a_provider_is_not_asked(
             await ask(model)
     assert server.requests == []
     assert VARIABLE[dialect] in (raised.value.hint or "")
-    assert f"keyring set cellwright {dialect}" in (raised.value.hint or "")
+    assert f"cellwright key {dialect}" in (raised.value.hint or "")
 
 
 @both

@@ -156,8 +156,13 @@ def test_waits_double_up_to_a_limit_and_are_never_all_the_same() -> None:
 # --- Told ----------------------------------------------------------------------------------------
 
 TOLD: list[tuple[str, Step, type[ModelError], str]] = [
-    ("key", Fails(401, "invalid x-api-key", "authentication_error"), ModelRefused, "keyring set"),
-    ("forbidden", Fails(403, "not for you", "permission_error"), ModelRefused, "keyring set"),
+    (
+        "key",
+        Fails(401, "invalid x-api-key", "authentication_error"),
+        ModelRefused,
+        "cellwright key ",
+    ),
+    ("forbidden", Fails(403, "not for you", "permission_error"), ModelRefused, "cellwright key "),
     ("account", Fails(402, "pay first", "billing_error"), ModelRefused, "billing"),
     (
         "unknown",

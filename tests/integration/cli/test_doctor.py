@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -38,6 +40,8 @@ def test_the_doctor_answers_with_versions_folders_and_problems(
         "cellwright",
         "python",
         "platform",
+        "kernels",
+        "extras",
         "packages",
         "pictures",
         "runtime directory",
@@ -48,7 +52,10 @@ def test_the_doctor_answers_with_versions_folders_and_problems(
         "git",
         "problems",
     ]
-    assert report["packages"].keys() == {"msgspec", "nbformat", "click", "rich"}
+    assert {"ipykernel", "msgspec", "pydantic"} < report["packages"].keys()
+    assert report["kernels"]["python3"].endswith(" (the default: own environment)")
+    assert report["extras"].keys() == {"assistant", "images", "lab", "mcp"}
+    assert report["extras"]["mcp"].startswith("installed (mcp ")
     assert report["problems"] == []
     assert report["state directory"] == f"{os.environ['XDG_STATE_HOME']}/cellwright"
     assert report["settings"] == "all default"
@@ -76,3 +83,36 @@ def test_no_damage_of_the_journal_ends_the_doctor(monkeypatch: pytest.MonkeyPatc
     found = call("doctor", "--json")
     assert found.code == 1
     assert found.json["data"]["problems"] == ["journal"]
+
+
+def test_the_doctor_says_what_to_install_when_cells_cannot_run(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    venv = folder / ".venv"
+    (venv / "bin").mkdir(parents=True)
+    (venv / "bin" / "python").symlink_to(sys.executable)
+    (venv / "lib" / "python3.12" / "site-packages" / "pip").mkdir(parents=True)
+    (venv / "pyvenv.cfg").write_text("version = 3.12.1\n", encoding="utf-8")
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+    done = call("doctor")
+    assert done.code == 1
+    (line,) = [line for line in done.text.splitlines() if line.startswith("kernels ")]
+    assert "PROBLEM: " in line
+    assert f"{venv}/bin/python -m pip install ipykernel" in line
+    assert "Something is wrong: kernels" in done.err
+
+
+def test_the_doctor_says_how_to_install_an_extra(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = metadata.version
+
+    def version(name: str) -> str:
+        if name == "mcp":
+            raise metadata.PackageNotFoundError
+        return real(name)
+
+    monkeypatch.setattr(metadata, "version", version)
+    done = succeed("doctor")
+    assert "mcp needs mcp: pip install 'cellwright[mcp]'\n" in done.text
+    assert folder.exists()

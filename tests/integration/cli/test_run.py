@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -46,7 +47,8 @@ def test_a_range_runs_with_parameters_and_a_failure_is_told_with_its_place(noteb
     assert "cell bad (index 2), line 2: ZeroDivisionError: division by zero" in answer.err
     assert "    ----> 2 1 / 0\n" in answer.err
     assert "`yaer` is not assigned in cell par" in answer.err
-    assert "Ran 3 of 3 cells" in answer.err
+    assert "\nerror: cell bad (index 2), line 2: " in answer.err
+    assert re.search(r"\nrun.ipynb: 2 ok, 1 failed \(3 cells, \d+\.\d s\)\n", answer.err)
     assert outputs(notebook)[1][0]["text"] == ["2026 ['n', 's']\n"]
     assert b"2026" not in notebook.read_bytes().partition(b'"outputs"')[0]
 
@@ -125,3 +127,32 @@ def test_outputs_that_cannot_be_saved_fail_the_command_with_the_artifact_that_ha
     assert kept == show["outputs"]
     edit = call("edit", "run.ipynb", "replace", "show", "1", "--run", "changed", "--no-engine")
     assert edit.code == 3  # READ_ONLY, before anything ran
+
+
+def test_the_first_save_of_a_run_says_which_kernel_it_was(folder: Path) -> None:
+    path = folder / "bare.ipynb"
+    shape = {"cells": [samples.code("a", "1")], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    path.write_text(json.dumps(shape), encoding="utf-8")
+    assert call("run", "bare.ipynb", "--no-engine").code == 0
+    metadata = json.loads(path.read_bytes())["metadata"]
+    assert metadata["kernelspec"] == {
+        "display_name": "Python 3 (ipykernel)",
+        "language": "python",
+        "name": "python3",
+    }
+    assert metadata["language_info"]["name"] == "python"
+    assert metadata["language_info"]["file_extension"] == ".py"
+
+
+def test_what_a_notebook_says_about_its_kernel_stays(folder: Path) -> None:
+    path = folder / "named.ipynb"
+    said = {"language_info": {"name": "python"}}
+    shape = {
+        "cells": [samples.code("a", "1")],
+        "metadata": said,
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    path.write_text(json.dumps(shape), encoding="utf-8")
+    assert call("run", "named.ipynb", "--no-engine").code == 0
+    assert json.loads(path.read_bytes())["metadata"] == said

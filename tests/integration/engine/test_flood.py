@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,3 +85,16 @@ def test_who_does_not_read_is_told_what_was_missed_and_others_do_not_notice(
     # Nothing is lost: the whole is an artifact.
     part = process("artifact", row["artifact"], "--offset", str(lines * 100), "--limit", "99").text
     assert part == "the end\n"
+
+
+def test_a_pipe_gets_all_of_a_flood_at_its_readers_pace(engine: Engine) -> None:
+    flood = "line = 'x' * 99\nfor i in range(200_000): print(line)\nprint('the end')"
+    command = [sys.executable, "-m", "cellwright", "eval", "--timeout", "0", flood]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as piped:
+        assert piped.stdout is not None
+        # It reads nothing until the cell has ended, long after the engine's memory for it is full.
+        wait_for(lambda: any(run["ended"] for run in engine.status()["runs"]), "its end", 60)
+        got = piped.stdout.read()
+        assert piped.wait() == 0
+    assert len(got) == 200_000 * 100 + len("the end\n")
+    assert got.endswith(b"x\nthe end\n")

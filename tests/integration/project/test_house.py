@@ -61,7 +61,7 @@ def test_changelog_opens_with_the_version_or_with_what_is_unreleased() -> None:
 
 
 def test_version_has_one_home() -> None:
-    assert PROJECT["project"]["dynamic"] == ["version"]
+    assert PROJECT["project"]["dynamic"] == ["readme", "version"]
     assert PROJECT["tool"]["hatch"]["version"]["path"] == "src/cellwright/__init__.py"
 
 

@@ -269,8 +269,9 @@ def test_a_jupyter_kernel_can_be_asked_for_and_is_then_what_the_session_has(
     code = "get_ipython().__class__.__name__"
     answer = workspace.eval([code], kernel="python3", session="j")
     assert texts(answer) == ["'ZMQInteractiveShell'\n"]
+    assert texts(workspace.eval([code], session="j")) == ["'ZMQInteractiveShell'\n"]
     with pytest.raises(KernelCannot, match="stand in for runner"):
-        workspace.eval(["1"], session="j")
+        workspace.eval(["1"], session="j", runner=True)
     assert texts(workspace.eval([{"code": "1", "reset": True}], session="j")) == ["1\n"]
 
 
@@ -279,6 +280,8 @@ def test_what_cannot_be_is_refused_by_name(workspace: Workspace) -> None:
         workspace.eval([{"code": "1", "language": "klingon"}])
     with pytest.raises(KernelMissing, match="no-such-kernel"):
         workspace.eval(["1"], kernel="no-such-kernel")
+    assert workspace.sessions() == []  # what could not start is not in the way
+    assert texts(workspace.eval(["1"])) == ["1\n"]
     with pytest.raises(InvalidEdit, match="a timeout of 99999 s"):
         workspace.eval(["1"], timeout=99999)
     for cell in ({"title": "no code"}, {"code": 1}, {"code": "1", "colour": "red"}):

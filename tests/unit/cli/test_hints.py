@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from importlib.metadata import metadata
 
 import click
 import pytest
@@ -13,6 +14,7 @@ from cellwright.cli.chat.slash_commands import COMMANDS as SLASH_COMMANDS
 from cellwright.cli.hints import NEXT_STEPS, complete_hint, complete_notes
 from cellwright.cli.main import command as group
 from cellwright.workspace.runs.execution import Execution
+from tests.conftest import ROOT
 from tests.unit.cli.calling import call
 
 CODES = {
@@ -90,3 +92,30 @@ def test_lost_variables_come_with_the_command_that_brings_them_back() -> None:
         "`cellwright run 'my nb.ipynb' --replay 'c 3'` does that",
     ]
     assert complete_notes(died.replace(replay=[]), "nb.ipynb") == ["Variables lost"]
+
+
+SOURCES = "\n".join(path.read_text("utf-8") for path in (ROOT / "src/cellwright").rglob("*.py"))
+
+
+def test_every_command_that_the_sources_name_can_be_typed() -> None:
+    """Wherever it is written: in hints, notes, warnings and help."""
+    found = set(re.findall(r"`(?:\.\.\. )?(cellwright [a-z][^`]*)`", SOURCES))
+    assert len(found) > 20
+    for text in found:
+        words = re.sub(r"\{[^}]*\}", "X", text.replace("\n", " ")).split()
+        if words[1].startswith("-"):
+            continue
+        if "|" in words[1]:
+            words[1] = words[1].partition("|")[0]
+        command = find_command(
+            [word for word in words[1:] if word.isalpha() and word.islower()][:2]
+        )
+        used = {word.rstrip(",").partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}
+        assert used <= options_of(command), text
+
+
+def test_every_extra_that_the_sources_name_can_be_installed() -> None:
+    extras = metadata("cellwright").get_all("Provides-Extra") or []
+    found = set(re.findall(r"cellwright\[(\w+)\]", SOURCES))
+    assert found
+    assert found <= set(extras)

@@ -90,7 +90,7 @@ def test_a_command_of_commands_alone_shows_its_help(given: list[str]) -> None:
 
 
 def test_the_version_is_told() -> None:
-    assert succeed("--version").text == f"{__version__}\n"
+    assert succeed("--version").text == f"cellwright {__version__}\n"
 
 
 def test_the_commands_are_those_of_the_design_so_far() -> None:

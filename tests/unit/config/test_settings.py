@@ -44,6 +44,7 @@ def test_the_defaults_are_the_numbers_of_the_design(folders: Folders) -> None:
         "max_file_bytes": 512 * 1024 * 1024,
         "lock_timeout": 30,
         "eval_sessions_kept": 4,
+        "eval_sessions_total": 32,
         "eval_session_idle_timeout": 300,
         "session_sweep_interval": 30,
         "heartbeat_interval": 5,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -134,6 +135,46 @@ async def test_who_does_not_read_loses_events_and_hears_how_many_and_gets_the_an
         assert len([place for place in told if place is not None]) + missed == 2000
         assert missed > 1000
         assert held < 110_000
+
+
+@pytest.mark.parametrize("disk", ["works", "is full"])
+async def test_who_wants_all_events_gets_them_in_order_however_late_it_reads(
+    disk: str, places: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_MOST_WAITING", 100_000)
+    held: list[tuple[int, bool]] = []
+    if disk == "is full":
+
+        def refuse(*_: object) -> int:
+            raise OSError(errno.ENOSPC, "full")
+
+        monkeypatch.setattr(module.os, "pwrite", refuse)
+
+    async def handle(client: Connection, number: int | str, method: str, params: Any) -> str:
+        del method, params
+        for place in range(2000):
+            client.tell(number, {"place": place, "text": "x" * 1000}, whole=True)
+        held.append((client._waiting_bytes, bool(client._spill)))
+        return "done"
+
+    async with serving(places, handle) as (_, connect):
+        client = await connect()
+        await client.send(wire.make_call(1, "flood", {}))
+        told, missed = [], 0
+        while (message := await client.receive()).get("id") != 1:
+            if "place" in message["params"]:
+                told.append(message["params"]["place"])
+            missed += message["params"].get("missed", 0)
+        assert message["result"] == "done"
+        assert (await client.call("flood"))["result"] == "done"  # and it continues
+    assert held[0][0] < 110_000
+    assert held[0][1]
+    if disk == "works":
+        assert told == list(range(2000))
+    else:
+        assert told == sorted(told)
+        assert len(told) + missed == 2000
+        assert missed
 
 
 async def test_who_does_not_fetch_answers_is_not_read_from(

@@ -89,6 +89,40 @@ async def test_the_least_recently_used_one_makes_room(pool: SessionPool, kernels
     assert kernels.alive == 4
 
 
+async def test_a_client_makes_room_among_its_own_sessions_only(
+    pool: SessionPool, kernels: Kernels
+) -> None:
+    await run(await pool.get(key("theirs"), kernels.start, client="ada"), "set x 1")
+    for name in "abcde":
+        await run(await pool.get(key(name), kernels.start, client="bob"), "set x 1")
+    assert sorted(each.key.session for each in pool) == ["b", "c", "d", "e", "theirs"]
+
+
+async def test_all_clients_together_have_a_limit_too(kernels: Kernels) -> None:
+    async with SessionPool(settings(eval_sessions_total=5)) as pool:
+        for number in range(7):
+            session = await pool.get(key(f"s{number}"), kernels.start, client=f"client {number}")
+            await run(session, "set x 1")
+        assert sorted(each.key.session for each in pool) == ["s2", "s3", "s4", "s5", "s6"]
+
+
+async def test_the_next_session_of_a_key_knows_what_the_evicted_one_took_with_it(
+    pool: SessionPool, kernels: Kernels
+) -> None:
+    session = await pool.get(key("a"), kernels.start)
+    assert session.loss is None
+    await run(session, "set x 1")
+    await run(session, "set y 1")
+    for name in "bcde":
+        await pool.get(key(name), kernels.start)
+    again = await pool.get(key("a"), kernels.start)
+    assert again.loss == (
+        "The session `a` was ended to make room, as 4 are kept; the variables of its 2 cells are lost"
+    )
+    await pool.end(again.key)  # on request: no surprise
+    assert (await pool.get(key("a"), kernels.start)).loss is None
+
+
 async def test_a_busy_one_is_never_evicted(pool: SessionPool, kernels: Kernels) -> None:
     sessions = [await pool.get(key(name), kernels.start) for name in "abcd"]
     tasks = [asyncio.create_task(run(session, "sleep 0.8")) for session in sessions]

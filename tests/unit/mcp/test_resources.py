@@ -9,8 +9,11 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 import cellwright
+from cellwright.config.directories import state_directory
+from cellwright.mcp import resources
 from cellwright.mcp.prompts import PROMPTS
 from cellwright.mcp.resources import notebook_path, notebook_uri
+from cellwright.outputs.artifacts import ArtifactStore
 from tests.unit.mcp.serving import ERAS, door, notebook, serving
 
 if TYPE_CHECKING:
@@ -219,3 +222,24 @@ async def _edit(client: Any, source: str, path: str = "a.ipynb", cell: str = "on
     edit = {"op": "replace", "cell": cell, "source": source}
     done = await client.call_tool("notebook_edit", {"path": path, "edits": [edit]})
     assert not done.is_error
+
+
+async def test_a_long_artifact_is_read_in_parts_by_the_address_that_it_names(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resources, "_MOST_BYTES", 100)
+    text = "".join(f"line {number}\n" for number in range(50))
+    store = ArtifactStore(state_directory() / "artifacts")
+    uri = f"artifact://{store.put(text.encode(), mime='text/plain').id}"
+    seen = ""
+    async with serving(door(root)) as client:
+        for _ in range(10):
+            (part,) = (await client.read_resource(uri)).contents
+            said, _, rest = part.text.partition("\nLEFT OUT: the rest; ")
+            seen += said
+            if not rest:
+                break
+            uri = rest.removesuffix(" continues")
+        with pytest.raises(MCPError):
+            await client.read_resource(f"{uri.partition('#')[0]}#x")
+    assert seen == text

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
+import os
+import pathlib
+import re
+from contextlib import redirect_stdout
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import pytest
 
+from cellwright.config.directories import state_directory
 from cellwright.tools.profiles import PROFILES
 from cellwright.tools.toolbox import Toolbox
 from tests.property.checks import assert_only_cell_changed
@@ -192,6 +199,30 @@ async def test_an_index_out_of_range_is_refused_with_the_range_of_the_action(
     assert answer.text.split("\n")[0] == said
 
 
+@pytest.mark.parametrize(
+    ("cells", "action", "said", "hint"),
+    [
+        (0, "edit", "out of range (no cells)", "The notebook has no cells"),
+        (0, "insert", "out of range for insert (0-0)", "The notebook has no cells"),
+        (1, "delete", "out of range (0-0)", "The notebook has 1 cell: cell-0"),
+        (
+            2,
+            "insert",
+            "out of range for insert (0-2)",
+            "The notebook has 2 cells: cell-0 to cell-1",
+        ),
+    ],
+)
+async def test_the_range_and_the_hint_count_the_cells_that_there_are(
+    cells: int, action: str, said: str, *, hint: str, call: Call, path: Path
+) -> None:
+    made = samples.write(*(samples.code(f"c{at}", "1") for at in range(cells)))
+    path.write_bytes(made)  # noqa: ASYNC240  # small, and alone
+    answer = await refused(call, path, action, 9, content="x")
+    assert said in answer.text
+    assert hint in answer.text
+
+
 @pytest.mark.parametrize("action", ["edit", "insert"])
 async def test_content_is_required_for_edit_and_insert(action: str, call: Call, path: Path) -> None:
     answer = await refused(call, path, action, 0)
@@ -347,9 +378,7 @@ async def test_python_keeps_state_shows_pictures_cuts_output_and_can_be_stopped(
     answer = await box.call("python", {"cells": cells}, watching)
     assert not answer.is_error, answer.text
     assert len(answer.images) == 1
-    assert (
-        "LEFT OUT: parts of 40,000 lines; notebook_outputs with artifact=artifact://" in answer.text
-    )
+    assert "LEFT OUT: parts of 40,000 lines; python with code=" in answer.text
     assert any("text" in event for event in told)  # streamed while it ran
     assert "5" in within((await call("python", "notebook", cells=[{"code": "get x"}])).text)
     task = asyncio.ensure_future(
@@ -381,3 +410,16 @@ async def test_a_notebook_is_edited_and_its_code_is_run(call: Call, path: Path) 
     source = "".join(cells(path)[7]["source"])
     answer = await call("python", "notebook", cells=[{"code": source}])
     assert "hello" in within(answer.text)
+
+
+async def test_what_python_leaves_out_is_in_the_file_that_it_names(call: Call) -> None:
+    code = "\n".join(f"print line {number} {'x' * 60}" for number in range(2000))
+    answer = await call("python", "notebook", cells=[{"code": code}])
+    named = re.search(r"python with code=import os, pathlib; (print\(.*\))", answer.text)
+    assert named, answer.text
+    folder = state_directory() / "artifacts"
+    with patch.dict(os.environ, {"CELLWRIGHT_ARTIFACTS_DIR": str(folder)}):
+        said = io.StringIO()
+        with redirect_stdout(said):
+            exec(named[1], {"os": os, "pathlib": pathlib})  # noqa: S102  # as the kernel does
+    assert said.getvalue().startswith("line 0 x")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import pytest
 from cellwright.tools.profiles import PROFILES
 from cellwright.tools.toolbox import Toolbox
 from tests.unit.cli import samples
-from tests.unit.tools.support import book, outside, picture, within
+from tests.unit.tools.support import book, outside, picture, stream, within
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -244,3 +245,20 @@ async def test_a_cell_is_updated_and_keeps_its_outputs(
     assert cells(folder)[1]["source"] == ["total = 1"]
     assert cells(folder)[1]["outputs"] == [samples.STREAM]
     assert kernels == []
+
+
+async def test_a_long_output_is_read_in_parts(active: ToolCaller, folder: Path) -> None:
+    text = "".join(f"line {number}\n" for number in range(20_000))
+    (folder / "nb.ipynb").write_bytes(samples.write(samples.code("p", "say()", stream(text))))
+    answer = await ask(active, "GetCellOutputs", cellId="p")
+    assert "GetCellOutputs with offset=0" in answer.text
+    seen, offset = "", 0
+    for _ in range(20):
+        answer = await ask(active, "GetCellOutputs", cellId="p", offset=offset)
+        seen += within(answer.text)
+        found = re.search(r"GetCellOutputs with offset=(\d+) continues", answer.text)
+        if found is None:
+            break
+        offset = int(found[1])
+    assert {f"line {number}" for number in range(100, 20_000, 500)} <= set(seen.split("\n"))
+    assert "line 19999" in seen

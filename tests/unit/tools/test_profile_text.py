@@ -339,3 +339,21 @@ async def test_a_notebook_is_read_its_code_is_run_and_what_came_of_it_is_written
     assert "42" in within(answer.text)
     await edit(call, "nb.ipynb", ("get x", "get x\n# it was 42"))
     assert cells(folder)[1]["source"] == ["get x\n", "# it was 42"]
+
+
+async def test_what_eval_leaves_out_is_read_by_the_call_that_it_names(call: Call) -> None:
+    """Output beyond what is kept in memory is an artifact, and `read` pages through it."""
+    code = "\n".join(f"print line {number} {'x' * 60}" for number in range(2000))
+    answer = await call("eval", "text", cells=[{"code": code}])
+    (left_out,) = [line for line in outside(answer.text) if "read with path=" in line]
+    path = left_out.partition("read with path=")[2].split()[0].rstrip(".")
+    first = await call("read", "text", path=path)
+    assert not first.is_error, first.text
+    assert outside(first.text)[0] == f"{path} · 2,000 lines"
+    assert "line 0 x" in first.text
+    assert f"read {path}:" in first.text
+    last = await call("read", "text", path=f"{path}:1999-")
+    assert "line 1999 x" in last.text
+    assert "line 1997 x" not in last.text
+    gone = await call("read", "text", path="artifact://zzzzzzzzzz")
+    assert gone.data["code"] == "ARTIFACT_NOT_FOUND"

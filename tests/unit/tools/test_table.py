@@ -127,7 +127,7 @@ PARAMETERS = {
     "notebook_read": ("path", "view", "cells", "section", "only", "search", "outputs", "offset", "max_tokens"),
     "notebook_edit": ("path", "edits", "run", "base", "dry_run", "create", "timeout", "max_tokens"),
     "GetNotebookCells": ("cellIds", "path"),
-    "GetCellOutputs": ("cellId", "path"),
+    "GetCellOutputs": ("cellId", "path", "offset"),
     "RunNotebookCells": ("cellIds", "path"),
     "AddNotebookCell": ("type", "index", "content", "path"),
     "UpdateNotebookCell": ("cellId", "content", "path"),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import pytest
 
@@ -204,3 +206,18 @@ async def test_the_times_that_jupyter_keeps_in_a_cell_are_kept_true(
     assert cell.last_run.ended is not None
     assert before - 0.001 <= cell.last_run.ended <= datetime.now(UTC).timestamp()
     assert second["metadata"] == {}  # where Jupyter does not write them, nor do we
+
+
+async def test_what_died_with_its_process_is_not_called_running(
+    folder: Path, runner: Workspace
+) -> None:
+    make_notebook(folder, "print a")
+    book = runner.open("m.ipynb")
+    await run(book)
+    runner.caller.hub.leases.own(book.real)
+    real = runner.caller.journal.executions(book.real)[-1]
+    unfinished = replace(real, status="running", seconds=0.0)
+    with Workspace(folder) as later, patch.object(Journal, "executions", lambda *_: [unfinished]):
+        assert later.open("m.ipynb").read().cells[0].status == "running"  # another process owns it
+        runner.caller.hub.leases.release(book.real)
+        assert later.open("m.ipynb").read().cells[0].status == "died"

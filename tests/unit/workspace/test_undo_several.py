@@ -208,3 +208,24 @@ def test_two_changes_as_one_say_where_every_cell_came_from() -> None:
     again = Notebook.of_state(both.after)
     again.apply(both.inverse())
     assert again.to_bytes() == whole.to_bytes()
+
+
+def test_undo_says_whose_newest_change_stays(folder: Path) -> None:
+    with (
+        Workspace(folder, actor="cli:ada") as ada,
+        Workspace(folder, actor="chat:ada", hub=ada.caller.hub) as chat,
+    ):
+        mine = ada.open("nb.ipynb").edit([{"op": "replace", "cell": "load", "source": "a = 1"}])
+        theirs = chat.open("nb.ipynb").edit([{"op": "insert", "source": "b = 1"}])
+        undone = ada.open("nb.ipynb").undo(dry_run=True)
+        warning = (
+            f"The newest change, {theirs.change}, is by chat:ada and stays;"
+            f" your own newest one was {mine.change}"
+        )
+        assert undone.warnings == [warning]
+        assert chat.open("nb.ipynb").undo().warnings == []  # now it is as it seems
+        assert ada.open("nb.ipynb").undo().warnings == []
+        ada.open("nb.ipynb").edit([{"op": "insert", "source": "c = 1"}])
+        bob = Workspace(folder, actor="mcp:bob", hub=ada.caller.hub)
+        with pytest.raises(NothingToUndo, match=r"none of the changes is yours.*by cli:ada"):
+            bob.open("nb.ipynb").undo()

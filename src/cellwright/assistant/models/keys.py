@@ -148,7 +148,9 @@ def belongs_to_environment(place: ModelEndpoint, environ: Mapping[str, str]) -> 
 
 def key_hint(place: ModelEndpoint) -> str:
     """How a person can provide the key."""
-    command = f"keyring set {SERVICE} {account_of(place.provider, place.base_url)}"
+    own = account_of(place.provider, place.base_url) == place.provider
+    address = "" if own else f" --address {place.base_url}"
+    command = f"cellwright key {place.provider}{address}"
     variable = PROVIDERS[place.provider].key_variable
     return f"Set {variable}, or run: {command}" if place.is_own and variable else f"Run: {command}"
 

@@ -148,7 +148,9 @@ def _report_edit(call: CommandCall, answer: EditAnswer, *, show_diff: bool) -> i
 
     report_change(call.output, answer, show_diff=show_diff)
     for run in answer.executions:
-        call.output.say(f"  Ran: {one_line(run.cell or '')} (index {run.index}), {run.status}")
+        color = "red" if run.is_failure else None
+        place = f"{one_line(run.cell or '')} (index {run.index})"
+        call.output.say(f"  Ran: {place}, {run.status}", color=color)
         if run.outputs:
             write(printable(describe(run.outputs).text) + "\n")
         call.output.warn(complete_notes(run, answer.path))

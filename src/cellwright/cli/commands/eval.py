@@ -14,8 +14,8 @@ from cellwright.cli.output import (
     OK,
     STATUS_CODES,
     STATUS_ERRORS,
+    LiveText,
     is_terminal,
-    make_text_writer,
     print_json,
     read_input,
 )
@@ -24,6 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from cellwright.cli.output import CommandOutput
     from cellwright.workspace.runs.execution import Execution
 
 
@@ -75,10 +76,10 @@ def eval_command(call: CommandCall, code: tuple[str, ...], **options: Any) -> in
             answers=options["answers"],
             keep_going=options["keep_going"],
             ask=answer_input if can_ask else None,
-            progress=_EvalPrinter(call, cells).print_progress,
+            progress=_EvalPrinter(call.output, cells),
             detach=options["detach"],
         )
-    failed = [run for run in answer.cells if run.status not in ("ok", "pending")]
+    failed = [run for run in answer.cells if run.is_failure]
     if call.output.as_json:
         error = _describe_error(failed[0]) if failed else None
         print_json({"ok": not failed, "data": answer, "error": error})
@@ -128,25 +129,19 @@ def _describe_cut(run: Execution) -> list[str]:
     return [f"{run.total_lines:,} lines of output; all stored as artifact://{run.artifact}"]
 
 
-class _EvalPrinter:
+class _EvalPrinter(LiveText):
     """Prints what cells print, and on a terminal the status of each cell."""
 
     _COLORS = {"complete": "green", "running": "cyan", "pending": "bright_black"}  # noqa: RUF012
 
-    def __init__(self, call: CommandCall, cells: list[dict[str, Any]]) -> None:
-        self._output = call.output
+    def __init__(self, output: CommandOutput, cells: list[dict[str, Any]]) -> None:
+        super().__init__(output)
         self._titles = [cell.get("title") or "" for cell in cells]
-        self._write_text = make_text_writer()
         self._shows_status = is_terminal(sys.stderr) and (len(cells) > 1 or any(self._titles))
 
-    def print_progress(self, report: dict[str, Any]) -> None:
-        """Print one report of the run."""
-        if "status" in report:
-            self._print_status(report["cell"], report["status"])
-        elif "text" in report and not self._output.as_json:
-            self._write_text(report["text"])
-
-    def _print_status(self, cell: int, status: str) -> None:
+    def show_status(self, report: dict[str, Any]) -> None:
+        """Show the status of a cell, and which cells wait for it."""
+        cell, status = report["cell"], report["status"]
         if not self._shows_status:
             return
         if status == "running":
@@ -159,4 +154,4 @@ class _EvalPrinter:
     def _print_line(self, cell: int, word: str) -> None:
         title = f" {self._titles[cell]}" if self._titles[cell] else ""
         text = f"[{cell + 1}/{len(self._titles)}]{title}: {word}"
-        self._output.say(text, color=self._COLORS.get(word, "red"))
+        self.output.say(text, color=self._COLORS.get(word, "red"))

@@ -13,6 +13,8 @@ from cellwright.outputs import sanitize as _sanitize  # noqa: F401  # now: after
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from cellwright.journal.history import Backup, Entry
     from cellwright.workspace.api.answers import BlameAnswer, CellStaleness
 
@@ -32,17 +34,44 @@ def log_command(call: CommandCall, notebook: str, limit: int | None) -> None:
         entries = book.log(limit)
         warnings = book.warnings()
         data = {"path": notebook, "entries": entries, "warnings": warnings}
-        call.output.data(data, map(_log_row, entries), styled=True)
+        call.output.data(data, map(_log_row, _group_runs(entries)), styled=True)
         call.output.warn(warnings)
 
 
-def _log_row(entry: Entry) -> str:
-    words = [f"{cell.kind} {one_line(cell.handle)}" for cell in entry.cells[:4]]
-    if len(entry.cells) > 4:
-        words.append(f"and {len(entry.cells) - 4} more")
+def _group_runs(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
+    """Group the entries, newest first: the cells that one run saved one after the other."""
+    group: list[Entry] = []
+    for entry in entries:
+        if group and not _is_same_run(entry, group[-1]):
+            yield group
+            group = []
+        group.append(entry)
+    if group:
+        yield group
+
+
+def _is_same_run(earlier: Entry, later: Entry) -> bool:
+    """Whether two neighbours look like one run: it goes from the top of a notebook down."""
+    if not (earlier.kind == later.kind == "run" and earlier.actor == later.actor):
+        return False
+    places = [
+        max((cell.after or 0 for cell in each.cells), default=-1) for each in (earlier, later)
+    ]
+    return places[0] < places[1]
+
+
+def _log_row(group: list[Entry]) -> str:
+    entry = group[0]
+    cells = [cell for each in reversed(group) for cell in each.cells]
+    words = [f"{cell.kind} {one_line(cell.handle)}" for cell in cells[:4]]
+    if len(cells) > 4:
+        words.append(f"and {len(cells) - 4} more")
+    if len(group) > 1:
+        words.append(f"from {group[-1].id} on")
     undone = "  (undone)" if entry.undone_by else ""
     change = click.style(entry.id, fg="yellow") if uses_colors(sys.stdout) else entry.id
-    label = f"  {one_line(entry.label)}" if entry.label else ""
+    label = f"run of {len(group)} cells" if len(group) > 1 else entry.label
+    label = f"  {one_line(label)}" if label else ""
     return (
         f"{change}  {entry.when[:19]}  {entry.kind:8} {one_line(entry.actor)}"
         f"{label}  {', '.join(words)}{undone}\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 
 import click
 
@@ -14,17 +15,19 @@ from cellwright.cli.output import (
     OK,
     STATUS_CODES,
     STATUS_ERRORS,
+    STATUS_SIGNS,
     TIMEOUT,
+    LiveText,
     is_terminal,
-    make_text_writer,
     one_line,
     print_json,
+    style_status,
 )
 from cellwright.workspace.api.answers import EvalAnswer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
     from cellwright.cli.output import CommandOutput
@@ -76,11 +79,12 @@ def run_command(call: CommandCall, notebook: str, cells: tuple[str, ...], **opti
     options["parameters"] = parse_parameters(options["parameters"])
     options = {name: value for name, value in options.items() if value not in (None, {}, ())}
     can_ask = is_terminal(sys.stdin) and not call.output.as_json
+    began = time.monotonic()
     with call.workspace(start=True) as workspace:
         book = workspace.open(notebook)
         done = book.run(
             list(cells) or None,
-            progress=_make_printer(call.output, shows_text=not options["check"]),
+            progress=_RunPrinter(call.output, shows_text=not options["check"]),
             ask=answer_input if can_ask else None,
             **options,
         )
@@ -94,16 +98,41 @@ def run_command(call: CommandCall, notebook: str, cells: tuple[str, ...], **opti
         _print_check(call.output, done)
     for run in done:
         if (run.is_failure or run.is_unsaved) and _check_result(run) != "same":
-            call.output.warn([describe_failure(run, notebook)["message"]])
-            for line in "\n".join((run.error and run.error.traceback) or ()).splitlines():
-                call.output.say(f"    {line}")
+            traceback = "\n".join((run.error and run.error.traceback) or ()).splitlines()
+            call.output.report_failure(describe_failure(run, notebook)["message"], traceback)
         call.output.warn(complete_notes(run, notebook))
     call.output.warn(warnings)
-    ran = sum(run.status != "pending" for run in done)
-    call.output.say(f"Ran {ran} of {len(done)} cells of {notebook}")
+    _print_summary(call.output, done, notebook, time.monotonic() - began)
     if not done.done:
         call.output.say(describe_detached(done.run))
     return code
+
+
+def _print_summary(
+    output: CommandOutput, done: Sequence[Execution], subject: str, seconds: float
+) -> None:
+    """Print how many cells ended well, failed and were not reached, and how long it took."""
+    output.say(summarize_cells(done, subject, seconds), color=_choose_color(done))
+
+
+def summarize_cells(done: Sequence[Execution], subject: str, seconds: float) -> str:
+    """Say in one line how many cells ended well, failed and were not reached."""
+    counts = {
+        "ok": sum(run.status == "ok" for run in done),
+        "failed": sum(run.is_failure for run in done),
+        "failed as expected": sum(run.status == "error" and run.expected for run in done),
+        "running": sum(run.status == "running" for run in done),
+        "not reached": sum(run.status == "pending" for run in done),
+    }
+    parts = [f"{count} {word}" for word, count in counts.items() if count or word == "ok"]
+    cells = "1 cell" if len(done) == 1 else f"{len(done)} cells"
+    return f"{one_line(subject)}: {', '.join(parts)} ({cells}, {seconds:.1f} s)"
+
+
+def _choose_color(done: Sequence[Execution]) -> str:
+    if any(run.is_failure for run in done):
+        return "red"
+    return "yellow" if any(run.status in ("pending", "running") for run in done) else "green"
 
 
 def describe_detached(run: str) -> str:
@@ -140,18 +169,14 @@ def describe_failure(run: Execution, notebook: str) -> dict[str, Any]:
     }
 
 
-def _make_printer(output: CommandOutput, *, shows_text: bool) -> Callable[[dict[str, Any]], None]:
-    """Make a function that prints text when a cell prints it, and the status on a terminal."""
-    write_text = make_text_writer()
-    shows_status = is_terminal(sys.stderr)
+class _RunPrinter(LiveText):
+    """Prints text when a cell prints it, and the status on a terminal."""
 
-    def print_progress(report: dict[str, Any]) -> None:
-        if "text" in report and shows_text and not output.as_json:
-            write_text(report["text"])
-        elif shows_status and report.get("status", "pending") != "pending":
-            output.say(f"[{report['cell']}] {report['status']}", color="cyan")
-
-    return print_progress
+    def show_status(self, report: dict[str, Any]) -> None:
+        """Show the status, in its colour."""
+        status = report["status"]
+        if status != "pending" and is_terminal(sys.stderr):
+            self.output.say(f"[{report['cell']}] {status}", color=STATUS_SIGNS[status][1])
 
 
 def _exit_code(done: Sequence[Execution], *, is_over: bool) -> int:
@@ -221,7 +246,8 @@ def run_row(run: RunView) -> str:
     cells = run.cells.values()
     done = sum(status not in ("pending", "running") for status in cells)
     count = f"{done}/{len(cells)}" if cells else ""
-    return f"{run.run}  {run.state:8} {run.seconds:8.1f} s  {count:7} {one_line(run.subject)}\n"
+    status = style_status(run.status, 9)
+    return f"{run.run}  {status} {run.seconds:8.1f} s  {count:7} {one_line(run.subject)}\n"
 
 
 @click.command()
@@ -235,16 +261,8 @@ def attach_command(call: CommandCall, run: str, wait: float | None) -> int:
     cellwright attach r1a2b3c4d
     cellwright attach r1a2b3c4d --wait 5 --json
     """
-    write_text = make_text_writer()
-
-    def print_progress(report: dict[str, Any]) -> None:
-        if "missed" in report:
-            call.output.warn([f"The first {report['missed']:,} events were not kept"])
-        elif "text" in report and not call.output.as_json:
-            write_text(report["text"])
-
     with call.workspace() as workspace:
-        found = workspace.attach(run, progress=print_progress, wait=wait)
+        found = workspace.attach(run, progress=LiveText(call.output), wait=wait)
     return _report_run(call, found)
 
 
@@ -252,7 +270,7 @@ def _report_run(call: CommandCall, found: AttachAnswer) -> int:
     """Print how a run ended, or that it continues; returns the exit code."""
     answer = found.answer
     ran: Sequence[Execution] = answer.cells if isinstance(answer, EvalAnswer) else answer or ()
-    failed = [each.status for each in ran if each.status not in ("ok", "pending")]
+    failed = [each.status for each in ran if each.is_failure]
     unsaved = find_failure([each for each in ran if each.is_unsaved])
     error: dict[str, Any] | None = None
     if found.error is not None:
@@ -265,8 +283,12 @@ def _report_run(call: CommandCall, found: AttachAnswer) -> int:
         call.output.say(f"{found.run} is still running after {found.seconds:.1f} s")
     else:
         if error is not None:
-            call.output.warn([error["message"]])
-        call.output.say(f"{found.run} ended after {found.seconds:.1f} s")
+            call.output.report_failure(error["message"])
+        for each in ran:
+            if each.is_failure and each.cell is not None:
+                message = describe_failure(each, found.subject)["message"]
+                call.output.report_failure(message, (each.error and each.error.traceback) or ())
+        _print_summary(call.output, ran, found.run, found.seconds)
     if unsaved is not None:
         return BAD_NOTEBOOK
     if error is not None:

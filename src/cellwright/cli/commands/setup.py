@@ -10,12 +10,15 @@ import click
 
 from cellwright.cli.options import CommandCall, common
 from cellwright.cli.output import one_line, write
-from cellwright.errors import CellwrightError
+from cellwright.errors import CellwrightError, KernelMissing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
+
+_MISSING = "not installed"
+_PACKAGES = ("click", "ipykernel", "msgspec", "nbformat", "pydantic", "rich")
 
 
 @click.command()
@@ -61,7 +64,9 @@ def config_command(call: CommandCall, names: tuple[str, ...], *, origin: bool) -
 @click.option("--repair", is_flag=True, help="Bring back what is readable of a damaged history.")
 @common
 def doctor_command(call: CommandCall, *, mcp: bool, repair: bool) -> int:
-    """Report versions, folders and the state of the journal; exit 1 if something is wrong.
+    """Report whether cells can run, what is installed and what is missing, and where things are.
+
+    Exit code 1 if something is wrong: no kernel to run cells in, a folder that cannot be used.
 
     \b
     cellwright doctor --json
@@ -74,7 +79,9 @@ def doctor_command(call: CommandCall, *, mcp: bool, repair: bool) -> int:
         "cellwright": _version("cellwright"),
         "python": f"{platform.python_version()} at {sys.executable}",
         "platform": platform.platform(),
-        "packages": {name: _version(name) for name in ("msgspec", "nbformat", "click", "rich")},
+        "kernels": _try_check(lambda: _describe_kernels(call)),
+        "extras": _describe_extras(),
+        "packages": {name: _version(name) for name in _PACKAGES},
         "pictures": _describe_pictures(),
         "runtime directory": _try_check(directories.runtime_directory),
         "state directory": _try_check(directories.state_directory),
@@ -87,14 +94,20 @@ def doctor_command(call: CommandCall, *, mcp: bool, repair: bool) -> int:
     if mcp:
         report["mcp"] = _try_check(lambda: _check_mcp(call))
     bad = [name for name, value in report.items() if str(value).startswith("PROBLEM")]
-    rows = []
-    for name, value in report.items():
-        shown = (
-            ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else value
-        )
-        rows.append(f"{name:18} {one_line(str(shown))}\n")
+    rows = [row for name, value in report.items() for row in _render_rows(name, value)]
     call.output.data({**report, "problems": bad}, rows)
+    if bad:
+        call.output.say(f"Something is wrong: {', '.join(bad)}", color="red")
     return 1 if bad else 0
+
+
+def _render_rows(name: str, value: Any) -> list[str]:
+    """A line for a fact; kernels and extras have a line each."""
+    if not isinstance(value, dict):
+        return [f"{name:18} {one_line(str(value))}\n"]
+    facts = [f"{key} {fact}" for key, fact in value.items()]
+    lines = facts if name in ("kernels", "extras") else [", ".join(facts)]
+    return [f"{'' if i else name:18} {one_line(line)}\n" for i, line in enumerate(lines)]
 
 
 def _try_check(check: Callable[[], Any]) -> Any:
@@ -114,7 +127,43 @@ def _version(name: str) -> str:
     try:
         return version(name)
     except PackageNotFoundError:
-        return "not installed"
+        return _MISSING
+
+
+def _describe_kernels(call: CommandCall) -> dict[str, str]:
+    """Describe every kernel that can be started here; without one, cells cannot run."""
+    with call.here() as workspace:
+        found = workspace.kernel_specs()
+    for spec in found:
+        if spec.problem is not None:
+            raise KernelMissing(spec.problem, hint=spec.hint or "")
+    described: dict[str, str] = {}
+    for spec in found:
+        place = spec.python or spec.folder or ""
+        chosen = f" (the default: {spec.why})" if spec.default else ""
+        described.setdefault(str(spec.name), f"{place}{chosen}")
+    return described
+
+
+def _describe_extras() -> dict[str, str]:
+    """Say of each extra whether it is installed, and how to install it."""
+    import re
+    from importlib.metadata import requires
+
+    wanted: dict[str, list[str]] = {}
+    for line in requires("cellwright") or ():
+        found = re.match(r"([\w.-]+).*\bextra == ['\"](\w+)", line)
+        if found and found[2] != "all":
+            wanted.setdefault(found[2], []).append(found[1])
+    described = {}
+    for extra, names in sorted(wanted.items()):
+        missing = [name for name in names if _version(name) == _MISSING]
+        described[extra] = (
+            f"needs {', '.join(missing)}: pip install 'cellwright[{extra}]'"
+            if missing
+            else f"installed ({', '.join(f'{name} {_version(name)}' for name in names)})"
+        )
+    return described
 
 
 def _describe_pictures() -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cellwright.document.notebook import Notebook
-    from cellwright.workspace.api.answers import CellOutputs
+    from cellwright.workspace.api.answers import CellOutputs, CellView
     from cellwright.workspace.workspace import Workspace
 
 
@@ -69,14 +69,14 @@ def show_command(
 
     code = 0
     with (
-        call.here() as workspace,
+        call.workspace() as workspace,
         open_screen(
             width=width, expanded=expanded, outputs=not no_outputs, images=images, pager=pager
         ) as (screen, view),
     ):
         for number, path in enumerate(notebooks):
             try:
-                notebook, warnings = _load_notebook(workspace, path)
+                notebook, known, warnings = _load_notebook(workspace, path)
                 indexes = choose_cells(notebook, cells) if cells else None
             except CellwrightError as error:
                 if len(notebooks) == 1:
@@ -87,20 +87,28 @@ def show_command(
                 continue
             if number:
                 screen.line(2)
-            for part in render_notebook(notebook, "stdin" if path == "-" else path, view, indexes):
+            name = "stdin" if path == "-" else path
+            for part in render_notebook(notebook, name, view, indexes, known):
                 screen.show(part)
             call.output.warn(warnings)
     return code
 
 
-def _load_notebook(workspace: Workspace, path: str) -> tuple[Notebook, list[str]]:
-    """Load a notebook and its warnings; `-` is read from stdin."""
+def _load_notebook(
+    workspace: Workspace, path: str
+) -> tuple[Notebook, dict[str, CellView], list[str]]:
+    """Load a notebook, what is known of its cells, and its warnings; `-` is read from stdin."""
     if path == "-":
         from cellwright.document.notebook import Notebook
 
-        return Notebook(sys.stdin.buffer.read()), []
+        return Notebook(sys.stdin.buffer.read()), {}, []
     book = workspace.open(path)
-    return book.load(), book.warnings()
+    notebook = book.load()
+    try:
+        known = {cell.handle: cell for cell in book.read(text=False).cells}
+    except CellwrightError:
+        known = {}  # a cell is broken in a way that only `show` can tell
+    return notebook, known, book.warnings()
 
 
 def choose_cells(notebook: Notebook, refs: Sequence[str]) -> list[int]:
@@ -124,12 +132,14 @@ def _print_json(
     from cellwright.cli.render.notebook import describe_notebook
 
     found: list[dict[str, Any]] = []
-    with call.here() as workspace:
+    with call.workspace() as workspace:
         for path in paths:
-            notebook, _ = _load_notebook(workspace, path)
+            notebook, known, _ = _load_notebook(workspace, path)
             indexes = choose_cells(notebook, cells) if cells else range(len(notebook.cells))
             found.append(
-                describe_notebook(notebook, path, indexes, expanded=expanded, outputs=outputs)
+                describe_notebook(
+                    notebook, path, indexes, known, expanded=expanded, outputs=outputs
+                )
             )
     call.output.data(found[0] if len(found) == 1 else {"notebooks": found}, "")
     return 0

@@ -8,6 +8,7 @@ from io import StringIO
 from rich.style import Style
 from rich.text import Text
 
+from cellwright.cli.output import STATUS_SIGNS
 from cellwright.cli.render.colors import highlight, language_of
 from cellwright.cli.render.images import Graphic
 from cellwright.cli.render.layout import (
@@ -31,7 +32,7 @@ from cellwright.workspace.status import describe_cell, find_status
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
     from rich.console import RenderableType
@@ -40,14 +41,9 @@ if TYPE_CHECKING:
     from cellwright.document.cells import Cell
     from cellwright.document.notebook import Notebook
     from cellwright.document.outputs import Output
+    from cellwright.workspace.api.answers import CellView
 
-# A sign for each state; the colour only repeats it.
-_STATES = {
-    "ok": ("✓", Style(color="green")),
-    "error": ("✗", Style(color="red", bold=True)),
-    "never": ("○", DIM),
-    "broken": ("✗", Style(color="red", bold=True)),
-}
+_BROKEN = ("✗", Style(color="red", bold=True))
 _TYPE = Style(color="cyan")
 _LONGEST_NAME = 40
 _MOST_TAGS = 5
@@ -55,7 +51,11 @@ _WIDTH = 10_000  # programs want no folded lines
 
 
 def render_notebook(
-    notebook: Notebook, name: str, view: ScreenView, indexes: Sequence[int] | None = None
+    notebook: Notebook,
+    name: str,
+    view: ScreenView,
+    indexes: Sequence[int] | None = None,
+    known: Mapping[str, CellView] | None = None,
 ) -> Iterator[RenderableType]:
     """Render a notebook lazily, cell by cell.
 
@@ -64,11 +64,12 @@ def render_notebook(
         name: its name in the heading.
         view: how to show it.
         indexes: the cells to show; all by default.
+        known: what is on record of its cells, by handle; without it, the outputs tell.
     """
     metadata = _read_metadata(notebook)
     count = len(notebook.cells)
     gutter = max(2, len(str(count - 1)))
-    cells = CellRenderer(view, language_of(metadata), gutter)
+    cells = CellRenderer(view, language_of(metadata), gutter, known)
     yield render_heading(notebook, name, metadata, view.width)
     for index in range(count) if indexes is None else indexes:
         yield from _group_parts(cells.parts(notebook.cells[index]))
@@ -116,7 +117,14 @@ class CellRenderer:
     and outputs begin in the same column.
     """
 
-    def __init__(self, view: ScreenView, language: str, gutter: int) -> None:
+    def __init__(
+        self,
+        view: ScreenView,
+        language: str,
+        gutter: int,
+        known: Mapping[str, CellView] | None = None,
+    ) -> None:
+        self.known = known or {}
         self.width = view.width
         self.language = language
         self.gutter = gutter
@@ -151,7 +159,7 @@ class CellRenderer:
 
     def head(self, cell: Cell) -> Text:
         """Index, name, type, count and status of a cell, and a line to the right edge."""
-        state = "broken" if cell.problem else _status_of(cell)
+        state = "broken" if cell.problem else _status_of(cell, self.known)
         head = Text(no_wrap=True, overflow="crop")
         head.append(f"{cell.index:>{self.gutter}}  ", BOLD)
         head.append(_name_of(cell, max(8, min(_LONGEST_NAME, self.width - 30))))
@@ -160,7 +168,7 @@ class CellRenderer:
             count = _count_of(cell)
             head.append(f" [{' ' if count is None else count}]", DIM)
         if state is not None:
-            sign, style = _STATES[state]
+            sign, style = _look_of(state)
             head.append(f"  {sign} {state}", style)
         for tag in _tags_of(cell):
             head.append(f"  #{tag}", DIM)
@@ -222,14 +230,24 @@ class CellRenderer:
         )
 
 
-def _status_of(cell: Cell) -> str | None:
+def _status_of(cell: Cell, known: Mapping[str, CellView]) -> str | None:
     if cell.type != "code":
         return None
+    found = known.get(cell.handle)
+    if found is not None and found.status is not None:
+        return found.status
     try:
         status, _ = find_status(cell)
     except CellwrightError:
         return "broken"
     return status
+
+
+def _look_of(state: str) -> tuple[str, Style]:
+    if state == "broken":
+        return _BROKEN
+    sign, color = STATUS_SIGNS[state]
+    return sign, DIM if color == "bright_black" else Style(color=color, bold=color == "red")
 
 
 def _count_of(cell: Cell) -> int | None:
@@ -257,19 +275,25 @@ def _tags_of(cell: Cell) -> list[str]:
 
 
 def describe_notebook(
-    notebook: Notebook, path: str, indexes: Sequence[int], *, expanded: bool, outputs: bool
+    notebook: Notebook,
+    path: str,
+    indexes: Sequence[int],
+    known: Mapping[str, CellView],
+    *,
+    expanded: bool,
+    outputs: bool,
 ) -> dict[str, Any]:
     """Describe the cells of a notebook: whole sources, short outputs."""
     view = ScreenView(width=_WIDTH, expanded=expanded, outputs=outputs)
     return {
         "path": path,
         "revision": notebook.revision,
-        "cells": [_describe_cell(notebook.cells[index], view) for index in indexes],
+        "cells": [_describe_cell(notebook.cells[index], view, known) for index in indexes],
     }
 
 
-def _describe_cell(cell: Cell, view: ScreenView) -> dict[str, Any]:
-    described = describe_cell(cell).to_json()
+def _describe_cell(cell: Cell, view: ScreenView, known: Mapping[str, CellView]) -> dict[str, Any]:
+    described = (known.get(cell.handle) or describe_cell(cell)).to_json()
     del described["hash"]
     shown: list[Output] = []
     if view.outputs and cell.type == "code" and not cell.problem:

@@ -295,6 +295,7 @@ def _describe(process: KernelProcess) -> KernelInfo:
         language=process.spec.language,
         pid=None if process.kept is None else process.kept.pid,
         details=content,
+        display_name=process.spec.display_name,
     )
 
 

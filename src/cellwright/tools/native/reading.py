@@ -294,8 +294,11 @@ async def read_outputs(caller: ToolCaller, params: OutputsParams) -> ToolResult:
         )
     page = Page(params.max_tokens)
     page.head(f"{quote_path(params.path, 100)} · outputs of {format_count(len(chosen), 'cell')}")
+    shown = 1
     if params.offset:
-        shown = _show_part(page, params, chosen[0])
+        end = show_part(page, chosen[0], params.offset, params.limit)
+        if end is not None:
+            page.leave_out(f"the rest; continue with offset={end}")
     else:  # off the loop, because it may decode pictures
         shown = await asyncio.to_thread(_show_outputs, page, chosen)
     data = {
@@ -328,16 +331,13 @@ def _show_outputs(page: Page, cells: Sequence[Cell]) -> int:
     return shown
 
 
-def _show_part(page: Page, params: OutputsParams, cell: Cell) -> int:
-    """A part of all that one cell said."""
+def show_part(page: Page, cell: Cell, offset: int, limit: int = _EVERYTHING) -> int | None:
+    """Show a part of all that one cell said; returns where the rest begins, if there is any."""
     whole = make_readable(describe(cell.outputs, _EVERYTHING, images=0).text)
-    limit = min(params.limit, page.room - 200)
-    part = whole[params.offset : params.offset + limit]
-    cut = page.show(f"outputs of {cell.handle} from {params.offset}", part)
-    end = params.offset + len(part) - cut
-    if end < len(whole):
-        page.leave_out(f"{len(whole) - end:,} characters; continue with offset={end}")
-    return 1
+    part = whole[offset : offset + min(limit, page.room - 200)]
+    cut = page.show(f"outputs of {cell.handle} from {offset}", part)
+    end = offset + len(part) - cut
+    return end if end < len(whole) else None
 
 
 async def _read_artifact(caller: ToolCaller, params: OutputsParams, artifact: str) -> ToolResult:

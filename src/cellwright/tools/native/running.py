@@ -36,7 +36,7 @@ from cellwright.workspace.api.answers import EvalAnswer
 from cellwright.workspace.runs.execution import Executions
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Self
 
     from cellwright.tools.tool import ToolCaller
@@ -203,8 +203,18 @@ async def run_code(caller: ToolCaller, params: EvalParams) -> ToolResult:
     return await describe_eval(caller, done, params.max_tokens)
 
 
+def _name_outputs(artifact: str) -> str:
+    return f"notebook_outputs with artifact=artifact://{artifact}"
+
+
 async def describe_eval(
-    caller: ToolCaller, done: EvalAnswer, max_tokens: int, words: Mapping[str, str] = _NO_WORDS
+    caller: ToolCaller,
+    done: EvalAnswer,
+    max_tokens: int,
+    words: Mapping[str, str] = _NO_WORDS,
+    *,
+    find_rest: Callable[[str], str] = _name_outputs,
+    describe_unfinished: Callable[[str], str] = describe_unfinished_run,
 ) -> ToolResult:
     """How each cell went and what it said, within a budget.
 
@@ -213,6 +223,8 @@ async def describe_eval(
         done: what `eval` of a workspace answers.
         max_tokens: the budget.
         words: other words for statuses.
+        find_rest: the call of this profile that reads an artifact.
+        describe_unfinished: what this profile can do about a run that has not ended.
     """
     cells = done.cells
     page = Page(max_tokens)
@@ -226,7 +238,7 @@ async def describe_eval(
         why = f" {quote_name(error.ename)}." if error else ""
         page.head(f"FAILED at cell {failed}: {cells[failed].status}.{why}")
     if not done.done:
-        page.head(describe_unfinished_run(done.run))
+        page.head(describe_unfinished(done.run))
     for place, cell in enumerate(cells):
         title = f" ({quote_name(cell.title, 80)})" if cell.title else ""
         seconds = "" if cell.status == "pending" else f" · {cell.seconds:.2f} s"
@@ -236,7 +248,8 @@ async def describe_eval(
             break
         for note in cell.notes:
             page.say(f"  note: {shorten(note, 400)}")
-        await _show_said(caller, page, cell, place, page.room // (len(cells) - place))
+        most = page.room // (len(cells) - place)
+        await _show_said(caller, page, cell, place, most=most, find_rest=find_rest)
     names = ("title", "status", "seconds", "retried", "artifact", "state_kept")
     data = {
         "session": done.session,
@@ -248,7 +261,13 @@ async def describe_eval(
 
 
 async def _show_said(
-    caller: ToolCaller, page: Page, cell: Execution, place: int, most: int
+    caller: ToolCaller,
+    page: Page,
+    cell: Execution,
+    place: int,
+    *,
+    most: int,
+    find_rest: Callable[[str], str],
 ) -> None:
     if cell.text:
         cut = page.show(f"output of cell {place}", cell.text, most, tail=2 / 3)
@@ -256,13 +275,13 @@ async def _show_said(
             where = "give more max_tokens, or print less"
             if cell.artifact:
                 page.artifacts.append(cell.artifact)
-                where = f"notebook_outputs with artifact=artifact://{cell.artifact}"
+                where = find_rest(cell.artifact)
             page.leave_out(f"parts of {format_count(cell.total_lines, 'line')}; {where}")
     for value in cell.json:
         shown = json.dumps(value, ensure_ascii=False)
         cut = page.show(f"JSON of cell {place}", shown, most)
         if cut:
-            page.leave_out(f"{cut:,} characters of JSON")
+            page.leave_out(f"{cut:,} characters of JSON; print the part that you need")
     for image in cell.images:
         artifact = image["artifact"]
         page.say(

@@ -58,9 +58,10 @@ class NotebookParams(Params):
 class CellIndexOutOfRange(CellNotFound):
     """An index outside the range that the action allows."""
 
-    def __init__(self, index: int, suffix: str, last: int, path: str) -> None:
-        super().__init__(index, count=last + 1)
-        self.message = f"Cell index {index} out of range{suffix} (0-{max(last, 0)}) in {path}"
+    def __init__(self, index: int, suffix: str, last: int, path: str, count: int) -> None:
+        super().__init__(index, count=count)
+        places = f"(0-{last})" if last >= 0 else "(no cells)"
+        self.message = f"Cell index {index} out of range{suffix} {places} in {path}"
 
 
 async def change_cell(caller: ToolCaller, params: NotebookParams) -> ToolResult:
@@ -94,7 +95,7 @@ def plan_change(
     last = count if action == "insert" else count - 1
     if not 0 <= index <= last:
         suffix = " for insert" if action == "insert" else ""
-        raise CellIndexOutOfRange(index, suffix, last, params.notebook_path)
+        raise CellIndexOutOfRange(index, suffix, last, params.notebook_path, count)
     if content is None and action != "delete":
         raise InvalidEdit(f"Content is required for {action} action")
     kind: str = params.cell_type or "code"
@@ -163,7 +164,20 @@ async def run_python(caller: ToolCaller, params: PythonParams) -> ToolResult:
     if params.cwd is not None:
         options["cwd"] = caller.workspace.open(params.cwd).real
     done = await caller.workspace.eval(cells, timeout=params.timeout, detach=DEADLINE, **options)
-    return await describe_eval(caller, done, 8000, STATUS_WORDS)
+    return await describe_eval(
+        caller,
+        done,
+        8000,
+        STATUS_WORDS,
+        find_rest=_read_with_python,
+        describe_unfinished=lambda _: "Still running; the next call of python waits until it ends.",
+    )
+
+
+def _read_with_python(artifact: str) -> str:
+    """The profile has no other tool that reads; the kernel knows where artifacts are."""
+    file = f"pathlib.Path(os.environ['CELLWRIGHT_ARTIFACTS_DIR'], '{artifact}.txt')"
+    return f"python with code=import os, pathlib; print({file}.read_text()[:9999])"
 
 
 NOTEBOOK = Tool(

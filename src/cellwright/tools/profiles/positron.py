@@ -14,12 +14,11 @@ from pydantic import Field
 
 from cellwright.errors import CellNotFound, CellwrightError, InvalidEdit
 from cellwright.tools.errors import format_hint
-from cellwright.tools.native.reading import read_consistently
+from cellwright.tools.native.reading import read_consistently, show_part
 from cellwright.tools.page import Page
 from cellwright.tools.params import DEADLINE, CellName, OptionalPath, Params
 from cellwright.tools.tool import Tool, ToolResult
 from cellwright.tools.wording import (
-    describe_unfinished_run,
     format_count,
     name_cell_type,
     quote_name,
@@ -145,6 +144,9 @@ class GetCellOutputsParams(Params):
 
     cellId: Annotated[CellName, Field(description="Id of a cell")]  # noqa: N815
     path: OptionalPath = None
+    offset: Annotated[
+        int | None, Field(ge=0, le=2**53, description="Of a long output: start here")
+    ] = None
 
 
 async def get_cell_outputs(
@@ -156,8 +158,12 @@ async def get_cell_outputs(
     if not outputs:
         return ToolResult(f"Cell {quote_name(cell.handle)} has no outputs", {"outputs": 0})
     page = Page(TOKENS)
-    if not page.show_outputs(cell.handle, outputs):
-        page.leave_out("parts of the outputs; they are all in the notebook")
+    if params.offset is not None:
+        end = show_part(page, cell, params.offset)
+        if end is not None:
+            page.leave_out(f"the rest; GetCellOutputs with offset={end} continues")
+    elif not page.show_outputs(cell.handle, outputs):
+        page.leave_out("parts of the outputs; GetCellOutputs with offset=0 begins with all of it")
     return page.to_result({"outputs": len(outputs)})
 
 
@@ -188,7 +194,9 @@ async def run_notebook_cells(
             f"{failed.status}{why}; {ran} of {len(done)} cell(s) executed successfully."
         )
     elif not done.done:
-        page.head(describe_unfinished_run(done.run))
+        page.head(
+            "Still running: GetNotebookCells says when a cell has ended, GetCellOutputs what it said."
+        )
     else:
         page.head(f"Successfully executed {len(done)} cell(s).")
     _show_outputs(page, done)

@@ -17,6 +17,7 @@ from cellwright.text.selection import select_raw
 from cellwright.text.selectors import parse_selector, split_path
 from cellwright.text.view import drop_last_newline
 from cellwright.tools.fence import make_readable
+from cellwright.tools.native.reading import load_picture
 from cellwright.tools.native.running import EvalItem, describe_eval
 from cellwright.tools.page import Page
 from cellwright.tools.params import DEADLINE, MaxTokens, Name, Params
@@ -29,7 +30,7 @@ from cellwright.tools.profiles.plain_files import (
     write_text,
 )
 from cellwright.tools.tool import Tool, ToolResult
-from cellwright.tools.wording import format_count, quote_path, shorten
+from cellwright.tools.wording import format_count, quote_name, quote_path, shorten
 from cellwright.workspace.api.answers import SelectAnswer, TextLine
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ MOST_LINES = 300
 """Lines that `read` shows if no selector says which."""
 
 TOKENS = 8000
+ARTIFACT = "artifact://"
+_MOST_ARTIFACT = 2**26
 _folded = re.compile(r"⟦[\d,]+ characters of base64 left out⟧")
 
 
@@ -57,7 +60,9 @@ class TextReadParams(Params):
 
 
 async def read_file(caller: ToolCaller, params: TextReadParams) -> ToolResult:
-    """Some lines of a file."""
+    """Some lines of a file, or of an artifact."""
+    if params.path.startswith(ARTIFACT):
+        return await _read_artifact(caller, params)
     path, selector = split_path(params.path, lambda name: _exists(caller, name))
     book = caller.workspace.open(path)
     page = Page(params.max_tokens)
@@ -81,6 +86,36 @@ async def read_file(caller: ToolCaller, params: TextReadParams) -> ToolResult:
     shown = _show_lines(page, path, lines)
     data = {"path": path, "revision": revision, "total_lines": total, "lines": shown}
     return page.to_result(data)
+
+
+async def _read_artifact(caller: ToolCaller, params: TextReadParams) -> ToolResult:
+    """Some lines of the output that an artifact holds in full."""
+    name, _, selector = params.path.removeprefix(ARTIFACT).partition(":")
+    page = Page(params.max_tokens)
+    parts: list[str] = []
+    offset: int | None = 0
+    while offset is not None and offset < _MOST_ARTIFACT:
+        part = await caller.workspace.artifact(name, offset, 2**20)
+        if part.text is None:
+            page.head(f"{params.path} · {quote_name(part.mime)} · {part.size:,} bytes, not text")
+            page.pictures += await load_picture(caller, name, part.mime, part.size)
+            return page.to_result({"path": params.path, "total_lines": 0, "lines": 0})
+        parts.append(part.text)
+        offset = part.next_offset
+    page.artifacts.append(name)
+    text = "".join(parts)
+    lines, path = _select_lines(text, selector or None), f"{ARTIFACT}{name}"
+    total = len(text.removesuffix("\n").split("\n")) if text else 0
+    page.head(f"{path} · {format_count(total, 'line')}")
+    if offset is not None:
+        page.leave_out(f"what comes after the first {offset:,} bytes; print less")
+    if not selector and len(lines) > MOST_LINES:
+        page.leave_out(
+            f"{format_count(len(lines) - MOST_LINES, 'line')}; read {path}:{MOST_LINES + 1}-"
+        )
+        lines = lines[:MOST_LINES]
+    shown = _show_lines(page, path, lines)
+    return page.to_result({"path": params.path, "total_lines": total, "lines": shown})
 
 
 def _exists(caller: ToolCaller, name: str) -> bool:
@@ -322,7 +357,14 @@ async def run_cells(caller: ToolCaller, params: TextEvalParams) -> ToolResult:
     """Run cells in order in the session's kernel."""
     cells = [cell.model_dump() for cell in params.cells]
     done = await caller.workspace.eval(cells, detach=DEADLINE, **caller.run_options())
-    return await describe_eval(caller, done, TOKENS, STATUS_WORDS)
+    return await describe_eval(
+        caller,
+        done,
+        TOKENS,
+        STATUS_WORDS,
+        find_rest=lambda artifact: f"read with path={ARTIFACT}{artifact}",
+        describe_unfinished=lambda _: "Still running; the next call of eval waits until it ends.",
+    )
 
 
 TEXT = (

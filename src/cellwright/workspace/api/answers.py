@@ -286,6 +286,8 @@ class RunFailure(Value):
 class RunView(Value):
     """A run: what it runs, for whom, and how far it is.
 
+    `state` is `waiting`, `running`, `done` (it has an answer) or `failed` (it has none). `status`
+    is the word that cells have: `pending`, `running`, `ok`, or that of the cell that failed.
     `cells` has the status of each cell of a notebook by its handle.
     """
 
@@ -299,6 +301,7 @@ class RunView(Value):
     seconds: float
     cells: dict[str, str]
     error: RunFailure | None
+    status: str = "running"
 
 
 class AttachAnswer(RunView):

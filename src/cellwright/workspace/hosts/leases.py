@@ -78,6 +78,13 @@ class Leases:
         """Whether this process owns a notebook."""
         return real in self._owned
 
+    def is_free(self, real: str) -> bool:
+        """Whether no process owns a notebook; one that owned it may have died."""
+        if real in _owned_here or (descriptor := _lock(real, fcntl.LOCK_SH)) < 0:
+            return False
+        _close(descriptor)
+        return True
+
     @contextlib.contextmanager
     def share(self, real: str) -> Iterator[None]:
         """Write to a notebook inside this block.

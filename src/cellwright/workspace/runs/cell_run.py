@@ -31,7 +31,7 @@ class CellRun:
     `cell` is what it was when the run was asked for. `began` is when its kernel got it, in its
     `life`; 0 before that. `is_changed` says that a later cell has changed one of its displays,
     `is_unsaved` that this has not landed yet. `injected` are the parameters that were set after
-    it.
+    it. `kernel` is what a notebook's metadata says about its kernel.
     """
 
     def __init__(self, cell: Cell, collector: Collector) -> None:
@@ -46,6 +46,7 @@ class CellRun:
         self.is_over = False
         self.injected: tuple[str, CellOutcome] | None = None
         self.notes: list[str] = []
+        self.kernel: dict[str, Any] = {}
 
     def begin(self, life: str) -> None:
         """Note that the kernel gets the cell now."""

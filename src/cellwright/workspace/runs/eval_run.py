@@ -63,7 +63,11 @@ class EvalRun(Run):
                 ask=None if request.ask is None else self.ask,
                 stop=self.stop.event,
             )
-            return recorder.finish(ran, cell.title, sessions.take_notes(session))
+            execution = recorder.finish(ran, cell.title, sessions.take_notes(session))
+            loss, session.loss = session.loss, None
+        if loss is None or cell.reset:
+            return execution
+        return execution.replace(replaced=True, notes=[loss, *execution.notes])
 
     def _find_timeout(self, cell: EvalCell) -> float:
         settings = self._caller.hub.sessions.settings

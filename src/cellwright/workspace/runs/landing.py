@@ -12,6 +12,7 @@ import json
 import time
 from typing import NamedTuple
 
+from cellwright.document.edits import SetMetadata
 from cellwright.errors import CellwrightError, DurabilityUnconfirmed
 from cellwright.journal.executions import ExecutionRecord
 from cellwright.workspace.staleness import PARAMETERS
@@ -280,6 +281,9 @@ def _make_landing(run: CellRun, outputs: Sequence[OutputsSoFar], edited: list[bo
                 edits += each.make_edits(cell)
                 if each.run is run:
                     edited[:] = [cell.hash != run.cell.hash]
+        # So that other programs know what to open it with; what is there stays.
+        if edited and run.kernel and not run.kernel.keys() & notebook.metadata.keys():
+            edits.append(SetMetadata(run.kernel))
         return notebook.apply(edits)
 
     return make

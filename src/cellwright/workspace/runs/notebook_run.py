@@ -148,6 +148,8 @@ class NotebookRun(Run):
                 await self._end_cells()
                 if options.check:
                     await finish_despite_cancel(self._sessions.pool.end(self._session.key))
+                else:
+                    await self._sessions.pool.end_unstarted(self._session)
 
     async def _end_cells(self) -> None:
         if self._record.needs_end:
@@ -283,6 +285,7 @@ class NotebookRun(Run):
             if self.stop.is_set:
                 raise _StoppedEarly  # while the kernel was being started
             run.begin(session.life)
+            run.kernel = _describe_kernel(info)
             code = self._sessions.make_notebook_code(
                 cell.source, cell.id, session, self.book.real, info
             )
@@ -457,3 +460,15 @@ class NotebookRun(Run):
             notes += filter(None, [explain_withheld(self._withheld, said)])
         notes += [f"Part of the output was missed: {reason}" for reason in outcome.missed]
         return notes + self._sessions.take_notes(self._session)
+
+
+def _describe_kernel(info: KernelInfo) -> dict[str, Any]:
+    """Describe a kernel as the metadata of a notebook does; nothing if it says nothing itself."""
+    if not info.language_info:
+        return {}
+    kernelspec = {
+        "display_name": info.display_name or info.name,
+        "language": info.language,
+        "name": info.name,
+    }
+    return {"kernelspec": kernelspec, "language_info": dict(info.language_info)}

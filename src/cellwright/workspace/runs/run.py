@@ -17,6 +17,7 @@ from cellwright.errors import (
     CellwrightError,
     ExecutionCancelled,
     InvalidEdit,
+    KernelDied,
     RunNotFound,
     explain_exception,
 )
@@ -150,6 +151,7 @@ class Run:
         self.missed_events = 0
         self._watchers = 0
         self._has_answer = False
+        self._ended_as = "ok"
         self._events: deque[Event] = deque()
         self._text = 0
         self._listeners: list[Listener] = []
@@ -202,6 +204,23 @@ class Run:
     def is_over(self) -> bool:
         """Whether it has ended, one way or the other."""
         return self.ended is not None
+
+    @property
+    def status(self) -> str:
+        """How it is, in the words that cells have; of an ended one, its first failure."""
+        if not self.is_over:
+            return "pending" if self.state == "waiting" else "running"
+        return self._ended_as
+
+    def _find_end(self) -> str:
+        if isinstance(self.error, ExecutionCancelled):
+            return "cancelled"
+        if self.error is not None:
+            return "died" if isinstance(self.error, KernelDied) else "error"
+        failed = next((each.status for each in self.executions if each.is_failure), None)
+        if failed is None and any(each.status == "pending" for each in self.executions):
+            return "timed_out" if self.stop.is_late else "cancelled"
+        return failed or "ok"
 
     @property
     def last_answer(self) -> Executions | EvalAnswer | None:
@@ -294,6 +313,7 @@ class Run:
             round(now - self.began, 3),
             dict(self.cells),
             RunFailure(self.error.code, self.error.message) if self.error else None,
+            self.status,
         )
 
     # -- for the registry -------------------------------------------------------------------
@@ -322,6 +342,7 @@ class Run:
             self.error = explain_exception(error)
             self.state = "failed"
         finally:
+            self._ended_as = self._find_end()
             self.ended = time.time()
             at_end(self)
 

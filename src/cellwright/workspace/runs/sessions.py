@@ -10,7 +10,13 @@ from functools import partial
 from hashlib import blake2b
 from typing import Protocol
 
-from cellwright.errors import InvalidEdit, KernelCannot, KernelMissing, SessionNotFound
+from cellwright.errors import (
+    InvalidEdit,
+    KernelCannot,
+    KernelError,
+    KernelMissing,
+    SessionNotFound,
+)
 from cellwright.kernel.environment import (
     SESSION_FILE_PREFIX,
     build_session_variables,
@@ -205,7 +211,7 @@ class SessionManager:
         env, withheld = caller.build_environment(self.settings.pass_variables)
         kernel = request.kernel
         runner = request.runner or (kernel is None and request.server is None)
-        name = request.session
+        name = caller.name_session(request.session)
         if not cell.is_python:
             kernel, runner = _find_spec(cell.language, env), False
             name = f"{name}:{cell.language.lower()}"
@@ -226,19 +232,24 @@ class SessionManager:
                 yield session, withheld
             return
         what = "runner" if runner else f"kernel {kernel or request.server or 'default'}"
-        session = await self.pool.get(key, start, owner=caller.owner)
-        if session.note != what:
+        session = await self.pool.get(key, start, owner=caller.owner, client=caller.client)
+        # Code that asks for no kernel is content with the one that the session has.
+        is_choosy = request.runner or kernel is not None or request.server is not None
+        if session.note != what and (is_choosy or cell.reset or not session.note):
             if session.note and not cell.reset:
                 raise KernelCannot(
                     session.note,
-                    f"stand in for {what} in session `{name}`",
+                    f"stand in for {what} in session `{request.session}`",
                     hint="Reset the session, or use another",
                 )
             if session.note:
                 await self.pool.end(key)
-                session = await self.pool.get(key, start, owner=caller.owner)
+                session = await self.pool.get(key, start, owner=caller.owner, client=caller.client)
             session.note = what
-        yield session, withheld
+        try:
+            yield session, withheld
+        finally:
+            await self.pool.end_unstarted(session)
 
     async def open_notebook(
         self,
@@ -293,7 +304,11 @@ class SessionManager:
             await self.pool.end(key)
             session = await self.pool.get(key, start, kind="notebook", owner=caller.owner)
         elif restart:
-            await session.restart()
+            try:
+                await session.restart()
+            except KernelError:
+                await self.pool.end_unstarted(session)
+                raise
         session.note = wanted
         self._callers[key] = (caller.root, caller.mode)
         return session, withheld

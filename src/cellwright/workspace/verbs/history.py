@@ -75,9 +75,26 @@ def compare(caller: Caller, request: requests.DiffRequest) -> DiffAnswer:
 def undo(caller: Caller, request: requests.UndoRequest) -> EditAnswer:
     """Undo a change, or several as one."""
     book = caller.open(request.path)
-    return _step(
+    newest = _find_newest_of_others(book) if request.change is None else None
+    answer = _step(
         book, "undo", lambda notebook: _undo(book, notebook, request.change), request.dry_run
     )
+    if newest is None or newest.id == answer.concerns:
+        return answer
+    warning = (
+        f"The newest change, {newest.id}, is by {newest.actor} and stays;"
+        f" your own newest one was {answer.concerns}"
+    )
+    return answer.replace(warnings=[*answer.warnings, warning])
+
+
+def _find_newest_of_others(book: OpenNotebook) -> Entry | None:
+    """The newest change that can be undone, if it is not the caller's."""
+    try:
+        newest = book.journal.undo_target(book.real)
+    except NothingToUndo:
+        return None
+    return None if newest.actor == book.caller.actor else newest
 
 
 def redo(caller: Caller, request: requests.RedoRequest) -> EditAnswer:

@@ -15,11 +15,14 @@ from cellwright.workspace.api.answers import (
     TextLine,
 )
 from cellwright.workspace.paths import leads_inside
-from cellwright.workspace.status import describe_notebook
+from cellwright.workspace.status import describe_notebook, find_last_runs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cellwright.document.notebook import Notebook
+    from cellwright.journal.executions import ExecutionRecord
     from cellwright.text.selection import Selection
     from cellwright.workspace.api import requests
     from cellwright.workspace.api.answers import ReadAnswer
@@ -56,8 +59,10 @@ def read(caller: Caller, request: requests.ReadRequest) -> ReadAnswer:
     """Describe the cells, their status, and the text view."""
     book = caller.open(request.path)
     notebook = book.load()
-    now = book.hub.list_active_cells(book.real)
-    found = describe_notebook(notebook, book.name, book.list_executions(), now, stale=request.stale)
+    now, executions = book.hub.list_active_cells(book.real), book.list_executions()
+    if now is None and _has_unfinished(executions) and book.hub.leases.is_free(book.real):
+        now = {}  # the process that ran it is gone
+    found = describe_notebook(notebook, book.name, executions, now, stale=request.stale)
     text = None
     if request.text:
         from cellwright.text.view import to_text
@@ -65,6 +70,10 @@ def read(caller: Caller, request: requests.ReadRequest) -> ReadAnswer:
         text = to_text(notebook)
     others = book.hub.actors.list_others(book.real, caller.actor)
     return found.replace(others=others, text=text)
+
+
+def _has_unfinished(executions: Sequence[ExecutionRecord]) -> bool:
+    return any(run.status == "running" for run in find_last_runs(executions).values())
 
 
 def select(caller: Caller, request: requests.SelectRequest) -> SelectAnswer:

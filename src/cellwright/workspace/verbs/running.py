@@ -240,7 +240,7 @@ async def list_sessions(caller: Caller, _: requests.SessionsRequest) -> list[Ses
 
 async def act_on_kernel(caller: Caller, request: requests.KernelRequest) -> KernelAnswer:
     """Look at a session's kernel, or do something to it."""
-    action, name = request.action, request.session
+    action, name = request.action, caller.name_session(request.session)
     if action not in _ACTIONS:
         raise InvalidEdit(f"Unknown action {action!r}", hint=f"One of {', '.join(_ACTIONS)}")
     if name.endswith(".ipynb"):  # a notebook's session is named by its real path

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cellwright.errors import KernelMissing
-from cellwright.kernel.discovery import choose_kernel, choose_python
+from cellwright.kernel.discovery import choose_kernel, choose_python, list_specs
+from cellwright.kernel.environment import CLIENT_PYTHON
 from tests.unit.kernel.discovery.conftest import site_packages, write_spec
 
 if TYPE_CHECKING:
@@ -57,10 +59,16 @@ def test_the_environment_nearest_the_notebook_comes_before_any_python3(
     assert str(near) in choice.why
 
 
+@pytest.mark.parametrize("uv", [True, False])
 def test_a_project_without_ipykernel_is_an_error_that_says_what_to_install(
-    project: Path, env: dict[str, str], make_venv: MakeVenv
+    uv: bool,
+    project: Path,
+    env: dict[str, str],
+    make_venv: MakeVenv,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Never silently our own environment, and not Jupyter's either."""
+    monkeypatch.setattr(shutil, "which", lambda _: "/bin/uv" if uv else None)
     venv = make_venv(project / ".venv")
     write_spec(Path(env["JUPYTER_DATA_DIR"]), "python3", language="python")
 
@@ -70,7 +78,10 @@ def test_a_project_without_ipykernel_is_an_error_that_says_what_to_install(
 
         python = venv / "bin" / "python"
         assert str(python) in caught.value.message
-        assert f"`uv pip install --python {python} ipykernel`" in str(caught.value.hint)
+        command = f"{python} -m ensurepip && {python} -m pip install ipykernel"
+        if uv:
+            command = f"uv pip install --python {python} ipykernel"
+        assert f"`{command}`" in str(caught.value.hint)
         assert "another kernel" in str(caught.value.hint)
 
 
@@ -284,3 +295,31 @@ def test_an_interpreter_that_is_too_old_is_refused(
     with pytest.raises(KernelMissing) as caught:
         choose_python(str(project), env=env)
     assert "3.8" in caught.value.message
+
+
+def test_the_clients_own_environment_counts_and_not_that_of_the_engine(
+    tmp_path: Path, env: dict[str, str], make_venv: MakeVenv
+) -> None:
+    folder = tmp_path / "nowhere"
+    folder.mkdir()
+    client = make_venv(tmp_path / "client")
+    (site_packages(client) / "ipykernel_launcher.py").touch()
+    write_spec(client / "share/jupyter", "only-there", language="python")
+    env = {**env, CLIENT_PYTHON: str(client / "bin" / "python")}
+    chosen = choose_kernel(str(folder), env=env)
+    assert (chosen.python, chosen.why) == (str(client / "bin" / "python"), "own environment")
+    assert choose_python(str(folder), env=env) == str(client / "bin" / "python")
+    assert "only-there" in [spec.name for spec in list_specs(env)]
+
+
+@pytest.mark.parametrize("asked", ["python3", "python"])
+def test_python_by_name_wins_over_a_kernelspec_that_is_missing(
+    asked: str, project: Path, env: dict[str, str], make_venv: MakeVenv
+) -> None:
+    venv = make_venv(project / ".venv")
+    (site_packages(venv) / "ipykernel_launcher.py").touch()
+    with pytest.raises(KernelMissing):
+        choose_kernel(str(project), env=env, notebook="gone")
+    chosen = choose_kernel(str(project), env=env, asked=asked, notebook="gone")
+    assert chosen.python == str(venv / "bin" / "python")
+    assert choose_kernel(str(project), env=env, setting=asked, notebook="gone") == chosen

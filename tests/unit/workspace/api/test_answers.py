@@ -23,7 +23,7 @@ from cellwright.workspace.api.values import Value
 from cellwright.workspace.runs.execution import CellError, Execution, Executions, ExitView
 
 # Fields with a question mark are left out while they are None.
-RUN = "run kind subject actor state began ended seconds cells error"
+RUN = "run kind subject actor state began ended seconds cells error status"
 DIFF = "path before revision cells diff"
 SESSION = (
     "session cwd kind state owners executions waiting idle_seconds created kernel transport "

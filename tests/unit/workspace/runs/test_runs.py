@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cellwright.errors import CellFailed, CellwrightError, RunNotFound
+from cellwright.errors import CellFailed, CellwrightError, KernelDied, RunNotFound
 from cellwright.workspace.activity import NotebookEvents
 from cellwright.workspace.api.answers import RunFailure
 from cellwright.workspace.runs.execution import Execution, Executions
@@ -78,6 +78,46 @@ async def test_an_error_is_kept_and_a_bug_of_ours_is_one() -> None:
     assert isinstance(crashed.error, CellwrightError)
     assert crashed.error.message == "RuntimeError: ours"
     assert isinstance(crashed.error.__cause__, RuntimeError)
+
+
+@pytest.mark.parametrize(
+    ("ended", "status"),
+    [
+        (["ok", "ok"], "ok"),
+        (["ok", "error"], "error"),
+        (["died", "pending"], "died"),
+        (["timed_out", "error"], "timed_out"),
+        (["ok", "pending"], "cancelled"),
+    ],
+)
+async def test_a_run_has_the_status_of_its_first_cell_that_failed(
+    ended: list[str], status: str
+) -> None:
+    runs = RunRegistry(NotebookEvents())
+
+    async def end(run: Run) -> None:
+        assert run.describe().status == "pending"
+        run.state = "running"
+        assert run.describe().status == "running"
+        run.executions[:] = [Execution(each, "a") for each in ended]
+
+    run = started(runs, end, cells=["a", "b"])
+    await run.wait()
+    run.forget_answer()
+    assert (run.describe().state, run.describe().status) == ("done", status)
+
+
+async def test_a_run_without_an_answer_has_a_status_too() -> None:
+    runs = RunRegistry(NotebookEvents())
+    errors = {KernelDied("oh"): "died", CellFailed("E", "oh"): "error"}
+    for error, status in errors.items():
+
+        async def fail(_: Run, error: CellwrightError = error) -> None:
+            raise error
+
+        run = started(runs, fail)
+        await run.wait()
+        assert (run.describe().state, run.describe().status) == ("failed", status)
 
 
 async def test_waiting_may_end_before_the_run_does() -> None:
