@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from cellwright.errors import CellwrightError, ModeForbids, NotebookNotFound
 from cellwright.tools.errors import describe_error
 from cellwright.tools.fence import reveal, reveal_data
 from cellwright.tools.params import InvalidParameters
-from cellwright.tools.tool import ToolResult, allowed_effects
+from cellwright.tools.tool import EFFECT_ORDER, ToolResult, allowed_effects
 from cellwright.tools.wording import find_similar_notebooks, quote_name, shorten
 
 if TYPE_CHECKING:
@@ -111,16 +112,21 @@ class Toolbox:
 
 def _describe_invalid(tool: Tool, error: ValidationError) -> ToolResult:
     problems = []
+    wrong: dict[str, None] = {}
     for problem in error.errors(include_url=False, include_context=False, include_input=False):
         place = ".".join(quote_name(str(step)) for step in problem["loc"]) or "parameters"
+        wrong[str(problem["loc"][0]) if problem["loc"] else ""] = None
         problems.append(shorten(f"{place}: {problem['msg'].removeprefix('Value error, ')}", 300))
     if tool.refused is not None:
         return tool.refused(InvalidParameters("; ".join(problems[:3])))
+    properties = tool.schema(frozenset(EFFECT_ORDER))["properties"]
+    shapes = {name: properties[name] for name in wrong if name in properties}
     text = "\n".join(
         [
             f"error: {tool.name} was called with parameters it cannot take; nothing was done",
             *(f"- {problem}" for problem in problems[:10]),
-            f"hint: It takes {', '.join(tool.model.model_fields)}",
+            *(f"{name} has the shape {json.dumps(shape)}" for name, shape in shapes.items()),
+            f"hint: It takes {', '.join(properties)}",
         ]
     )
     return ToolResult(text, {"code": "INVALID_PARAMETERS"}, is_error=True)

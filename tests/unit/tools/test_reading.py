@@ -53,7 +53,11 @@ async def test_a_read_says_what_it_is_then_the_cells_with_index_and_id(call: Cal
         ({"cells": ["sum-plot"]}, ["sum", "results", "plot"]),
         ({"cells": ["5-"]}, ["later", "notes"]),
         ({"cells": ["cell-3"]}, ["results"]),
-        ({"cells": []}, []),
+        (
+            {"cells": [], "only": "all"},
+            ["title", "load", "sum", "results", "plot", "later", "notes"],
+        ),
+        ({"cells": "1,4"}, ["load", "plot"]),
         ({"section": "Results"}, ["results", "plot", "later", "notes"]),
         ({"section": "results", "cells": ["0-4"]}, ["results", "plot"]),
         ({"only": "errors"}, ["plot"]),

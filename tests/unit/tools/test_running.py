@@ -54,7 +54,13 @@ async def test_all_code_cells_are_run_and_their_outputs_are_in_the_file(
         ({"which": "stale"}, ["c0", "c1", "c2", "c3"]),
         ({"which": "above", "cell": "c2"}, ["c0", "c1"]),
         ({"which": "below", "cell": 2}, ["c2", "c3"]),
-        ({"cells": []}, []),
+        ({"cells": []}, ["c0", "c1", "c2", "c3"]),
+        ({"cells": ["c1"], "which": "all"}, ["c1"]),
+        ({"cells": 3}, ["c3"]),
+        ({"cells": "[1, 3]"}, ["c1", "c3"]),
+        ({"cells": "c1, 3"}, ["c1", "c3"]),
+        ({"cells": "1-2"}, ["c1", "c2"]),
+        ({"cells": [1.0, "2"]}, ["c1", "c2"]),
     ],
 )
 async def test_cells_are_chosen(
@@ -183,7 +189,7 @@ async def test_a_restart_gives_a_fresh_kernel(
     ("words", "part"),
     [
         ({}, "give a path"),
-        ({"path": "nb.ipynb", "cells": [0], "which": "all"}, "not both"),
+        ({"path": "nb.ipynb", "cells": [0], "which": "stale"}, "not both"),
         ({"path": "nb.ipynb", "which": "above"}, "needs `cell`"),
         ({"path": "nb.ipynb", "cell": 0}, "`cell` goes with"),
         ({"path": "nb.ipynb", "cancel": True}, "cancel needs `run`"),

@@ -90,8 +90,8 @@ class ReadParams(Params):
         Field(description="text: one marker line per cell; outline: headings and sizes"),
     ] = "cells"
     cells: Cells = None
-    section: Annotated[str | None, Field(description="Only what stands under this heading")] = None
-    only: Annotated[Literal["errors", "stale"] | None, Field(description="Only such cells")] = None
+    section: Annotated[str | None, Field(description="Only what is under this heading")] = None
+    only: Annotated[Literal["all", "errors", "stale"], Field(description="Only such cells")] = "all"
     search: Annotated[str | None, Field(description="Only cells with this text")] = None
     outputs: Annotated[bool, Field(description="With outputs and pictures")] = False
     offset: Annotated[int, Field(ge=0, description="Skip characters of a long cell")] = 0

@@ -6,7 +6,7 @@ import json
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from cellwright.tools.native.reading import load_picture
 from cellwright.tools.page import IMAGES, Page
@@ -14,6 +14,7 @@ from cellwright.tools.params import (
     DEADLINE,
     CellName,
     Cells,
+    JsonObject,
     MaxTokens,
     Name,
     Params,
@@ -54,15 +55,15 @@ class RunParams(Params):
     path: Path = ""
     cells: Cells = None
     which: Annotated[
-        Literal["all", "stale", "above", "below", "replay"] | None,
+        Literal["all", "stale", "above", "below", "replay"],
         Field(description="Instead of cells; above/below/replay are of `cell`"),
-    ] = None
+    ] = "all"
     cell: CellName | None = None
     restart: Annotated[bool, Field(description="In a fresh kernel")] = False
     check: Annotated[bool, Field(description="Write nothing; report outputs that differ")] = False
     keep_going: bool = False
     parameters: Annotated[
-        dict[str, Any] | None, Field(description="Set names, papermill-style")
+        JsonObject | None, Field(description="JSON object of names to set, papermill-style")
     ] = None
     answers: Annotated[list[str] | None, Field(description="Lines for input()")] = None
     timeout: Timeout = None
@@ -77,7 +78,7 @@ class RunParams(Params):
     def _is_one_thing(self) -> Self:
         if self.run is None and not self.path:
             raise ValueError("give a path, or a run to follow")
-        if self.cells is not None and self.which is not None:
+        if self.cells is not None and self.which != "all":
             raise ValueError("give cells or which, not both")
         if self.which in _OF_A_CELL and self.cell is None:
             raise ValueError(f"which={self.which} needs `cell`")
@@ -156,16 +157,19 @@ def _describe_run(
     return page.to_result(data, is_error=failed)
 
 
-class EvalItem(BaseModel):
+class EvalItem(Params):
     """One cell of code."""
-
-    model_config = ConfigDict(extra="forbid")
 
     code: str
     language: Annotated[str, Field(description="Default Python")] = ""
     title: str = ""
     reset: Annotated[bool, Field(description="Fresh kernel first")] = False
     timeout: Annotated[float | None, Field(ge=0, le=1e6, description="Seconds; default 30")] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_code(cls, value: Any) -> Any:
+        return {"code": value} if isinstance(value, str) else value
 
 
 class EvalParams(Params):

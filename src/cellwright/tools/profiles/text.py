@@ -10,7 +10,7 @@ import os
 import re
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from cellwright.errors import InvalidEdit, InvalidText, NotebookNotFound
 from cellwright.text.selection import select_raw
@@ -153,10 +153,8 @@ def _describe_outline(page: Page, path: str, found: SelectAnswer) -> ToolResult:
     return page.to_result({"path": path, "revision": found.revision})
 
 
-class Replacement(BaseModel):
+class Replacement(Params):
     """A text to be replaced."""
-
-    model_config = ConfigDict(extra="forbid")
 
     old_text: Annotated[
         str, Field(description="Must occur exactly once unless `all`; empty for a new file")
