@@ -1,7 +1,8 @@
 """Converts tools with the libraries of model APIs; runs in the environment `.dev/converters`.
 
 It reads tools as JSON on stdin and prints `{"problems": {converter: {tool: problem}}, "tokens": N}`.
-A converter without an entry took them all.
+A converter without an entry took them all. With the argument `count` it reads a list of texts, and
+prints how many tokens of o200k each has.
 """
 
 from __future__ import annotations
@@ -108,7 +109,15 @@ def check(convert: Any, tool: dict[str, Any]) -> str:
     return f"lost: {', '.join(sorted(lost))}" if lost else ""
 
 
+def count_tokens(texts: list[str]) -> list[int]:
+    encoding = bpe_openai.get_encoding("o200k_base")
+    return [len(encoding.encode(text)) for text in texts]
+
+
 def main() -> None:
+    if sys.argv[1:] == ["count"]:
+        json.dump(count_tokens(json.load(sys.stdin)), sys.stdout)
+        return
     tools = json.load(sys.stdin)
     problems: dict[str, dict[str, str]] = {}
     for name, convert in CONVERTERS.items():
@@ -117,7 +126,7 @@ def main() -> None:
             if problem:
                 problems.setdefault(name, {})[tool["name"]] = problem
     text = json.dumps(tools, separators=(",", ":"), ensure_ascii=False)
-    tokens = len(bpe_openai.get_encoding("o200k_base").encode(text))
+    (tokens,) = count_tokens([text])
     json.dump({"problems": problems, "converters": [*CONVERTERS], "tokens": tokens}, sys.stdout)
 
 

@@ -320,3 +320,27 @@ async def test_a_tool_that_is_not_there_is_answered_with_those_that_are(call: Ca
     assert answer.is_error
     assert "Did you mean notebook_read" in answer.text
     assert "notebook_list" in answer.text.splitlines()[1]
+
+
+async def test_cells_in_a_row_that_said_nothing_are_one_line(call: Call, folder: Path) -> None:
+    write(folder, "print one", *["set a 1"] * 5, "print two", "set a 2")
+    answer = await call("notebook_run", path="nb.ipynb")
+    lines = outside(answer.text)
+    assert [line.split(" · ")[0] for line in lines[1:]] == [
+        "cell 0",
+        "cells 1-5",
+        "cell 6",
+        "cell 7",
+    ]
+    assert lines[2].startswith("cells 1-5 · 5 ok · ")
+    assert len(answer.data["executions"]) == 8
+
+
+async def test_the_last_cell_and_the_failing_one_are_shown_whatever_the_others_take(
+    call: Call, folder: Path
+) -> None:
+    write(folder, *["print " + "many words " * 20] * 40, "raise Oops too bad", "print end")
+    answer = await call("notebook_run", path="nb.ipynb", keep_going=True, max_tokens=800)
+    shown = [line.split(" · ")[0] for line in outside(answer.text)]
+    assert {"cell 0", "cell 40", "cell 41"} <= set(shown)
+    assert "of the run" in answer.text

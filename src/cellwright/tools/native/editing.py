@@ -205,15 +205,10 @@ def _show_change(page: Page, params: EditParams, done: EditAnswer) -> None:
     for line in others_lines(done.others):
         page.say(line)
     if done.diff:
-        most = page.room // 2
-        if len(done.diff) <= most or params.dry_run:
-            cut = page.show("diff", done.diff, most)
-            more = "a larger max_tokens shows more"
-        else:
-            cut = len(done.diff)
-            more = "notebook_history with action=diff shows it"
+        cut = page.show("diff", done.diff, page.room // 2, tail=0.4)
         if cut:
-            page.leave_out(f"{cut:,} characters of the diff; {more}")
+            more = "a larger max_tokens" if params.dry_run else "notebook_history with action=diff"
+            page.leave_out(f"{cut:,} characters of the diff; {more} shows them")
 
 
 def _changed_cell_line(cell: CellChangeView) -> str:
@@ -298,7 +293,7 @@ def _describe_diff(params: HistoryParams, done: DiffAnswer, said: str) -> ToolRe
         ],
         "cells",
     )
-    cut = page.show("diff", done.diff) if done.diff else 0
+    cut = page.show("diff", done.diff, tail=0.4) if done.diff else 0
     if cut:
         page.leave_out(f"{cut:,} characters of the diff; raise max_tokens")
     names = ("path", "before", "revision", "change", "changed", "saved")

@@ -245,7 +245,7 @@ async def _show_said(
     caller: ToolCaller, page: Page, cell: Execution, place: int, most: int
 ) -> None:
     if cell.text:
-        cut = page.show(f"output of cell {place}", cell.text, most, tail=2 / 3)
+        cut = page.show(f"output of cell {place}", cell.text, most, tail=2 / 3, label="")
         if cut or cell.truncated:
             where = "give more max_tokens, or print less"
             if cell.artifact:

@@ -18,7 +18,7 @@ from cellwright.text.selectors import parse_selector, split_path
 from cellwright.text.view import drop_last_newline
 from cellwright.tools.fence import make_readable
 from cellwright.tools.native.running import EvalItem, describe_eval
-from cellwright.tools.page import Page
+from cellwright.tools.page import Page, cost_of
 from cellwright.tools.params import DEADLINE, MaxTokens, Name, Params
 from cellwright.tools.profiles.notebook import STATUS_WORDS
 from cellwright.tools.profiles.plain_files import (
@@ -120,7 +120,7 @@ def _show_lines(page: Page, path: str, lines: Sequence[tuple[int, str]]) -> int:
     shown = 0
     for number, text in lines:
         is_next = bool(blocks) and blocks[-1][-1][0] == number - 1
-        room -= len(text) + 1 + (0 if is_next else 150)
+        room -= cost_of(text) + 3 + (0 if is_next else 150)
         if room < 0 and shown:
             page.leave_out(
                 f"{format_count(len(lines) - shown, 'line')}; read {quote_path(path)}:{number}-"
