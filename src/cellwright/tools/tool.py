@@ -73,7 +73,8 @@ class ToolCaller:
 
     `active` is the notebook that a person looks at, where a door knows it; tools of profiles that
     name no notebook mean that one. `selected` has the cells that are `selected` or `active`
-    (being edited) there, by handle.
+    (being edited) there, by handle. `is_shared` says that others may have the same name, so that
+    no change is known to be this caller's own.
     """
 
     workspace: AsyncWorkspace
@@ -81,6 +82,7 @@ class ToolCaller:
     ask: Ask | None = None
     active: str | None = None
     selected: Mapping[str, str] = field(default_factory=dict)
+    is_shared: bool = False
 
     def find_book(self, path: str | None) -> AsyncBook | None:
         """The notebook that is named, else the active one, else none."""

@@ -237,6 +237,8 @@ class HistoryParams(Params):
 async def use_history(caller: ToolCaller, params: HistoryParams) -> ToolResult:
     """Look at the history, or go back in it."""
     book = caller.workspace.open(params.path)
+    if caller.is_shared and params.change is None and params.action in ("undo", "redo"):
+        raise _ask_for_change(params.action, await book.log(1))
     if params.action == "log":
         return _describe_log(params, await book.log(params.limit))
     if params.action == "diff":
@@ -258,6 +260,16 @@ async def use_history(caller: ToolCaller, params: HistoryParams) -> ToolResult:
     if not done.changed:
         said = f"Nothing changed: it has that content already. Revision {done.revision}."
     return _describe_diff(params, done, said)
+
+
+def _ask_for_change(action: str, newest: list[Entry]) -> InvalidParameters:
+    """The refusal for a client that cannot be told from others: its own changes are not known."""
+    message = f"{action} needs `change` here: this connection does not say which client it is"
+    if not newest:
+        return InvalidParameters(message)
+    last = newest[0]
+    made = f"{last.id} by {quote_name(last.actor)}: {last.kind} {shorten(last.label, 60)}"
+    return InvalidParameters(message, hint=f"The newest change is {made}")
 
 
 def _describe_log(params: HistoryParams, entries: list[Entry]) -> ToolResult:
