@@ -120,7 +120,10 @@ def show_run(page: Page, executions: Sequence[Execution], path: str = "") -> Non
     waiting = sum(bool(execution.outputs) for execution in executions)
     shortened: list[int | None] = []
     groups = _fold_silent(executions)
-    needed = [len(groups) - 1, *(at for at, (each, *_) in enumerate(groups) if each.is_failure)]
+    needed = [len(groups) - 1]
+    needed += [
+        at for at, (each, *_) in enumerate(groups) if each.is_failure or each.status == "running"
+    ]
     left = 0
     for place, group in enumerate(groups):
         execution = group[0]
@@ -212,6 +215,10 @@ def summarize_run(executions: Sequence[Execution]) -> str:
     statuses = ", ".join(f"{number} {status}" for status, number in counts.items())
     if failed is not None:
         return f"FAILED at cell {failed.index} ({quote_name(failed.cell or '')}): {statuses}."
+    running = next((each for each in executions if each.status == "running"), None)
+    if running is not None:
+        where = f"cell {running.index} ({quote_name(running.cell or '')})"
+        return f"RUNNING {where} for {running.seconds:.0f} s: {statuses}."
     number = format_count(len(executions), "cell")
     differing = sum((each.check or {}).get("result") == "differs" for each in executions)
     if differing:

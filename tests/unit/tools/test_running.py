@@ -104,11 +104,23 @@ async def test_a_run_that_takes_long_is_answered_by_the_deadline_and_can_be_foll
     assert f"Still running as {run}: notebook_run with run={run} waits for it" in answer.text
     more = await call("notebook_run", run=run, wait=0.1)
     assert not more.data["done"]
+    for each in (answer, more):
+        assert outside(each.text)[0].startswith("RUNNING cell 1 (c1) for 0 s: 1 ok, 1 running")
+        assert "before" in within(each.text)
     gate.set()
     last = await call("notebook_run", run=run, wait=20)
     assert last.data["done"]
     assert outside(last.text)[0] == "Ran 3 cells: 3 ok."
     assert "after" in within(last.text)
+
+
+async def test_a_run_that_goes_on_shows_what_its_cell_has_said(call: Call, folder: Path) -> None:
+    write(folder, "print so far\nsleep 600")
+    answer = await call("notebook_run", path="nb.ipynb", wait=0.3)
+    more = await call("notebook_run", run=answer.data["run"], wait=0)
+    for each in (answer, more):
+        assert "so far" in within(each.text)
+    await call("notebook_run", run=answer.data["run"], cancel=True)
 
 
 async def test_a_run_can_be_cancelled(call: Call, folder: Path) -> None:
@@ -282,7 +294,11 @@ async def test_eval_that_takes_long_can_be_followed_and_stopped(call: Call) -> N
     assert not answer.data["done"]
     assert outside(answer.text)[0] == "Not done yet."
     run = answer.data["run"]
-    assert not (await call("notebook_run", run=run, wait=0.1)).data["done"]
+    more = await call("notebook_run", run=run, wait=0.1)
+    assert not more.data["done"]
+    for each in (answer, more):
+        assert [row["status"] for row in each.data["cells"]] == ["running"]
+        assert within(each.text) == "a"
     last = await call("notebook_run", run=run, cancel=True)
     assert last.data["done"]
     assert last.data["cells"][0]["status"] == "cancelled"

@@ -78,7 +78,7 @@ def eval_command(call: CommandCall, code: tuple[str, ...], **options: Any) -> in
             progress=_EvalPrinter(call, cells).print_progress,
             detach=options["detach"],
         )
-    failed = [run for run in answer.cells if run.status not in ("ok", "pending")]
+    failed = [run for run in answer.cells if run.status not in ("ok", "pending", "running")]
     if call.output.as_json:
         error = _describe_error(failed[0]) if failed else None
         print_json({"ok": not failed, "data": answer, "error": error})

@@ -235,7 +235,7 @@ def _report_run(call: CommandCall, found: AttachAnswer) -> int:
     """Print how a run ended, or that it continues; returns the exit code."""
     answer = found.answer
     ran: Sequence[Execution] = answer.cells if isinstance(answer, EvalAnswer) else answer or ()
-    failed = [each.status for each in ran if each.status not in ("ok", "pending")]
+    failed = [each.status for each in ran if each.status not in ("ok", "pending", "running")]
     error: dict[str, Any] | None = None
     if found.error is not None:
         error = {**found.error.to_json(), "hint": None, "retryable": False}

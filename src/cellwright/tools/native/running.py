@@ -210,9 +210,7 @@ async def describe_eval(
     """
     cells = done.cells
     page = Page(max_tokens)
-    failed = next(
-        (place for place, cell in enumerate(cells) if cell.status not in ("ok", "pending")), None
-    )
+    failed = next((place for place, cell in enumerate(cells) if cell.is_failure), None)
     if failed is None:
         page.head("Done." if done.done else "Not done yet.")
     else:

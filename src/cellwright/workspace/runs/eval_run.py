@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from functools import partial
 
 from cellwright.errors import InvalidEdit
@@ -14,7 +15,8 @@ from cellwright.workspace.runs.sessions import EvalCell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping
+    from typing import Any
 
     from cellwright.workspace.api.requests import EvalRequest
     from cellwright.workspace.caller import Caller
@@ -31,10 +33,21 @@ class EvalRun(Run):
         self._code = [EvalCell.parse(cell, place) for place, cell in enumerate(request.cells)]
         pending = [Execution("pending", title=cell.title) for cell in self._code]
         super().__init__(request.session, caller.actor, pending, RunOptions.of(request))
+        self._running: tuple[int, float] | None = None  # which cell, and since when
 
     def answer(self) -> EvalAnswer:
         """Return what is known of the cells now."""
-        return EvalAnswer(self.subject, list(self.executions), self.id, self.is_over)
+        cells = list(self.executions)
+        if self._running is not None and not self.is_over:
+            place, began = self._running
+            said = [event["text"] for event in self._events if _is_text_of(event, place)]
+            cells[place] = Execution(
+                "running",
+                title=cells[place].title,
+                seconds=time.monotonic() - began,
+                text="".join(said),
+            )
+        return EvalAnswer(self.subject, cells, self.id, self.is_over)
 
     @contextlib.asynccontextmanager
     async def _open(self) -> AsyncIterator[None]:
@@ -44,6 +57,7 @@ class EvalRun(Run):
     async def _run_cell(self, place: int) -> Execution:
         cell, request, caller = self._code[place], self._request, self._caller
         sessions = caller.hub.sessions
+        self._running = place, time.monotonic()
         self.report_cell(place, status="running")
         timeout = self._find_timeout(cell)
         async with sessions.open_eval(cell, request, caller) as (session, withheld):
@@ -63,6 +77,7 @@ class EvalRun(Run):
                 ask=None if request.ask is None else self.ask,
                 stop=self.stop.event,
             )
+            self._running = None
             return recorder.finish(ran, cell.title, sessions.take_notes(session))
 
     def _find_timeout(self, cell: EvalCell) -> float:
@@ -76,3 +91,7 @@ class EvalRun(Run):
                 f"a timeout of {asked:g} s", hint=f"From 0, which is no limit, to {most:g} s"
             )
         return asked
+
+
+def _is_text_of(event: Mapping[str, Any], place: int) -> bool:
+    return event.get("cell") == place and "text" in event

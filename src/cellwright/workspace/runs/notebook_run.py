@@ -83,7 +83,18 @@ class NotebookRun(Run):
 
     def answer(self) -> Executions:
         """Return what is known of the cells now; what comes later does not change it."""
-        return Executions(self.executions, run=self.id, done=self.is_over)
+        executions = list(self.executions)
+        run = self._runs[-1] if self._runs else None
+        if run is not None and not run.is_over and not self.is_over:
+            cell = run.cell
+            executions[self._chosen.index(cell)] = Execution(
+                "running",
+                cell.handle,
+                cell.index,
+                outputs=run.collector.outputs(),
+                seconds=time.time() - run.began if run.began else 0.0,
+            )
+        return Executions(executions, run=self.id, done=self.is_over)
 
     def notebook_now(self) -> Notebook:
         """Return the notebook as the run left it; read anew if it lands nothing."""

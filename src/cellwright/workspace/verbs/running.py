@@ -165,7 +165,8 @@ def _find_run(caller: Caller, run_id: str) -> Run:
 
 
 def _describe_run(run: Run) -> AttachAnswer:
-    return AttachAnswer.extend(run.describe(), done=run.is_over, answer=run.last_answer)
+    answer = run.last_answer if run.is_over else run.answer()
+    return AttachAnswer.extend(run.describe(), done=run.is_over, answer=answer)
 
 
 def _is_inside(real: str, root: str | None) -> bool:
