@@ -360,3 +360,24 @@ async def test_the_last_cell_and_the_failing_one_are_shown_whatever_the_others_t
     shown = [line.split(" · ")[0] for line in outside(answer.text)]
     assert {"cell 0", "cell 40", "cell 41"} <= set(shown)
     assert "of the run" in answer.text
+
+
+@pytest.mark.parametrize(("action", "word"), [("restart", "restarted"), ("shutdown", "shut down")])
+async def test_a_kernel_that_is_taken_from_a_run_is_told_as_what_it_is(
+    action: str, word: str, call: Call, folder: Path
+) -> None:
+    write(folder, "set a 1", "print so far\nsleep 600", "print after")
+    begun = await call("notebook_run", path="nb.ipynb", wait=0.3)
+    done = await call("kernel", path="nb.ipynb", action=action)
+    assert "Its cell c1 was running, and is stopped." in done.text
+    last = await call("notebook_run", run=begun.data["run"], wait=20)
+    assert [row["status"] for row in last.data["executions"]] == ["ok", "cancelled", "pending"]
+    assert f"The kernel was {word} while the cell ran; its variables are lost" in last.text
+    assert "interrupted" not in last.text
+
+
+async def test_a_session_that_is_restarted_under_eval_is_told_as_what_it_is(call: Call) -> None:
+    begun = await call("eval", cells=["sleep 600"], session="s", wait=0.3)
+    await call("kernel", session="s", action="restart")
+    last = await call("notebook_run", run=begun.data["run"], wait=20)
+    assert "The kernel was restarted while the cell ran; its variables are lost" in last.text

@@ -247,6 +247,8 @@ class NotebookRun(Run):
                 outcome.status, cell.handle, cell.index, error=about, notes=list(run.notes)
             )
         note = "It was stopped before its turn came"
+        if ran.stopped_by:
+            note = f"The kernel was {ran.stopped_by} before its turn came"
         return Execution("cancelled", cell.handle, cell.index, notes=[note])
 
     # -- in the kernel ----------------------------------------------------------------------
@@ -446,6 +448,10 @@ class NotebookRun(Run):
         if outcome.status == "died":
             notes.append(
                 f"The kernel died, {outcome.exit}; its variables are lost. Nothing was run again"
+            )
+        elif ran.stopped_by:
+            notes.append(
+                f"The kernel was {ran.stopped_by} while the cell ran; its variables are lost"
             )
         elif outcome.status in ("timed_out", "cancelled"):
             kept = "kept" if outcome.state_kept else "lost, since it had to be ended"
