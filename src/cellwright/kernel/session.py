@@ -202,7 +202,8 @@ class CellExecution:
             if isinstance(event, InputRequested):
                 await self._transport.answer_input(await self._answer(event))
 
-    async def _answer(self, request: InputRequested) -> str:
+    async def _answer(self, request: InputRequested) -> str | None:
+        """A line for the cell; None if it must fail for want of one."""
         if self._answers:
             return self._answers.pop(0)
         if self._ask is not None and not self._is_stopped:
@@ -218,6 +219,8 @@ class CellExecution:
             if answer is not None:
                 return answer
         self._stdin_refused = True
+        if self._code.input_raises:
+            return None
         self._on_event(StreamEvent("stderr", f"{NO_STDIN}\n"))
         return ""
 
@@ -227,7 +230,7 @@ class CellExecution:
         died = status == "died"
         if why is not None:
             status = why  # even if the cell caught the interrupt and ended well
-        if self._stdin_refused and status == "ok":
+        if self._stdin_refused and why is None and status in ("ok", "cancelled"):
             status = "error"
         exit_ = finished.exit if finished is not None else self._transport.exit
         return Outcome(

@@ -160,11 +160,14 @@ async def test_input_is_answered_from_a_list_or_by_asking(call: Call, folder: Pa
     assert asked == ["more?"]
 
 
-async def test_input_without_an_answer_does_not_hang(call: Call, folder: Path) -> None:
-    write(folder, "input name?")
+@pytest.mark.parametrize("answers", [[], ["Ada"]])
+async def test_input_without_an_answer_raises(answers: list[str], call: Call, folder: Path) -> None:
+    write(folder, "\n".join(["input name?"] * (len(answers) + 1)) + "\nprint deleted")
     async with asyncio.timeout(30):
-        answer = await call("notebook_run", path="nb.ipynb")
-    assert answer.data["done"]
+        answer = await call("notebook_run", path="nb.ipynb", answers=answers)
+    assert answer.data["executions"][0]["error"] == {"ename": "StdinNotImplementedError"}
+    assert "deleted" not in within(answer.text)
+    assert "The cell called input(), and there was no answer to give it" in answer.text
 
 
 async def test_a_check_writes_nothing_and_says_what_differs(call: Call, folder: Path) -> None:

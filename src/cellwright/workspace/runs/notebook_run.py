@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from cellwright.workspace.runs.run import RunOptions
 
 _OUTPUTS = (StreamEvent, DisplayEvent, ErrorEvent, ClearEvent)
+_NO_INPUT = "StdinNotImplementedError"
 _EXPECTS_ERROR = "raises-exception"
 NESTED_REQUEST = "nbmp_request"
 """In the metadata of an execute request: which request of the running cell it is for."""
@@ -289,7 +290,12 @@ class NotebookRun(Run):
                 raise _StoppedEarly  # while the kernel was being started
             run.begin(session.life)
             code = self._sessions.make_notebook_code(
-                cell.source, cell.id, session, self.book.real, info
+                cell.source,
+                cell.id,
+                session,
+                self.book.real,
+                info,
+                has_input=bool(options.answers) or options.ask is not None,
             )
             if options.nested is not None:
                 return replace(code, metadata={NESTED_REQUEST: options.nested})
@@ -456,6 +462,8 @@ class NotebookRun(Run):
         elif outcome.status in ("timed_out", "cancelled"):
             kept = "kept" if outcome.state_kept else "lost, since it had to be ended"
             notes.append(f"The kernel was interrupted; its variables are {kept}")
+        if outcome.stdin_refused or (outcome.error and outcome.error.ename == _NO_INPUT):
+            notes.append("The cell called input(), and there was no answer to give it")
         if outcome.error is not None:
             said = f"{outcome.error.ename} {outcome.error.evalue}"
             notes += filter(None, [explain_withheld(self._withheld, said)])

@@ -311,12 +311,25 @@ class SessionManager:
         return Code(cell.code, allow_stdin=True, env=variables)
 
     def make_notebook_code(
-        self, source: str, cell_id: str | None, session: Session, path: str, info: KernelInfo
+        self,
+        source: str,
+        cell_id: str | None,
+        session: Session,
+        path: str,
+        info: KernelInfo,
+        *,
+        has_input: bool = False,
     ) -> Code:
-        """Return a cell of a notebook as its kernel gets it."""
+        """Return a cell of a notebook as its kernel gets it.
+
+        Without answers to `input()`, and when they are used up, it raises: code that asks whether
+        to delete something must not take an empty line for a yes.
+        """
         root, mode = self._callers.get(session.key, (None, "agent"))
         variables = self._describe_session(session, info, notebook=path, root=root, mode=mode)
-        return Code(source, allow_stdin=True, env=variables, cell_id=cell_id)
+        return Code(
+            source, allow_stdin=has_input, input_raises=True, env=variables, cell_id=cell_id
+        )
 
     def _describe_session(
         self,
