@@ -384,3 +384,29 @@ async def test_a_session_that_is_restarted_under_eval_is_told_as_what_it_is(call
     await call("kernel", session="s", action="restart")
     last = await call("notebook_run", run=begun.data["run"], wait=20)
     assert "The kernel was restarted while the cell ran; its variables are lost" in last.text
+
+
+@pytest.mark.parametrize("word", ["notebook", "session"])
+async def test_eval_runs_in_the_kernel_of_a_notebook_and_leaves_its_file_alone(
+    word: str, call: Call, folder: Path
+) -> None:
+    write(folder, "set x 1", "get x")
+    await call("notebook_run", path="nb.ipynb", cells=[0])
+    before = (folder / "nb.ipynb").read_bytes()
+    seen = await call("eval", cells=["get x", "set x 2"], **{word: "nb.ipynb"})
+    assert not seen.is_error, seen.text
+    assert within(seen.text) == "1"
+    assert (folder / "nb.ipynb").read_bytes() == before
+    ran = await call("notebook_run", path="nb.ipynb", cells=[1])
+    assert within(ran.text).endswith("2")
+    sessions = (await call("kernel")).data["sessions"]
+    assert [row["session"] for row in sessions] == [str(folder / "nb.ipynb")]
+
+
+async def test_eval_in_a_notebook_that_is_not_there_is_refused(call: Call) -> None:
+    for words in ({"notebook": "gone.ipynb"}, {"session": "gone.ipynb"}):
+        answer = await call("eval", cells=["print 1"], **words)
+        assert answer.data["code"] == "NOTEBOOK_NOT_FOUND"
+    answer = await call("eval", cells=["print 1"], notebook="../nb.ipynb")
+    assert answer.data["code"] == "OUTSIDE_ROOT"
+    assert (await call("kernel")).data["sessions"] == []

@@ -177,6 +177,9 @@ class EvalParams(Params):
 
     cells: Annotated[list[EvalItem], Field(min_length=1, max_length=200)]
     session: Annotated[Name, Field(description="Calls of one session share state")] = "default"
+    notebook: Annotated[
+        Name | None, Field(description="Run in this notebook's kernel; the file stays as it is")
+    ] = None
     kernel: Annotated[Name | None, Field(description="Kernelspec; default a plain Python")] = None
     answers: Annotated[list[str] | None, Field(description="Lines for input()")] = None
     wait: Annotated[float, Field(ge=0, le=3600, description="Answer by then")] = DEADLINE
@@ -190,6 +193,7 @@ async def run_code(caller: ToolCaller, params: EvalParams) -> ToolResult:
     done = await caller.workspace.eval(
         [cell.model_dump() for cell in params.cells],
         session=params.session,
+        notebook=params.notebook,
         kernel=params.kernel,
         detach=params.wait,
         **options,
@@ -285,8 +289,8 @@ EVAL = Tool(
     name="eval",
     title="Run code",
     description=(
-        "Run code that belongs to no notebook, in a session that keeps its state. Several cells "
-        "run in order, and the first that fails is the last."
+        "Run code that belongs to no notebook, in a session that keeps its state or in the kernel "
+        "of `notebook`. Several cells run in order, and the first that fails is the last."
     ),
     model=EvalParams,
     call=run_code,

@@ -25,6 +25,7 @@ from cellwright.workspace.runs.execution import (
 from cellwright.workspace.runs.landing import RunRecord
 from cellwright.workspace.runs.parameters import Parameters
 from cellwright.workspace.runs.run import Run, finish_despite_cancel
+from cellwright.workspace.runs.sessions import find_kernel_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -132,8 +133,6 @@ class NotebookRun(Run):
     @contextlib.asynccontextmanager
     async def _open_session(self) -> AsyncIterator[None]:
         book, options = self.book, self.options
-        kernelspec = self._notebook.metadata.get("kernelspec")
-        name = kernelspec.get("name") if isinstance(kernelspec, dict) else None
         # A check has a kernel of its own, in the same folder: the notebook's keeps its state.
         path = f"{book.real}.check-{self.id}" if options.check else book.real
         with self.stop.watch_clock():
@@ -141,7 +140,7 @@ class NotebookRun(Run):
                 path,
                 book.caller,
                 kernel=options.kernel,
-                notebook_kernel=name if isinstance(name, str) else None,
+                notebook_kernel=find_kernel_name(self._notebook),
                 restart=options.restart and not options.check,
                 address=None if options.check else book.host.kernel(),
             )

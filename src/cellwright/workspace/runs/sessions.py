@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cellwright.config.settings import Settings
+    from cellwright.document.notebook import Notebook
     from cellwright.kernel.session import Session, Start
     from cellwright.kernel.transport import KernelInfo
     from cellwright.outputs.artifacts import ArtifactStore
@@ -412,3 +413,10 @@ def _find_spec(language: str, env: Mapping[str, str]) -> str:
 def _name_file(key: Key) -> str:
     name = blake2b(f"{os.getpid()}\0{key.session}\0{key.cwd}".encode(), digest_size=8).hexdigest()
     return f"session-{name}.json"
+
+
+def find_kernel_name(notebook: Notebook) -> str | None:
+    """Return the kernelspec that a notebook names."""
+    kernelspec = notebook.metadata.get("kernelspec")
+    name = kernelspec.get("name") if isinstance(kernelspec, dict) else None
+    return name if isinstance(name, str) else None

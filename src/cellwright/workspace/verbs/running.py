@@ -66,10 +66,17 @@ del _cellwright_variables
 
 
 async def evaluate(caller: Caller, request: requests.EvalRequest) -> EvalAnswer:
-    """Run code that belongs to no notebook."""
+    """Run code that belongs to no notebook, in a session or in a notebook's kernel."""
     from cellwright.workspace.runs.eval_run import EvalRun
 
-    run = EvalRun(caller, request)
+    path = request.notebook
+    if path is None and request.session.endswith(".ipynb"):
+        path = request.session
+    book = notebook = None
+    if path is not None:
+        book = await caller.hub.in_file_thread(caller.open, path)
+        notebook = await caller.hub.in_file_thread(book.load)
+    run = EvalRun(caller, request, book, notebook)
     await caller.hub.runs.start_and_follow(run)
     return run.answer()
 
