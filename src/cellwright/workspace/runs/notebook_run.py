@@ -201,6 +201,7 @@ class NotebookRun(Run):
         saves = InterimSaves(lambda: self._land_so_far(run), interval)
         self._runs.append(run)
         self.report_cell(place, status="running")
+        announcing = asyncio.ensure_future(self._announce(run, interval / 2))
         try:
             ran = await self._execute(place, run, saves, is_first=is_first)
         except asyncio.CancelledError:
@@ -217,6 +218,8 @@ class NotebookRun(Run):
                 raise
             # What the cells before it did must not be lost with the answer.
             return Execution("pending", cell.handle, cell.index, notes=[error.message])
+        finally:
+            announcing.cancel()
         if not run.began:
             self._runs.remove(run)
             return self._describe_not_begun(run, ran)
@@ -364,6 +367,15 @@ class NotebookRun(Run):
 
         return listen
 
+    async def _announce(self, run: CellRun, after: float) -> None:
+        """Put on record that a cell runs, if it takes long."""
+        if not after:  # nothing is saved while cells run
+            return
+        await asyncio.sleep(after)
+        if run.began and not run.is_over:
+            with contextlib.suppress(CellwrightError, OSError):
+                await self.book.hub.in_file_thread(self._record.announce, run)
+
     # -- into the notebook ------------------------------------------------------------------
 
     async def _land_so_far(self, run: CellRun) -> bool:
@@ -395,8 +407,9 @@ class NotebookRun(Run):
         """Land the outputs of a cell that is over, and describe what became of it; blocks."""
         cell, outcome = run.cell, ran.outcome
         notes = [*run.notes, *self._list_notes(ran)]
+        is_orphan = self._follows_a_death(ran)
         saved, stale, more = self._record.land(run, ran, outputs)
-        lost, replay, told = self._find_loss(cell, ran)
+        lost, replay, told = self._find_loss(cell, ran, is_orphan=is_orphan)
         error = None
         if outcome.error is not None:
             traceback = strip_traceback(outcome.error.traceback)
@@ -422,10 +435,19 @@ class NotebookRun(Run):
             notes=[*notes, *more, *told],
         )
 
-    def _find_loss(self, cell: Cell, ran: CellOutcome) -> tuple[list[str], list[str], list[str]]:
+    def _follows_a_death(self, ran: CellOutcome) -> bool:
+        """Whether the last kernel died with its engine, under a cell; this is the first after it."""
+        if self._session.executions > 1 or self.options.check:
+            return False
+        newest = self.book.list_executions()[-1:]
+        return any(each.status == "running" and each.kernel != ran.kernel for each in newest)
+
+    def _find_loss(
+        self, cell: Cell, ran: CellOutcome, *, is_orphan: bool
+    ) -> tuple[list[str], list[str], list[str]]:
         """After a kernel is gone, find whose state went with it, and the way back."""
         outcome = ran.outcome
-        if self.options.check or (outcome.state_kept and not ran.replaced):
+        if self.options.check or (outcome.state_kept and not ran.replaced and not is_orphan):
             return [], [], []
         from cellwright.workspace import staleness
 
