@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import mcp_types as types
 from mcp.server.caching import CacheHint
 from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError
 
 import cellwright
 from cellwright.mcp import prompts, resources
@@ -156,6 +157,8 @@ class McpServer:
     async def _call_tool(
         self, ctx: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
+        if not self.toolbox.has(params.name):
+            raise MCPError(types.INVALID_PARAMS, self.toolbox.describe_unknown(params.name))
         workspace = await self._workspace(ctx)
         is_shared = workspace.actor == OTHERS or (
             ctx.request is not None and not self._identify(ctx)

@@ -79,7 +79,8 @@ class Toolbox:
 
         tool = self._tools.get(name)
         if tool is None:
-            return self._unknown(name)
+            text = f"error: {self.describe_unknown(name)}"
+            return ToolResult(text, {"code": "UNKNOWN_TOOL"}, is_error=True)
         if not tool.is_allowed(self.allowed):
             return describe_error(self.forbid(tool, f"call {tool.name} to {tool.weakest_effect}"))
         try:
@@ -102,12 +103,16 @@ class Toolbox:
         is_edit = tool.weakest_effect == "edit" and self.edit_mode_edits
         return ModeForbids(what, self.mode, "edit" if is_edit else "agent")
 
-    def _unknown(self, name: str) -> ToolResult:
+    def has(self, name: str) -> bool:
+        """Whether there is a tool of that name, whatever the mode allows of it."""
+        return name in self._tools
+
+    def describe_unknown(self, name: str) -> str:
+        """Say that there is no such tool, and which there are."""
         near = difflib.get_close_matches(name, self._tools, n=2)
         meant = f" Did you mean {' or '.join(near)}?" if near else ""
         known = ", ".join(tool.name for tool in self.list_tools())
-        text = f"error: There is no tool {quote_name(name)}.{meant}\nhint: There are {known}"
-        return ToolResult(text, {"code": "UNKNOWN_TOOL"}, is_error=True)
+        return f"There is no tool {quote_name(name)}.{meant} There are {known}"
 
 
 def _describe_invalid(tool: Tool, error: ValidationError) -> ToolResult:
