@@ -20,7 +20,7 @@ import tempfile
 import time
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.replace_cell import Sample
 from benchmarks.tables import compare
@@ -165,7 +165,10 @@ async def _compare_tokens() -> list[str]:
                     answers[f"{path.stem}, {view}"] = found.text
                 if theirs is None:
                     continue
-                words = {"notebook_name": path.stem, "notebook_path": path.name}
+                words: dict[str, Any] = {
+                    "notebook_name": path.stem,
+                    "notebook_path": path.name,
+                }
                 await theirs.call_tool("use_notebook", words)
                 for form in ("detailed", "brief"):
                     words = {"notebook_name": path.stem, "response_format": form, "limit": 0}
