@@ -147,7 +147,9 @@ def test_a_run_can_be_left_listed_followed_and_stopped_by_others() -> None:
     told = cw("run", "nb.ipynb", "slow", "bad", "--detach", "0.1", "--json")
     data = told.data
     assert (told.code, data["done"]) == (0, False)
-    assert [row["status"] for row in data["executions"]] == ["pending", "pending"]
+    first, second = (row["status"] for row in data["executions"])
+    assert first in ("pending", "running"), "as far as it is after a tenth of a second"
+    assert second == "pending"
     run = data["run"]
     wait_for(
         lambda: cw("runs", "--json").data["runs"][0]["cells"].get("slow") == "running",
