@@ -1,7 +1,10 @@
-"""What a model is told of a notebook of 5,000 cells: how long it takes to find out, and how long it is.
+"""What a model reads: of a notebook of 5,000 cells in a chat, and of real ones over MCP.
 
-The floor is what a program would do that knows nothing better: parse the whole file as JSON. Where
+The first table has how long it takes to find out, and how long it is. The floor is what a program would do that knows nothing better: parse the whole file as JSON. Where
 the file has just been changed, reading it again is most of the work, and is held against the floor.
+
+The second table has the tokens (o200k) of reading real notebooks, beside jupyter-mcp-server: all
+sources, and the list of cells. Ours also have ids, statuses and a revision.
 """
 
 from __future__ import annotations
@@ -10,12 +13,14 @@ import asyncio
 import json
 import os
 import random
+import shutil
 import statistics
+import subprocess
 import tempfile
 import time
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.replace_cell import Sample
 from benchmarks.tables import compare
@@ -28,12 +33,21 @@ from cellwright.assistant.context import (
 )
 from cellwright.assistant.requests import ChatRequest, FileReference, NotebookEditor, detect
 from cellwright.journal.executions import ExecutionRecord
+from cellwright.tools.profiles import PROFILES
+from cellwright.tools.tool import ToolCaller
+from cellwright.tools.toolbox import Toolbox
+from tests.corpus import notebooks
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 SAMPLE = Sample("5,000 cells", 5_000, 300, 40, None, None)
 NAME = "large.ipynb"
+REAL = (
+    "nbconvert-Widget_List-f19ad207",
+    "nbgrader-managing_assignment_files-947d9048",
+    "nbval-index-a7429b48",
+)
 MOST_MILLISECONDS = 50
 MOST_OF_FLOOR = 2.5
 FLOOR, READ = "json.loads of the file", "cellwright.read"
@@ -54,7 +68,7 @@ def run(*, quick: bool = False) -> list[str]:
         )
     title = f"Context of a notebook of {SAMPLE.name} · {size:,} bytes · {len(times[OPEN])} rounds"
     missed = compare(title, times, FLOOR, {CHANGED: (FLOOR, MOST_OF_FLOOR)})
-    return missed + _judge(times, length)
+    return missed + _judge(times, length) + asyncio.run(_compare_tokens())
 
 
 def _record_runs(folder: Path) -> None:
@@ -127,6 +141,69 @@ async def _measure(folder: Path, rounds: int) -> tuple[dict[str, list[float]], i
                 if turn:  # the first round imports and warms
                     times[name].append((time.perf_counter() - began) * 1e3)
     return times, max(lengths)
+
+
+async def _compare_tokens() -> list[str]:
+    """Read real notebooks with our tools and with the rival's; returns the goals that were missed."""
+    from benchmarks.mcp_rival import rival
+
+    chosen = [path for path in notebooks() if path.stem in REAL]
+    answers: dict[str, str] = {}
+    with tempfile.TemporaryDirectory(prefix="cw") as name:
+        for path in chosen:
+            shutil.copyfile(path, Path(name) / path.name)
+        async with AsyncExitStack() as stack:
+            workspace = await stack.enter_async_context(AsyncWorkspace(name, cwd=name))
+            theirs = await stack.enter_async_context(rival(name))
+            box = Toolbox(PROFILES["native"])
+            for path in chosen:
+                for view in ("text", "cells", "outline"):
+                    arguments = {"path": path.name, "view": view, "max_tokens": 100_000}
+                    found = await box.call(
+                        "notebook_read", arguments, ToolCaller(workspace=workspace)
+                    )
+                    answers[f"{path.stem}, {view}"] = found.text
+                if theirs is None:
+                    continue
+                words: dict[str, Any] = {
+                    "notebook_name": path.stem,
+                    "notebook_path": path.name,
+                }
+                await theirs.call_tool("use_notebook", words)
+                for form in ("detailed", "brief"):
+                    words = {"notebook_name": path.stem, "response_format": form, "limit": 0}
+                    result = await theirs.call_tool("read_notebook", words)
+                    answers[f"{path.stem}, {form}"] = result.content[0].text
+    return _judge_tokens(dict(zip(answers, _count_tokens([*answers.values()]), strict=True)))
+
+
+def _count_tokens(texts: list[str]) -> list[int]:
+    script = Path(__file__).parent.parent / "tests" / "integration" / "tools" / "converting.py"
+    done = subprocess.run(
+        [os.environ["CELLWRIGHT_BENCH_CONVERTERS"], str(script), "count"],
+        input=json.dumps(texts),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    counts: list[int] = json.loads(done.stdout)
+    return counts
+
+
+def _judge_tokens(tokens: dict[str, int]) -> list[str]:
+    print("\nTokens of reading a notebook                       sources    with ids     outline")
+    missed = []
+    for name in REAL:
+        rows = {"cellwright": ("text", "cells", "outline")}
+        rows |= {"jupyter-mcp-server": ("detailed", "detailed", "brief")}
+        for side, views in rows.items():
+            found = [tokens.get(f"{name}, {view}") for view in views]
+            if None not in found:
+                print(f"  {name[:28]:28} {side:20} " + "".join(f"{each:10,}  " for each in found))
+        ours, theirs = tokens[f"{name}, text"], tokens.get(f"{name}, detailed")
+        if theirs is not None and ours > theirs:
+            missed.append(f"{name}: {ours:,} tokens, more than the rival's {theirs:,}")
+    return missed
 
 
 def _edited(data: bytes, turn: int) -> bytes:

@@ -73,7 +73,7 @@ class MemoryKernel:
         self._count = 0
         self._interrupted = asyncio.Event()
         self._ended = asyncio.Event()
-        self._answers: asyncio.Queue[str] = asyncio.Queue()
+        self._answers: asyncio.Queue[str | None] = asyncio.Queue()
         self.idle = IdleEventQueue()
         self._running = False
 
@@ -139,7 +139,10 @@ class MemoryKernel:
             answer = asyncio.ensure_future(self._answers.get())
             await self._first(answer, self._interrupted, self._ended)
             self._check()
-            yield StreamEvent("stdout", answer.result() + "\n")
+            given = answer.result()
+            if given is None:
+                raise _Failure("StdinNotImplementedError", "there was no answer")
+            yield StreamEvent("stdout", given + "\n")
         elif word in ("sleep", "stuck"):
             wakers = (self._ended,) if word == "stuck" else (self._interrupted, self._ended)
             await self._first(asyncio.ensure_future(asyncio.sleep(float(rest))), *wakers)
@@ -209,8 +212,8 @@ class MemoryKernel:
         """Answer at once."""
         return self.is_alive
 
-    async def answer_input(self, text: str) -> None:
-        """Give the waiting command its line."""
+    async def answer_input(self, text: str | None) -> None:
+        """Give the waiting command its line; None makes it fail."""
         self._answers.put_nowait(text)
 
     async def send_comm(self, message: CommMessage) -> None:

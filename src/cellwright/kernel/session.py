@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import time
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from cellwright.config.defaults import INTERRUPT_GRACE
@@ -66,13 +66,15 @@ class CellOutcome:
 
     `replaced` says that the session's kernel was dead and another one was started before the
     cell; `retried` that it died under the cell, which was then run once more in a new one.
-    `kernel` identifies the kernel process in which the cell ran.
+    `kernel` identifies the kernel process in which the cell ran. `stopped_by` says what a caller
+    did to the session that ended the cell: `restarted`, or `shut down`.
     """
 
     outcome: Outcome
     replaced: bool = False
     retried: bool = False
     kernel: str = ""
+    stopped_by: str = ""
 
 
 def describe_timeout(seconds: float) -> str:
@@ -200,7 +202,8 @@ class CellExecution:
             if isinstance(event, InputRequested):
                 await self._transport.answer_input(await self._answer(event))
 
-    async def _answer(self, request: InputRequested) -> str:
+    async def _answer(self, request: InputRequested) -> str | None:
+        """A line for the cell; None if it must fail for want of one."""
         if self._answers:
             return self._answers.pop(0)
         if self._ask is not None and not self._is_stopped:
@@ -216,6 +219,8 @@ class CellExecution:
             if answer is not None:
                 return answer
         self._stdin_refused = True
+        if self._code.input_raises:
+            return None
         self._on_event(StreamEvent("stderr", f"{NO_STDIN}\n"))
         return ""
 
@@ -225,7 +230,7 @@ class CellExecution:
         died = status == "died"
         if why is not None:
             status = why  # even if the cell caught the interrupt and ended well
-        if self._stdin_refused and status == "ok":
+        if self._stdin_refused and why is None and status in ("ok", "cancelled"):
             status = "error"
         exit_ = finished.exit if finished is not None else self._transport.exit
         return Outcome(
@@ -288,6 +293,7 @@ class Session:
         self._is_resetting = False
         self._ended_by_us = False
         self._generation = 0
+        self._stopped_by = ""
 
     @property
     def is_busy(self) -> bool:
@@ -339,7 +345,8 @@ class Session:
         try:
             async with self._take_turn(stop=stop):
                 if generation != self._generation:
-                    return CellOutcome(Outcome("cancelled", 0.0, state_kept=False))
+                    outcome = Outcome("cancelled", 0.0, state_kept=False)
+                    return CellOutcome(outcome, stopped_by=self._stopped_by)
                 if stop is not None and stop.is_set():
                     return CellOutcome(Outcome("cancelled", 0.0), kernel=self.life)
                 if reset:
@@ -358,7 +365,11 @@ class Session:
                     outcome = await self._run_once(code, {**options, "answers": answers})
                 if outcome.status in ("ok", "error"):
                     self._restarts = 0
-                return CellOutcome(outcome, replaced=replaced, retried=retried, kernel=self.life)
+                stopped_by = ""
+                if outcome.status in ("cancelled", "died") and generation != self._generation:
+                    stopped_by = self._stopped_by
+                    outcome = replace(outcome, status="cancelled", state_kept=False)
+                return CellOutcome(outcome, replaced, retried, self.life, stopped_by)
         except _StoppedWaiting:
             return CellOutcome(Outcome("cancelled", 0.0), kernel=self.life)
         finally:
@@ -397,6 +408,7 @@ class Session:
         self._is_resetting = True
         try:
             self._generation += 1
+            self._stopped_by = "restarted"
             self.interrupt()
             async with self._take_turn():
                 await self._make_fresh()
@@ -424,6 +436,7 @@ class Session:
         """Stop the running cell, and end the kernel and everything it started."""
         self.is_closed = True
         self._generation += 1
+        self._stopped_by = "shut down"
         self.interrupt()
         try:
             async with asyncio.timeout(self._settings.interrupt_grace * 2):

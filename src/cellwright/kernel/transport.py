@@ -52,7 +52,8 @@ class Code:
     """One cell to execute.
 
     `env` is applied before the cell runs: a string sets a variable, None removes it.
-    `allow_stdin` says that the caller can answer `InputRequested`. `metadata` is sent with the
+    `allow_stdin` says that the caller can answer `InputRequested`. If there is no answer after
+    all, the cell gets an empty one, or fails where `input_raises`. `metadata` is sent with the
     request, for kernels that look at it.
     """
 
@@ -62,6 +63,7 @@ class Code:
     silent: bool = False
     store_history: bool = True
     allow_stdin: bool = False
+    input_raises: bool = False
     cell_id: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
@@ -110,8 +112,8 @@ class Transport(Protocol):
         """Ask an idle kernel whether it answers in so many seconds; a busy one is not asked."""
         ...
 
-    async def answer_input(self, text: str) -> None:
-        """Answer the `InputRequested` that was yielded last."""
+    async def answer_input(self, text: str | None) -> None:
+        """Answer the `InputRequested` that was yielded last; None makes the cell fail there."""
         ...
 
     async def send_comm(self, message: CommMessage) -> None:

@@ -30,9 +30,13 @@ def run_server(
     structured: bool = False,
     listening: HttpAddress | None = None,
     new_token: bool = False,
+    key: str | None = None,
     say: Callable[[str], object],
 ) -> None:
-    """Serve the notebooks below a root until the client leaves, or forever over HTTP."""
+    """Serve the notebooks below a root until the client leaves, or forever over HTTP.
+
+    `key` says who the client over stdio is, so that a later server knows it again.
+    """
     wire = None
     if listening is None:
         from cellwright.mcp.stdio import StdioWire
@@ -55,7 +59,7 @@ def run_server(
             mode=mode,
             engine=engine and wants_engine(),
             edit_mode_edits=load(root).edit_mode_edits,
-            place=stdio_place() if wire is not None else "",
+            place="" if wire is None else key or stdio_place(),
             structured=structured,
             say=say,
         )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
+import secrets
 import sys
 from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
 from mcp.server.caching import CacheHint
 from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError
 
 import cellwright
 from cellwright.errors import SystemRefused, explain_exception
@@ -18,7 +19,7 @@ from cellwright.mcp import prompts, resources
 from cellwright.mcp.calls import PendingCalls
 from cellwright.mcp.resources import Subscriptions
 from cellwright.mcp.results import is_program, list_tools, to_result
-from cellwright.mcp.workspaces import ClientWorkspaces, actor_name
+from cellwright.mcp.workspaces import OTHERS, ClientWorkspaces, actor_name
 from cellwright.tools.errors import describe_error
 from cellwright.tools.fence import FENCE_NOTE
 from cellwright.tools.tool import ToolCaller, ToolResult
@@ -42,6 +43,12 @@ undone. Read before you edit and pass the revision as `base`. Send all edits of 
 list, with run=stale to see what follows from them. To find what fails, read with only=errors.
 A run that takes long answers with its id: follow it with notebook_run. {FENCE_NOTE}
 """
+CLIENT_KEY = "cellwright/client"
+"""The key of `_meta` under which a client says who it is."""
+
+CLIENT_HEADER = "cellwright-client"
+"""The header that says the same over HTTP."""
+
 _log = logging.getLogger(__name__)
 _FOREVER = CacheHint(ttl_ms=3_600_000)  # what does not change while a server runs
 _LOST = {"ENGINE_LOST", "ENGINE_DRAINING"}
@@ -56,7 +63,8 @@ class McpServer:
         mode: what is allowed.
         engine: whether kernels live in the background engine.
         edit_mode_edits: whether mode `edit` may change notebooks.
-        place: tells apart clients of one name; over HTTP the id of their session does.
+        place: tells apart clients of one name that state no key; over HTTP the id of their
+            session does.
         structured: whether all clients get the facts as `structuredContent`, not only programs.
         say: gets a sentence for the log.
     """
@@ -126,10 +134,20 @@ class McpServer:
     # -- the client --------------------------------------------------------------------------
 
     async def _workspace(self, ctx: Context) -> AsyncWorkspace:
-        place = self._place
-        if ctx.request is not None:
-            place = str(ctx.request.headers.get("mcp-session-id", ""))[:8]
-        return await self.workspaces.get(actor_name(_client_name(ctx), place))
+        return await self.workspaces.get(actor_name(_client_name(ctx), self._identify(ctx)))
+
+    def _identify(self, ctx: Context) -> str:
+        """What tells a client from others of its name; empty if nothing does.
+
+        A key that the client states comes first, so that it is known again after a reconnect. A
+        session of HTTP has an id, and over stdio every server has one client.
+        """
+        stated = (ctx.meta or {}).get(CLIENT_KEY)
+        if ctx.request is None:
+            return str(stated or self._place)
+        headers = ctx.request.headers
+        stated = stated or headers.get(CLIENT_HEADER)
+        return str(stated or headers.get("mcp-session-id", "")[:8])
 
     # -- tools ------------------------------------------------------------------------------
 
@@ -141,12 +159,19 @@ class McpServer:
     async def _call_tool(
         self, ctx: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
+        if not self.toolbox.has(params.name):
+            raise MCPError(types.INVALID_PARAMS, self.toolbox.describe_unknown(params.name))
         workspace = await self._workspace(ctx)
+        is_shared = workspace.actor == OTHERS or (
+            ctx.request is not None and not self._identify(ctx)
+        )
 
         async def work(
             progress: Callable[[dict[str, Any]], object] | None, ask: Ask | None
         ) -> ToolResult:
-            caller = ToolCaller(workspace=workspace, progress=progress, ask=ask)
+            caller = ToolCaller(
+                workspace=workspace, progress=progress, ask=ask, is_shared=is_shared
+            )
             try:
                 answer = await self.toolbox.call(params.name, params.arguments, caller)
             except Exception as error:  # noqa: BLE001  # a bug must not end the connection
@@ -234,5 +259,5 @@ def _to_stderr(text: str) -> None:
 
 
 def stdio_place() -> str:
-    """The `place` of a client over stdio: the process that started us."""
-    return str(os.getppid())
+    """The `place` of a client over stdio, which has this server for itself."""
+    return secrets.token_hex(4)

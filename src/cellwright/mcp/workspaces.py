@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from cellwright.workspace.workspace import AsyncWorkspace
 
 _MOST_CLIENTS = 64  # clients of one server that are told apart
-_OTHERS = "mcp:others"
+OTHERS = "mcp:others"
+"""The actor of all clients beyond those."""
 
 
 class ClientWorkspaces:
@@ -45,7 +46,7 @@ class ClientWorkspaces:
             found = self._open.get(actor)
             if found is None:
                 if len(self._open) >= _MOST_CLIENTS:
-                    actor = _OTHERS
+                    actor = OTHERS
                 found = self._open.get(actor) or await self._shared.connect(actor, self.mode)
                 self._open[actor] = found
         return found
@@ -72,5 +73,8 @@ class ClientWorkspaces:
 
 def actor_name(client: str, place: str) -> str:
     """The actor of a client in the history: `mcp:name-place`."""
-    name = re.sub(r"[^A-Za-z0-9._]+", "-", client).strip("-")[:40] or "client"
+    name, place = (
+        re.sub(r"[^A-Za-z0-9._]+", "-", each).strip("-")[:40] for each in (client, place)
+    )
+    name = name or "client"
     return name_actor("mcp", f"{name}-{place}" if place else name)

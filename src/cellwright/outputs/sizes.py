@@ -1,6 +1,65 @@
-"""Sizes of text: numbers for people, whole characters, and both ends of a long text."""
+"""Sizes of text: numbers for people, tokens, whole characters, and both ends of a long text."""
 
 from __future__ import annotations
+
+import re
+from functools import cache
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# Tokens of a piece of text, and of each of its characters beyond the first three.
+_TOKENS = {
+    "word": (1, 0.25),
+    "capitals": (1.5, 0.5),
+    "digits": (1, 0),
+    "apart": (2, 0),
+    "lines": (0.9, 0),
+    "space": (1, 0),
+    "row": (1.25, 0.125),
+    "sign": (0.9, 0),
+    "near": (1, 0.5),
+    "cjk": (1.7, 0.85),
+    "far": (2.2, 0),
+}
+
+
+def estimate_tokens(text: str) -> float:
+    """How many tokens a text has for a language model, without a model's vocabulary.
+
+    The estimate is rather too high: for real notebooks OpenAI's o200k counts at most a tenth more,
+    and usually a quarter less. It reads words, numbers and signs as such tokenizers do.
+    """
+    return sum(tokens for _, tokens in _split_into_tokens(text))
+
+
+def count_fitting(text: str, tokens: float) -> int:
+    """How many characters from the beginning of a text have at most so many tokens."""
+    for start, cost in _split_into_tokens(text):
+        tokens -= cost
+        if tokens < 0:
+            return start
+    return len(text)
+
+
+def _split_into_tokens(text: str) -> Iterator[tuple[int, float]]:
+    """Where each piece of a text begins, and its tokens."""
+    for piece in _piece_pattern().finditer(text):
+        first, more = _TOKENS[str(piece.lastgroup)]
+        beyond = piece.end() - piece.start() - 3
+        yield piece.start(), first + more * beyond if beyond > 0 else first
+
+
+@cache
+def _piece_pattern() -> re.Pattern[str]:  # when needed: most commands count no tokens
+    return re.compile(
+        r"(?P<word>[A-Z]?[a-z]+)|(?P<capitals>[A-Z]+)|(?P<digits>[0-9]{1,3})"
+        r"|(?P<apart> [0-9]{1,3})|(?P<lines>\n+)|(?P<space>[^\S\n]+(?=[^\S\n])|\t+)"
+        r"|(?P<row>(?P<one>[!-/:-@\[-`{-~\u2500-\u259f])(?P=one){3,})|(?P<sign>[!-/:-@\[-`{-~])"
+        r"|(?P<near>[\u0080-\u0eff]+)"
+        r"|(?P<cjk>[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7ff\uff00-\uffef]+)|(?P<far>[^\x00-\x7f])"
+    )
 
 
 def human_size(size: int) -> str:

@@ -119,10 +119,23 @@ async def _splice(host: NotebookAccess, request: ManipulatorRequest) -> Result:
 async def _set_metadata(host: NotebookAccess, request: ManipulatorRequest) -> Result:
     metadata, merge = read_metadata(request.params)
     try:
-        await _apply(host, lambda _: [SetMetadata(metadata, merge=merge)])
+        await _apply(
+            host,
+            lambda notebook: [SetMetadata(_name_kernel(notebook, metadata, merge), merge=merge)],
+        )
     except InvalidEdit as error:
         raise metadata_refusal(error.message) from error
     return {}
+
+
+def _name_kernel(notebook: Notebook, metadata: dict[str, Any], merge: bool) -> dict[str, Any]:  # noqa: FBT001
+    """The metadata, with the `display_name` that nbformat wants in a kernelspec that has only a name."""
+    new, old = metadata.get("kernelspec"), notebook.metadata.get("kernelspec")
+    if not merge or not isinstance(new, dict) or not isinstance(new.get("name"), str):
+        return metadata
+    if "display_name" in new or (isinstance(old, dict) and "display_name" in old):
+        return metadata
+    return {**metadata, "kernelspec": {**new, "display_name": new["name"]}}
 
 
 async def _apply(

@@ -1,16 +1,25 @@
 """The text of one tool result: what happened, then what there is to see, then what was left out.
 
-The page is never longer than its budget and `SLACK`. Text of a notebook goes in by `show` and
-`show_outputs`, which fence it; our own lines go in by `head` and `say`.
+The page is never longer than its budget and `SLACK`, in tokens as `estimate_tokens` counts them.
+Text of a notebook goes in by `show` and `show_outputs`, and is put in one fence; our own lines go
+in by `head` and `say`.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from cellwright.outputs.describe import CHARACTERS_PER_TOKEN, NOTICE_CHARACTERS, describe
 from cellwright.outputs.images import PixelBudget
-from cellwright.tools.fence import OVERHEAD, Fence, make_readable, short_name
+from cellwright.outputs.sizes import count_fitting, estimate_tokens
+from cellwright.tools.fence import (
+    OVERHEAD,
+    build_fence,
+    choose_number,
+    make_readable,
+    short_name,
+)
 from cellwright.tools.tool import ResultPart, ToolResult
 
 if TYPE_CHECKING:
@@ -19,28 +28,32 @@ if TYPE_CHECKING:
     from cellwright.document.outputs import Output
     from cellwright.outputs.images import ModelImage
 
-SLACK = 1500
-"""Characters by which a result may be longer than its budget: its head, and what is left out."""
+SLACK = 2000
+"""By how much a result may be longer than its budget: its head, and what is left out.
+
+In quarters of a token, as `Page.room`, so that it is about the number of characters of a text in
+English.
+"""
 
 IMAGES = 4
 """How many pictures one result carries."""
 
 _HEADS, _LINE, _LEAST = 3, 240, 80
+_LINE_COST = 12  # the end of a line, and the number of the fence
 
 
 class Page:
     """A tool result that is being written."""
 
     def __init__(self, max_tokens: int, *, images: int = IMAGES) -> None:
-        self.room = max_tokens * CHARACTERS_PER_TOKEN
+        self.room = max_tokens * CHARACTERS_PER_TOKEN  # in quarters of a token
         self.pictures: list[ModelImage] = []
         self.artifacts: list[str] = []
         self._images = images
         self._pixels = PixelBudget()
-        self._fence = Fence()
         self._heads: list[str] = []
-        self._lines: list[str] = []
         self._parts: list[ResultPart] = []
+        self._labels: list[str] = []
         self._left_out: list[str] = []
 
     def head(self, line: str) -> None:
@@ -51,9 +64,9 @@ class Page:
     def say(self, line: str) -> bool:
         """Say a line of ours, if there is room for it."""
         line = _cut(line, 2 * _LINE)
-        if len(line) + 1 > self.room:
+        if cost_of(line) + 1 > self.room:
             return False
-        self._add(line, ResultPart(line))
+        self._add(ResultPart(line))
         return True
 
     def say_all(self, lines: Sequence[str], what: str) -> None:
@@ -64,7 +77,14 @@ class Page:
                 break
 
     def show(
-        self, what: str, text: str, most: int | None = None, *, tail: float = 0, cell: str = ""
+        self,
+        what: str,
+        text: str,
+        most: int | None = None,
+        *,
+        tail: float = 0,
+        cell: str = "",
+        label: str | None = None,
     ) -> int:
         """Show a text of the notebook; returns how many characters of it are not shown.
 
@@ -74,20 +94,26 @@ class Page:
             most: characters that it may take.
             tail: the share of its end, if it has to be cut; else its beginning is kept.
             cell: the handle of the cell it belongs to, if any.
+            label: what is said before it where there are several; the name if not given, and
+                nothing if it is empty, as after a line that says it.
         """
         text = make_readable(text)
+        whole = len(text)
+        text = text.removesuffix("\n")
         room = min(self.room - OVERHEAD, self.room if most is None else most)
         cut = 0
-        if len(text) > room:
+        if not self._fits_in(text, room):
             if room < _LEAST:
                 return len(text)
             room -= 40  # for the sign of the cut
-            last = int(room * tail)
-            cut = len(text) - room
+            last = _count_fitting(text[::-1], room * tail) if tail else 0
+            first = min(_count_fitting(text, room * (1 - tail)), len(text) - last)
+            cut = whole - first - last
             end = f"⟦… {cut:,} characters …⟧{text[len(text) - last :]}" if last else "⟦…⟧"
-            text = f"{text[: room - last]}{end}"
-        part = ResultPart(text.removesuffix("\n"), short_name(what), cell)
-        self._add(self._fence.around(what, text), part)
+            text = f"{text[:first]}{end}"
+        self._add(
+            ResultPart(text, short_name(what), cell), short_name(what if label is None else label)
+        )
         return cut
 
     def show_rows(self, what: str, rows: Sequence[str]) -> int:
@@ -95,7 +121,7 @@ class Page:
         room = self.room - 200
         shown = 0
         for row in rows:
-            room -= len(row) + 1
+            room -= cost_of(row) + 1
             if room < 0:
                 break
             shown += 1
@@ -105,24 +131,38 @@ class Page:
 
     def fits(self, text: str) -> bool:
         """Whether all of a text can be shown."""
-        return len(text) + OVERHEAD <= self.room  # what is hidden in it may still make it longer
+        return self._fits_in(text, self.room - OVERHEAD)  # what is hidden in it may make it longer
+
+    def count_fitting(self, text: str) -> int:
+        """How many characters from the beginning of a text can be shown."""
+        return _count_fitting(text, self.room - OVERHEAD)
+
+    @staticmethod
+    def _fits_in(text: str, room: int) -> bool:
+        # A token has hardly more than 8 characters; so a flood need not be read to its end.
+        return len(text) <= 8 * max(room, 0) and cost_of(text) <= room
 
     def show_outputs(
         self,
         cell: str,
         outputs: Sequence[Output | Mapping[str, Any]],
         most: int | None = None,
+        *,
+        label: str = "",
     ) -> bool:
         """Show outputs of a cell within so many characters; returns whether all of them are."""
         room = self.room - OVERHEAD - NOTICE_CHARACTERS
-        tokens = min(room, room if most is None else most) // CHARACTERS_PER_TOKEN
-        if tokens < _LEAST // CHARACTERS_PER_TOKEN:
+        room = min(room, room if most is None else most)
+        if room < _LEAST:
             return False
-        found = describe(
-            outputs, tokens, images=self._images - len(self.pictures), pixels=self._pixels
-        )
+        images = self._images - len(self.pictures)
+        found = describe(outputs, room // CHARACTERS_PER_TOKEN, images=images, pixels=self._pixels)
+        cost = cost_of(found.text)
+        if cost > room:  # its tokens are short, as those of numbers are
+            tokens = room * len(found.text) // cost // CHARACTERS_PER_TOKEN
+            found = describe(outputs, max(1, tokens), images=images, pixels=self._pixels)
         self.pictures += found.images
-        cut = self.show(f"outputs of {cell}", found.text, cell=cell)
+        cut = self.show(f"outputs of {cell}", found.text, cell=cell, label=label)
         return not cut and not found.left_out
 
     def leave_out(self, what: str) -> None:
@@ -133,7 +173,30 @@ class Page:
     def text(self) -> str:
         """All of it."""
         left_out = [f"LEFT OUT: {what}" for what in self._shown_left_out()]
-        return "\n".join([*self._heads, *self._lines, *left_out])
+        return "\n".join([*self._heads, *self._fenced_lines(), *left_out])
+
+    def _fenced_lines(self) -> list[str]:
+        """The parts as lines, with all that is from the notebook in one fence."""
+        shown = [at for at, part in enumerate(self._parts) if part.name is not None]
+        if not shown:
+            return [part.text for part in self._parts]
+        first, last = shown[0], shown[-1] + 1
+        number = choose_number(self._parts[at].text for at in shown)
+        if len(shown) == 1:
+            only = self._parts[first]
+            inside = build_fence(number, only.name or "", [only.text] if only.text else [])
+        else:
+            if first:  # it says whose the first text is, as those between do for theirs
+                first -= 1
+            lines: list[str] = []
+            for part, label in zip(self._parts[first:last], self._labels[first:last], strict=True):
+                if part.name is None:
+                    lines += [f"{number} {line}" for line in part.text.strip("\n").split("\n")]
+                else:
+                    lines += [f"{number} {label}", part.text] if label else [part.text]
+            inside = build_fence(number, "", lines)
+        before, after = self._parts[:first], self._parts[last:]
+        return [*(part.text for part in before), inside, *(part.text for part in after)]
 
     def to_result(self, data: dict[str, Any], *, is_error: bool = False) -> ToolResult:
         """The page as the result of a tool.
@@ -159,10 +222,11 @@ class Page:
             shown[-1] = f"more, of {len(self._left_out) - _HEADS + 1} other things"
         return shown
 
-    def _add(self, line: str, part: ResultPart) -> None:
-        self._lines.append(line)
+    def _add(self, part: ResultPart, label: str = "") -> None:
         self._parts.append(part)
-        self.room -= len(line) + 1
+        self._labels.append(label)
+        self.room -= cost_of(part.text) + _LINE_COST
+        self.room -= cost_of(label) + _LINE_COST if label else 0
 
 
 def _cut(line: str, most: int) -> str:
@@ -170,4 +234,14 @@ def _cut(line: str, most: int) -> str:
     start = len(line) - len(line.lstrip("\n"))
     if "\n" in line[start:]:
         line = line[:start] + " ".join(line[start:].split())
-    return line if len(line) <= most else f"{line[: most - 1]}…"
+    fitting = min(most, _count_fitting(line[:most], most * 4 / 3))
+    return line if len(line) <= fitting else f"{line[: fitting - 1]}…"
+
+
+def cost_of(text: str) -> int:
+    """What a text takes of the room of a page."""
+    return math.ceil(estimate_tokens(text) * CHARACTERS_PER_TOKEN)
+
+
+def _count_fitting(text: str, room: float) -> int:
+    return count_fitting(text, room / CHARACTERS_PER_TOKEN)

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     Progress = Callable[[dict[str, Any]], object]
     Tag = Literal["requires-notebook", "read-only", "destructive"]
 
+_FOR_PROGRAMS = ("title", "additionalProperties")
+_NOTHING: tuple[Any, ...] = (None, "", [], {})
+
 EFFECT_ORDER: tuple[Effect, ...] = ("read", "edit", "run")
 """The effects, the weakest first; a mode that allows one allows those before it."""
 
@@ -70,7 +73,8 @@ class ToolCaller:
 
     `active` is the notebook that a person looks at, where a door knows it; tools of profiles that
     name no notebook mean that one. `selected` has the cells that are `selected` or `active`
-    (being edited) there, by handle.
+    (being edited) there, by handle. `is_shared` says that others may have the same name, so that
+    no change is known to be this caller's own.
     """
 
     workspace: AsyncWorkspace
@@ -78,6 +82,7 @@ class ToolCaller:
     ask: Ask | None = None
     active: str | None = None
     selected: Mapping[str, str] = field(default_factory=dict)
+    is_shared: bool = False
 
     def find_book(self, path: str | None) -> AsyncBook | None:
         """The notebook that is named, else the active one, else none."""
@@ -158,7 +163,12 @@ class Tool:
 
 
 def schema_of(model: type[BaseModel]) -> dict[str, Any]:
-    """The schema of a model's parameters, short and flat; a copy that may be changed."""
+    """The schema of a model's parameters, short and flat; a copy that may be changed.
+
+    It keeps to what the API of every model takes: no `additionalProperties` (Gemini refuses a
+    boolean), one type for each value, and no object without named properties (OpenAI's strict
+    mode refuses it).
+    """
     from copy import deepcopy
 
     return deepcopy(_build_schema(model))
@@ -170,7 +180,6 @@ def _build_schema(model: type[BaseModel]) -> dict[str, Any]:
     shapes = whole.pop("$defs", {})
     schema: dict[str, Any] = _simplify(whole, shapes)
     schema.pop("description", None)  # the tool has one
-    schema["additionalProperties"] = False
     return schema
 
 
@@ -189,7 +198,7 @@ def _simplify(value: Any, shapes: dict[str, Any]) -> Any:
             kept[name] = {key: _simplify(field, shapes) for key, field in item.items()}
         elif name == "anyOf":
             kept |= _without_null(item, shapes)
-        elif name != "title" and not (name == "default" and item in (None, "", [], {})):
+        elif name not in _FOR_PROGRAMS and not (name == "default" and item in _NOTHING):
             kept[name] = _simplify(item, shapes)
     return kept
 
@@ -197,8 +206,6 @@ def _simplify(value: Any, shapes: dict[str, Any]) -> Any:
 def _without_null(choices: list[Any], shapes: dict[str, Any]) -> dict[str, Any]:
     """Optional parameters are left out rather than null; null is understood all the same."""
     left = [_simplify(choice, shapes) for choice in choices if choice != {"type": "null"}]
-    if len(left) == 1:
-        return dict(left[0])
-    if all(set(choice) == {"type"} for choice in left):
-        return {"type": [choice["type"] for choice in left]}
-    return {"anyOf": left}
+    if left == [{"type": "string"}, {"type": "integer"}]:  # a text can say both
+        return {"type": "string"}
+    return dict(left[0]) if len(left) == 1 else {"anyOf": left}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from cellwright.errors import CellwrightError, ModeForbids, NotebookNotFound
 from cellwright.tools.errors import describe_error
 from cellwright.tools.fence import reveal, reveal_data
 from cellwright.tools.params import InvalidParameters
-from cellwright.tools.tool import ToolResult, allowed_effects
+from cellwright.tools.tool import EFFECT_ORDER, ToolResult, allowed_effects
 from cellwright.tools.wording import find_similar_notebooks, quote_name, shorten
 
 if TYPE_CHECKING:
@@ -78,7 +79,8 @@ class Toolbox:
 
         tool = self._tools.get(name)
         if tool is None:
-            return self._unknown(name)
+            text = f"error: {self.describe_unknown(name)}"
+            return ToolResult(text, {"code": "UNKNOWN_TOOL"}, is_error=True)
         if not tool.is_allowed(self.allowed):
             return describe_error(self.forbid(tool, f"call {tool.name} to {tool.weakest_effect}"))
         try:
@@ -101,26 +103,35 @@ class Toolbox:
         is_edit = tool.weakest_effect == "edit" and self.edit_mode_edits
         return ModeForbids(what, self.mode, "edit" if is_edit else "agent")
 
-    def _unknown(self, name: str) -> ToolResult:
+    def has(self, name: str) -> bool:
+        """Whether there is a tool of that name, whatever the mode allows of it."""
+        return name in self._tools
+
+    def describe_unknown(self, name: str) -> str:
+        """Say that there is no such tool, and which there are."""
         near = difflib.get_close_matches(name, self._tools, n=2)
         meant = f" Did you mean {' or '.join(near)}?" if near else ""
         known = ", ".join(tool.name for tool in self.list_tools())
-        text = f"error: There is no tool {quote_name(name)}.{meant}\nhint: There are {known}"
-        return ToolResult(text, {"code": "UNKNOWN_TOOL"}, is_error=True)
+        return f"There is no tool {quote_name(name)}.{meant} There are {known}"
 
 
 def _describe_invalid(tool: Tool, error: ValidationError) -> ToolResult:
     problems = []
+    wrong: dict[str, None] = {}
     for problem in error.errors(include_url=False, include_context=False, include_input=False):
         place = ".".join(quote_name(str(step)) for step in problem["loc"]) or "parameters"
+        wrong[str(problem["loc"][0]) if problem["loc"] else ""] = None
         problems.append(shorten(f"{place}: {problem['msg'].removeprefix('Value error, ')}", 300))
     if tool.refused is not None:
         return tool.refused(InvalidParameters("; ".join(problems[:3])))
+    properties = tool.schema(frozenset(EFFECT_ORDER))["properties"]
+    shapes = {name: properties[name] for name in wrong if name in properties}
     text = "\n".join(
         [
             f"error: {tool.name} was called with parameters it cannot take; nothing was done",
             *(f"- {problem}" for problem in problems[:10]),
-            f"hint: It takes {', '.join(tool.model.model_fields)}",
+            *(f"{name} has the shape {json.dumps(shape)}" for name, shape in shapes.items()),
+            f"hint: It takes {', '.join(properties)}",
         ]
     )
     return ToolResult(text, {"code": "INVALID_PARAMETERS"}, is_error=True)

@@ -7,6 +7,7 @@ import difflib
 import json
 import re
 from collections import Counter
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from cellwright.errors import CellwrightError
@@ -29,6 +30,7 @@ MOST_ROWS = 200
 _plain = re.compile(r"[A-Za-z0-9_.+-]+(?:[/:][A-Za-z0-9_.+-]+)?").fullmatch
 _plain_path = re.compile(r"[\w./+@=~,-]+").fullmatch
 _LONGEST = 64
+_RESERVE = 600  # of a page's room, for a cell that must be shown
 _LONGEST_FACT = 300
 _MOST_NEAR = 3
 _NEAR_TIMEOUT = 2.0  # seconds; a hint is not worth more
@@ -80,8 +82,11 @@ def to_facts(rows: Sequence[Value | Mapping[str, Any]]) -> list[dict[str, Any]]:
 def cell_line(cell: CellView) -> str:
     """The facts about a cell, without its source."""
     parts = [f"cell {cell.index}", f"id {quote_name(cell.handle)}", name_cell_type(cell.type)]
+    if cell.id is None:  # its index is all the name it has
+        del parts[1]
     if cell.type == "code":
-        parts.append(f"[{_format_execution_count(cell.execution_count)}] {cell.status}")
+        count = "" if cell.execution_count is None else f"[{cell.execution_count}] "
+        parts.append(f"{count}{cell.status}")
         if cell.stale:
             parts.append(f"stale: {shorten(cell.stale_reason or 'its source changed')}")
     if cell.problem:
@@ -107,25 +112,60 @@ def others_lines(others: Sequence[OtherActor]) -> list[str]:
 
 
 def show_run(page: Page, executions: Sequence[Execution], path: str = "") -> None:
-    """Show how each cell of a run went and what it said; those that said most are cut."""
+    """Show how each cell of a run went and what it said; those that said most are cut.
+
+    Cells that ended well and said nothing are one line. The last cell and those that failed are
+    shown whatever the others take.
+    """
     waiting = sum(bool(execution.outputs) for execution in executions)
     shortened: list[int | None] = []
-    for place, execution in enumerate(executions):
-        if not page.say(run_line(execution)):
-            page.leave_out(f"{format_count(len(executions) - place, 'cell')} of the run")
-            break
+    groups = _fold_silent(executions)
+    needed = [len(groups) - 1]
+    needed += [
+        at for at, (each, *_) in enumerate(groups) if each.is_failure or each.status == "running"
+    ]
+    left = 0
+    for place, group in enumerate(groups):
+        execution = group[0]
+        reserve = _RESERVE * min(3, sum(at > place for at in needed)) if place not in needed else 0
+        line = run_line(execution) if len(group) == 1 else _group_line(group)
+        if page.room < reserve or not page.say(line):
+            left += len(group)
+            continue
         for note in execution.notes:
             page.say(f"  note: {shorten(note, 400)}")
         cell, check = execution.cell or "", execution.check
         if check is not None and check["diff"]:
-            page.show(f"how {cell} differs", check["diff"], page.room // 2)
+            page.show(f"how {cell} differs", check["diff"], (page.room - reserve) // 2)
         if execution.outputs:
-            if not page.show_outputs(cell, execution.outputs, page.room // waiting):
+            share = (page.room - reserve) // waiting
+            if not page.show_outputs(cell, execution.outputs, share):
                 shortened.append(execution.index)
             waiting -= 1
+    if left:
+        page.leave_out(f"{format_count(left, 'cell')} of the run")
     if shortened:
         whose = f"path={json.dumps(path)}, " if path else ""
         page.leave_out(f"parts of outputs; notebook_outputs with {whose}cells={shortened[:20]}")
+
+
+def _fold_silent(executions: Sequence[Execution]) -> list[list[Execution]]:
+    """The executions, with those in a row together of which there is nothing to say."""
+    groups: list[list[Execution]] = []
+    for is_silent, group in groupby(executions[:-1], _is_silent):
+        found = list(group)
+        groups += [found] if is_silent and len(found) > 2 else [[each] for each in found]
+    return [*groups, *([each] for each in executions[-1:])]
+
+
+def _is_silent(execution: Execution) -> bool:
+    said = execution.outputs or execution.notes or execution.check or execution.stale
+    return execution.status == "ok" and execution.saved and not said
+
+
+def _group_line(group: Sequence[Execution]) -> str:
+    seconds = sum(execution.seconds for execution in group)
+    return f"cells {group[0].index}-{group[-1].index} · {len(group)} ok · {seconds:.2f} s"
 
 
 def run_line(execution: Execution) -> str:
@@ -175,6 +215,10 @@ def summarize_run(executions: Sequence[Execution]) -> str:
     statuses = ", ".join(f"{number} {status}" for status, number in counts.items())
     if failed is not None:
         return f"FAILED at cell {failed.index} ({quote_name(failed.cell or '')}): {statuses}."
+    running = next((each for each in executions if each.status == "running"), None)
+    if running is not None:
+        where = f"cell {running.index} ({quote_name(running.cell or '')})"
+        return f"RUNNING {where} for {running.seconds:.0f} s: {statuses}."
     number = format_count(len(executions), "cell")
     differing = sum((each.check or {}).get("result") == "differs" for each in executions)
     if differing:

@@ -185,9 +185,9 @@ class Hub:
     def list_active_cells(self, real: str) -> dict[str, str] | None:
         """Return the cells of a notebook that run or wait, by handle.
 
-        None if another process may run it.
+        None if another process runs it.
         """
-        if real not in self._hosts and not self.leases.owns(real):
+        if real not in self._hosts and not self.leases.owns(real) and self.leases.is_held(real):
             return None
         return self._runs.list_cells(real) if self._runs is not None else {}
 

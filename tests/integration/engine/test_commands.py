@@ -147,7 +147,9 @@ def test_a_run_can_be_left_listed_followed_and_stopped_by_others() -> None:
     told = cw("run", "nb.ipynb", "slow", "bad", "--detach", "0.1", "--json")
     data = told.data
     assert (told.code, data["done"]) == (0, False)
-    assert [row["status"] for row in data["executions"]] == ["pending", "pending"]
+    first, second = (row["status"] for row in data["executions"])
+    assert first in ("pending", "running"), "as far as it is after a tenth of a second"
+    assert second == "pending"
     run = data["run"]
     wait_for(
         lambda: cw("runs", "--json").data["runs"][0]["cells"].get("slow") == "running",
@@ -160,7 +162,8 @@ def test_a_run_can_be_left_listed_followed_and_stopped_by_others() -> None:
     # From its beginning, also what was said before; and looking away does not stop it.
     wait_for(lambda: cw("attach", run, "--wait", "0.1").text == "here\n", "what it said")
     other = cw("attach", run, "--wait", "0", "--json").data
-    assert (other["done"], other["answer"]) == (False, None)
+    assert not other["done"]
+    assert [row["status"] for row in other["answer"]["executions"]] == ["running", "pending"]
     assert cw("cancel", run).text == f"Stopped {run}\n"
     assert cw("cancel", run).text == f"{run} had already ended\n"
     answer = cw("attach", run, "--json")

@@ -86,3 +86,17 @@ async def test_eval_in_the_runner_with_input_and_a_cancelled_call(real: Call) ->
             await task
     answer = await real("eval", cells=[{"code": "print(name)"}])
     assert "Ada" in within(answer.text)  # interrupted, and its state kept
+
+
+async def test_input_with_no_one_to_ask_raises_and_the_cell_goes_no_further(
+    real: Call, tmp_path: Path
+) -> None:
+    source = "if input('Delete? [Y/n]') in ('', 'Y'):\n    print('deleted')"
+    (tmp_path / "nb.ipynb").write_bytes(book(source, f"input()\n{source}"))
+    first = await real("notebook_run", path="nb.ipynb", cells=[0])
+    assert first.data["executions"][0]["error"] == {"ename": "StdinNotImplementedError"}
+    more = await real("notebook_run", path="nb.ipynb", cells=[1], answers=["one"])
+    assert more.data["executions"][0]["status"] == "error"
+    for answer in (first, more):
+        assert "deleted" not in within(answer.text).split("\n")
+        assert "there was no answer to give it" in answer.text

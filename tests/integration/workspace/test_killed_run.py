@@ -55,6 +55,9 @@ def test_whoever_is_killed_while_a_cell_runs_leaves_a_valid_file_and_an_honest_h
         ("c0", "ok"),
         ("c1", "running"),
     ]
+    cells = book.read(stale=False).cells
+    assert [cell.status for cell in cells] == ["ok", "died"], "at once, with no run in between"
     (done,) = book.run(["c0"])
     assert done.status == "ok"
+    assert any("lost" in note for note in done.notes), "the state of the dead kernel"
     assert "outside" not in [kind for kind, _ in kinds(book)]

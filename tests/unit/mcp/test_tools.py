@@ -4,6 +4,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from mcp.shared.exceptions import MCPError
 
 from cellwright.mcp.results import FACTS, is_program
 from cellwright.outputs.images import ModelImage
@@ -65,16 +66,17 @@ async def test_what_the_mode_forbids_is_not_listed_and_is_refused_by_name(tmp_pa
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_an_unknown_tool_and_wrong_parameters_are_answers_not_crashes(
+async def test_an_unknown_tool_is_an_error_of_the_protocol_and_wrong_parameters_an_answer(
     tmp_path: Path, era: str
 ) -> None:
     async with serving(door(tmp_path), era) as client:
-        unknown = await client.call_tool("notebook_raed", {})
+        with pytest.raises(MCPError) as unknown:
+            await client.call_tool("notebook_raed", {})
         wrong = await client.call_tool("notebook_read", {"pth": "a.ipynb"})
 
-    assert unknown.is_error
+    assert unknown.value.code == -32602
+    assert "notebook_read" in unknown.value.message
     assert wrong.is_error
-    assert "notebook_read" in text_of(unknown)
     assert "path" in text_of(wrong)
 
 

@@ -3,11 +3,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from mcp.shared.exceptions import MCPError
 
 from cellwright.app.workspaces import wants_engine
 from cellwright.mcp.workspaces import ClientWorkspaces, actor_name
 from cellwright.tools.profiles import PROFILES
-from tests.unit.mcp.serving import ERAS, door, serving, text_of
+from tests.unit.mcp.serving import ERAS, door, serving
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,7 +61,7 @@ async def test_every_profile_is_served_to_clients_of_both_kinds(
     for era in ERAS:
         async with serving(door(tmp_path, tools=tools), era) as client:
             listed = (await client.list_tools()).tools
-            unknown = await client.call_tool("no_such_tool", {})
+            with pytest.raises(MCPError) as unknown:
+                await client.call_tool("no_such_tool", {})
         assert [one.name for one in listed] == [one.name for one in tools]
-        assert unknown.is_error
-        assert listed[0].name in text_of(unknown)
+        assert listed[0].name in unknown.value.message

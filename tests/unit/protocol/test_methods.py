@@ -285,6 +285,16 @@ async def test_metadata_are_merged_or_replaced(
     assert await stage.done("get_notebook_metadata") == {"metadata": expected}
 
 
+async def test_the_example_of_the_document_works_on_a_notebook_without_a_kernelspec() -> None:
+    stage = Stage()
+    await stage.done("set_notebook_metadata", {"metadata": {}, "merge": False})
+    example = {"custom_field": "custom_value", "kernelspec": {"name": "kotlin"}}
+    assert await stage.done("set_notebook_metadata", {"metadata": example, "merge": True}) == {}
+    found = await stage.done("get_notebook_metadata")
+    kernelspec = {"name": "kotlin", "display_name": "kotlin"}
+    assert found == {"metadata": {"custom_field": "custom_value", "kernelspec": kernelspec}}
+
+
 BAD_METADATA: list[dict[str, Any]] = [
     {},
     {"metadata": None},

@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.unit.cli import samples
 
-_opening = re.compile(r"<data ([0-9a-f]{8}): ([^<>\n]*)>").fullmatch
+_opening = re.compile(r"<data ([0-9a-f]{4,})(?:: ([^<>\n]*))?>").fullmatch
 
 
 def png(width: int = 4, height: int = 4) -> bytes:
@@ -46,24 +46,33 @@ def book(*sources: str) -> bytes:
 
 
 def outside(text: str) -> list[str]:
-    """The lines of an answer that are ours: all but those between fences, and the fences."""
-    lines: list[str] = []
-    inside: str | None = None
-    for line in text.split("\n"):
-        if inside is not None:
-            if line == f"</data {inside}>":
-                inside = None
-            continue
-        found = _opening(line)
-        if found:
-            inside = found[1]
-        else:
-            lines.append(line)
-    assert inside is None, "a fence is not closed"
-    return lines
+    """The lines of an answer that are ours: all but those between fences, and the fences.
+
+    Inside a fence, a line with its number in front is ours.
+    """
+    return _split(text)[0]
 
 
 def within(text: str) -> str:
-    """What stands between the fences of an answer."""
-    ours = outside(text)
-    return "\n".join(line for line in text.split("\n") if line not in ours)
+    """What is between the fences of an answer, without our lines there."""
+    return "\n".join(_split(text)[1])
+
+
+def _split(text: str) -> tuple[list[str], list[str]]:
+    ours: list[str] = []
+    theirs: list[str] = []
+    inside: str | None = None
+    for line in text.split("\n"):
+        found = _opening(line)
+        if inside is None and found:
+            inside = found[1]
+        elif inside is None:
+            ours.append(line)
+        elif line == f"</data {inside}>":
+            inside = None
+        elif line.startswith(f"{inside} "):
+            ours.append(line.removeprefix(f"{inside} "))
+        else:
+            theirs.append(line)
+    assert inside is None, "a fence is not closed"
+    return ours, theirs

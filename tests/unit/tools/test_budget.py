@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from cellwright import AsyncWorkspace
 from cellwright.outputs.describe import CHARACTERS_PER_TOKEN
+from cellwright.outputs.sizes import estimate_tokens
 from cellwright.tools.page import IMAGES, SLACK, Page
 from cellwright.tools.profiles import PROFILES
 from cellwright.tools.tool import ToolCaller
@@ -117,7 +118,7 @@ CALLS = st.one_of(
 
 
 def check(answer: ToolResult, max_tokens: int) -> None:
-    assert len(answer.text) <= max_tokens * CHARACTERS_PER_TOKEN + SLACK
+    assert estimate_tokens(answer.text) <= max_tokens + SLACK / CHARACTERS_PER_TOKEN
     assert len(answer.images) <= IMAGES
     data = json.dumps(answer.data)
     assert len(data) <= DATA
@@ -204,22 +205,23 @@ def test_a_page_is_never_longer_than_its_budget(
             page.show_outputs("x", [stream(text), picture()])
         else:
             page.leave_out(" ".join(text.split()))
-    assert len(page.text()) <= max_tokens * CHARACTERS_PER_TOKEN + SLACK
+    assert estimate_tokens(page.text()) <= max_tokens + SLACK / CHARACTERS_PER_TOKEN
     assert len(page.pictures) <= IMAGES
 
 
 def test_a_page_tells_how_much_of_a_text_is_not_shown() -> None:
     page = Page(200)
-    assert page.show("short", "x" * 100) == 0
-    cut = page.show("long", "y" * 5000)
-    assert page.text().count("y") == 5000 - cut
-    assert page.show("more", "z" * 100) == 100  # no room is left for it
+    assert page.show("short", "x " * 50) == 0
+    cut = page.show("long", "y " * 5000)
+    assert page.text().count("y") * 2 == 10_000 - cut
+    assert page.show("more", "z " * 100) == 200  # no room is left for it
 
 
 def test_both_ends_of_a_text_can_be_kept() -> None:
     page = Page(200)
-    cut = page.show("ends", "a" * 1000 + "b" * 1000, tail=0.5)
+    cut = page.show("ends", "<" + "a " * 1000 + "b " * 1000, tail=0.5)
     shown = page.text()
-    assert 250 < shown.count("a") - shown.count("data") < 350
+    assert 60 < shown.count("a ") < 90
+    assert 60 < shown.count("b ") < 90
     assert f"⟦… {cut:,} characters …⟧" in shown
     assert shown.rstrip().endswith(">")

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from cellwright.outputs.describe import CHARACTERS_PER_TOKEN
 from cellwright.tools.page import IMAGES, SLACK
 from cellwright.tools.profiles import PROFILES
 from cellwright.tools.tool import allowed_effects
@@ -27,7 +28,7 @@ def test_every_profile_and_every_tool_is_on_the_page() -> None:
 
 
 def test_the_numbers_are_those_of_the_code() -> None:
-    assert f"and {SLACK:,} more" in " ".join(TEXT.split())
+    assert f"and {SLACK // CHARACTERS_PER_TOKEN:,} more" in " ".join(TEXT.split())
     assert IMAGES == 4
     assert "four at most" in TEXT
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cellwright.tools import fence
-from cellwright.tools.fence import Fence, make_readable
+from cellwright.tools.fence import build_fence, choose_number, make_readable, remove_fences
 from cellwright.tools.page import Page
 from tests.unit.cli import samples
 from tests.unit.tools.support import outside, stream, within
@@ -226,10 +226,31 @@ async def test_a_conflict_shows_both_sides_inside_fences(call: Call, folder: Pat
 
 
 def test_a_text_that_has_the_number_gets_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    numbers = iter(["11111111", "22222222", "33333333"])
+    numbers = iter(["1111", "2222", "333333"])
     monkeypatch.setattr(fence.secrets, "token_hex", lambda _: next(numbers))
-    text = Fence().around("x", "</data 11111111>\n</data 22222222>")
-    assert text == "<data 33333333: x>\n</data 11111111>\n</data 22222222>\n</data 33333333>"
+    assert choose_number(["a", "</data 1111>\n</data 22222>"]) == "333333"
+
+
+def test_there_is_a_number_even_for_a_text_with_all_short_ones() -> None:
+    every = " ".join(f"{number:04x}" for number in range(16**4))
+    assert choose_number([every]) not in every
+
+
+def test_several_texts_have_one_fence_and_our_lines_there_its_number() -> None:
+    page = Page(500)
+    page.head("said")
+    page.say("first")
+    page.show("one", "x", label="")
+    page.say("second")
+    page.show("two", "y")
+    page.say("last")
+    lines = page.text().split("\n")
+    number = lines[1].removeprefix("<data ").removesuffix(">")
+    assert lines == [
+        "said", f"<data {number}>", f"{number} first", "x", f"{number} second",
+        f"{number} two", "y", f"</data {number}>", "last",
+    ]  # fmt: skip
+    assert remove_fences(page.text()) == "said\nfirst\nx\nsecond\ntwo\ny\nlast"
 
 
 def test_the_number_is_another_in_every_answer() -> None:
@@ -242,7 +263,7 @@ def test_the_number_is_another_in_every_answer() -> None:
 
 
 def test_the_name_of_a_fence_cannot_end_its_line() -> None:
-    text = Fence().around("a>\n</data 0> b" + "c" * 500, "y")
+    text = build_fence("1234", "a>\n</data 0> b" + "c" * 500, ["y"])
     assert len(text.split("\n")) == 3
     assert len(text.split("\n")[0]) < 100
     assert text.count(">") == 2

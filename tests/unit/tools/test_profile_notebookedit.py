@@ -181,7 +181,7 @@ async def test_delete_needs_a_cell(call: Call, path: Path) -> None:
     await fails(call, path, "cell_id required for delete", edit_mode="delete", cell_id="")
 
 
-@pytest.mark.parametrize("mode", ["", "Replace", "append"])
+@pytest.mark.parametrize("mode", ["Replace", "append"])
 async def test_another_mode_is_invalid(mode: str, call: Call, path: Path) -> None:
     await fails(call, path, "Invalid edit mode", edit_mode=mode, cell_id="load", new_source="x")
 

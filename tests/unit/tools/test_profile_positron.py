@@ -182,9 +182,7 @@ async def test_cells_are_run_and_their_outputs_follow(active: ToolCaller, folder
         "Successfully executed 3 cell(s).",
         "",
         "Outputs:",
-        "",
         "Cell c0:",
-        "",
         "Cell c2:",
     ]
     assert "one" in within(answer.text)

@@ -54,7 +54,13 @@ async def test_all_code_cells_are_run_and_their_outputs_are_in_the_file(
         ({"which": "stale"}, ["c0", "c1", "c2", "c3"]),
         ({"which": "above", "cell": "c2"}, ["c0", "c1"]),
         ({"which": "below", "cell": 2}, ["c2", "c3"]),
-        ({"cells": []}, []),
+        ({"cells": []}, ["c0", "c1", "c2", "c3"]),
+        ({"cells": ["c1"], "which": "all"}, ["c1"]),
+        ({"cells": 3}, ["c3"]),
+        ({"cells": "[1, 3]"}, ["c1", "c3"]),
+        ({"cells": "c1, 3"}, ["c1", "c3"]),
+        ({"cells": "1-2"}, ["c1", "c2"]),
+        ({"cells": [1.0, "2"]}, ["c1", "c2"]),
     ],
 )
 async def test_cells_are_chosen(
@@ -98,11 +104,23 @@ async def test_a_run_that_takes_long_is_answered_by_the_deadline_and_can_be_foll
     assert f"Still running as {run}: notebook_run with run={run} waits for it" in answer.text
     more = await call("notebook_run", run=run, wait=0.1)
     assert not more.data["done"]
+    for each in (answer, more):
+        assert outside(each.text)[0].startswith("RUNNING cell 1 (c1) for 0 s: 1 ok, 1 running")
+        assert "before" in within(each.text)
     gate.set()
     last = await call("notebook_run", run=run, wait=20)
     assert last.data["done"]
     assert outside(last.text)[0] == "Ran 3 cells: 3 ok."
     assert "after" in within(last.text)
+
+
+async def test_a_run_that_goes_on_shows_what_its_cell_has_said(call: Call, folder: Path) -> None:
+    write(folder, "print so far\nsleep 600")
+    answer = await call("notebook_run", path="nb.ipynb", wait=0.3)
+    more = await call("notebook_run", run=answer.data["run"], wait=0)
+    for each in (answer, more):
+        assert "so far" in within(each.text)
+    await call("notebook_run", run=answer.data["run"], cancel=True)
 
 
 async def test_a_run_can_be_cancelled(call: Call, folder: Path) -> None:
@@ -142,11 +160,14 @@ async def test_input_is_answered_from_a_list_or_by_asking(call: Call, folder: Pa
     assert asked == ["more?"]
 
 
-async def test_input_without_an_answer_does_not_hang(call: Call, folder: Path) -> None:
-    write(folder, "input name?")
+@pytest.mark.parametrize("answers", [[], ["Ada"]])
+async def test_input_without_an_answer_raises(answers: list[str], call: Call, folder: Path) -> None:
+    write(folder, "\n".join(["input name?"] * (len(answers) + 1)) + "\nprint deleted")
     async with asyncio.timeout(30):
-        answer = await call("notebook_run", path="nb.ipynb")
-    assert answer.data["done"]
+        answer = await call("notebook_run", path="nb.ipynb", answers=answers)
+    assert answer.data["executions"][0]["error"] == {"ename": "StdinNotImplementedError"}
+    assert "deleted" not in within(answer.text)
+    assert "The cell called input(), and there was no answer to give it" in answer.text
 
 
 async def test_a_check_writes_nothing_and_says_what_differs(call: Call, folder: Path) -> None:
@@ -183,7 +204,7 @@ async def test_a_restart_gives_a_fresh_kernel(
     ("words", "part"),
     [
         ({}, "give a path"),
-        ({"path": "nb.ipynb", "cells": [0], "which": "all"}, "not both"),
+        ({"path": "nb.ipynb", "cells": [0], "which": "stale"}, "not both"),
         ({"path": "nb.ipynb", "which": "above"}, "needs `cell`"),
         ({"path": "nb.ipynb", "cell": 0}, "`cell` goes with"),
         ({"path": "nb.ipynb", "cancel": True}, "cancel needs `run`"),
@@ -276,7 +297,11 @@ async def test_eval_that_takes_long_can_be_followed_and_stopped(call: Call) -> N
     assert not answer.data["done"]
     assert outside(answer.text)[0] == "Not done yet."
     run = answer.data["run"]
-    assert not (await call("notebook_run", run=run, wait=0.1)).data["done"]
+    more = await call("notebook_run", run=run, wait=0.1)
+    assert not more.data["done"]
+    for each in (answer, more):
+        assert [row["status"] for row in each.data["cells"]] == ["running"]
+        assert within(each.text) == "a"
     last = await call("notebook_run", run=run, cancel=True)
     assert last.data["done"]
     assert last.data["cells"][0]["status"] == "cancelled"
@@ -313,4 +338,75 @@ async def test_a_tool_that_is_not_there_is_answered_with_those_that_are(call: Ca
     answer = await call("notebook_reed", path="nb.ipynb")
     assert answer.is_error
     assert "Did you mean notebook_read" in answer.text
-    assert "notebook_list" in answer.text.splitlines()[1]
+    assert "There are notebook_list" in answer.text
+
+
+async def test_cells_in_a_row_that_said_nothing_are_one_line(call: Call, folder: Path) -> None:
+    write(folder, "print one", *["set a 1"] * 5, "print two", "set a 2")
+    answer = await call("notebook_run", path="nb.ipynb")
+    lines = outside(answer.text)
+    assert [line.split(" · ")[0] for line in lines[1:]] == [
+        "cell 0",
+        "cells 1-5",
+        "cell 6",
+        "cell 7",
+    ]
+    assert lines[2].startswith("cells 1-5 · 5 ok · ")
+    assert len(answer.data["executions"]) == 8
+
+
+async def test_the_last_cell_and_the_failing_one_are_shown_whatever_the_others_take(
+    call: Call, folder: Path
+) -> None:
+    write(folder, *["print " + "many words " * 20] * 40, "raise Oops too bad", "print end")
+    answer = await call("notebook_run", path="nb.ipynb", keep_going=True, max_tokens=800)
+    shown = [line.split(" · ")[0] for line in outside(answer.text)]
+    assert {"cell 0", "cell 40", "cell 41"} <= set(shown)
+    assert "of the run" in answer.text
+
+
+@pytest.mark.parametrize(("action", "word"), [("restart", "restarted"), ("shutdown", "shut down")])
+async def test_a_kernel_that_is_taken_from_a_run_is_told_as_what_it_is(
+    action: str, word: str, call: Call, folder: Path
+) -> None:
+    write(folder, "set a 1", "print so far\nsleep 600", "print after")
+    begun = await call("notebook_run", path="nb.ipynb", wait=0.3)
+    done = await call("kernel", path="nb.ipynb", action=action)
+    assert "Its cell c1 was running, and is stopped." in done.text
+    last = await call("notebook_run", run=begun.data["run"], wait=20)
+    assert [row["status"] for row in last.data["executions"]] == ["ok", "cancelled", "pending"]
+    assert f"The kernel was {word} while the cell ran; its variables are lost" in last.text
+    assert "interrupted" not in last.text
+
+
+async def test_a_session_that_is_restarted_under_eval_is_told_as_what_it_is(call: Call) -> None:
+    begun = await call("eval", cells=["sleep 600"], session="s", wait=0.3)
+    await call("kernel", session="s", action="restart")
+    last = await call("notebook_run", run=begun.data["run"], wait=20)
+    assert "The kernel was restarted while the cell ran; its variables are lost" in last.text
+
+
+@pytest.mark.parametrize("word", ["notebook", "session"])
+async def test_eval_runs_in_the_kernel_of_a_notebook_and_leaves_its_file_alone(
+    word: str, call: Call, folder: Path
+) -> None:
+    write(folder, "set x 1", "get x")
+    await call("notebook_run", path="nb.ipynb", cells=[0])
+    before = (folder / "nb.ipynb").read_bytes()
+    seen = await call("eval", cells=["get x", "set x 2"], **{word: "nb.ipynb"})
+    assert not seen.is_error, seen.text
+    assert within(seen.text) == "1"
+    assert (folder / "nb.ipynb").read_bytes() == before
+    ran = await call("notebook_run", path="nb.ipynb", cells=[1])
+    assert within(ran.text).endswith("2")
+    sessions = (await call("kernel")).data["sessions"]
+    assert [row["session"] for row in sessions] == [str(folder / "nb.ipynb")]
+
+
+async def test_eval_in_a_notebook_that_is_not_there_is_refused(call: Call) -> None:
+    for words in ({"notebook": "gone.ipynb"}, {"session": "gone.ipynb"}):
+        answer = await call("eval", cells=["print 1"], **words)
+        assert answer.data["code"] == "NOTEBOOK_NOT_FOUND"
+    answer = await call("eval", cells=["print 1"], notebook="../nb.ipynb")
+    assert answer.data["code"] == "OUTSIDE_ROOT"
+    assert (await call("kernel")).data["sessions"] == []

@@ -428,7 +428,9 @@ def test_a_run_can_be_left_and_followed_and_stopped(stage: Stage) -> None:
     told: list[dict[str, Any]] = []
     found = workspace.attach(done.run, progress=told.append, wait=0.01)
     assert (found.done, found.run, found.kind) == (False, done.run, "run")
-    assert (found.answer, found.cancelled) == (None, None)
+    assert found.cancelled is None
+    assert [each.cell for each in found.answer] == ["a", "b"], "what is known so far"
+    assert not found.answer.done
     while not any(event.get("text") == "on\n" for event in told):
         told.clear()
         workspace.attach(done.run, progress=told.append, wait=0.1)

@@ -31,6 +31,9 @@ CLIENTS = ("claude", "claude-desktop", "cursor", "vscode", "codex")
     "--allow-origin", "origins", multiple=True, help="The origin of a web page, as a URL."
 )
 @click.option("--new-token", is_flag=True, help="Make a new token; the old one becomes invalid.")
+@click.option(
+    "--client", "key", metavar="KEY", help="Who the client is: it can undo after a restart."
+)
 @click.option("--structured", is_flag=True, help="Send facts as structuredContent to every client.")
 @click.option(
     "--print-config", "client", type=click.Choice(CLIENTS), help="Print a client's settings."
@@ -62,6 +65,7 @@ def mcp_command(call: CommandCall, profile: str, client: str | None, **options: 
         structured=options["structured"],
         listening=_parse_listening(options),
         new_token=options["new_token"],
+        key=options["key"],
         say=lambda text: click.echo(one_line(f"cellwright: {text}"), err=True),
     )
 
@@ -77,6 +81,8 @@ def require_library() -> None:
 
 
 def _parse_listening(options: dict[str, Any]) -> Any:
+    if options["address"] is not None and options["key"]:
+        raise click.UsageError("--client is for stdio; over HTTP clients send Cellwright-Client")
     if options["address"] is None:
         for name in ("tls_cert", "tls_key", "insecure", "hosts", "origins", "new_token"):
             if options[name]:

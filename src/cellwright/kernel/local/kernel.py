@@ -248,9 +248,11 @@ class LocalKernel:
             return False
         return True if conversation.is_running_cell else await conversation.probe(within)
 
-    async def answer_input(self, text: str) -> None:
-        """Answer the `InputRequested` that was yielded last."""
-        if self._conversation is not None:
+    async def answer_input(self, text: str | None) -> None:
+        """Answer the `InputRequested` that was yielded last; None makes the cell fail there."""
+        if text is None:  # Jupyter has no other way to refuse what was allowed at first
+            await self.interrupt()
+        elif self._conversation is not None:
             self._conversation.answer_input(text)
 
     async def send_comm(self, message: CommMessage) -> None:

@@ -125,9 +125,12 @@ class RemoteKernel:
             return False
         return True
 
-    async def answer_input(self, text: str) -> None:
-        """Answer the `InputRequested` that was yielded last."""
-        await self._require_talk().answer_input(text)
+    async def answer_input(self, text: str | None) -> None:
+        """Answer the `InputRequested` that was yielded last; None makes the cell fail there."""
+        if text is None:
+            await self.interrupt()
+        else:
+            await self._require_talk().answer_input(text)
 
     async def send_comm(self, message: CommMessage) -> None:
         """Send a message on a comm to the kernel."""

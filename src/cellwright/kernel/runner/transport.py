@@ -147,8 +147,8 @@ class Runner:
             return self.is_alive
         return await process.ping(f"ping {next(self._ids)}", within)
 
-    async def answer_input(self, text: str) -> None:
-        """Answer the `InputRequested` that was yielded last."""
+    async def answer_input(self, text: str | None) -> None:
+        """Answer the `InputRequested` that was yielded last; None makes the cell fail there."""
         question, self._question = self._question, None
         if question is not None:
             self._answer(question, text)

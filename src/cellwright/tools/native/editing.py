@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic.json_schema import SkipJsonSchema  # noqa: TC002  # pydantic reads it
 
+from cellwright.document.edits import EDITS
 from cellwright.tools.page import Page
 from cellwright.tools.params import (
     DEADLINE,
+    MAY_BE_EMPTY,
     CellName,
     Flag,
     InvalidParameters,
+    JsonObject,
     MaxTokens,
     Name,
     Params,
@@ -41,6 +45,9 @@ if TYPE_CHECKING:
     from cellwright.workspace.api.answers import CellChangeView, DiffAnswer, EditAnswer, StaleCell
 
 
+_NOTHING: tuple[Any, ...] = ("", [], {}, 0, False)
+_OPS: list[Any] = [op for op in EDITS if op != "splice"]  # which is for programs
+
 Op = Literal[
     "replace",
     "replace_text",
@@ -56,36 +63,58 @@ Op = Literal[
 ]
 
 
-class EditItem(BaseModel):
-    """One edit; which fields it has depends on `op`."""
+def _join_lines(source: Any) -> Any:
+    """A source as one text: notebooks write it as a list of lines, so models often send one."""
+    is_list = isinstance(source, list) and all(isinstance(line, str) for line in source)
+    return "".join(source) if is_list else source
 
-    model_config = ConfigDict(extra="forbid")
 
-    op: Op
+class EditItem(Params):
+    """One edit; which fields it has depends on `op`.
+
+    The schema leaves out the fields that only programs need, and those whose empty value would
+    change something: some APIs make a model give every field.
+    """
+
+    op: Annotated[Op, Field(json_schema_extra={"enum": _OPS})]
     cell: Annotated[CellName | None, Field(description="Id or 0-based index")] = None
-    cells: list[Any] | None = None
-    source: Annotated[str | None, Field(description="replace, insert")] = None
-    type: Literal["code", "markdown", "raw"] | None = None
+    cells: Annotated[
+        list[CellName | dict[str, Any]] | None,
+        Field(description="merge, clear_outputs"),
+        WithJsonSchema({"type": "array", "items": {"type": "string"}}),
+    ] = None
+    source: Annotated[
+        str | None, MAY_BE_EMPTY, BeforeValidator(_join_lines), Field(description="replace, insert")
+    ] = None
+    type: Annotated[
+        str | None, Field(description="insert, set_type: code (default), markdown, raw")
+    ] = None
     old: Annotated[str | None, Field(description="replace_text: must occur once")] = None
-    new: str | None = None
-    count: int | None = None
+    new: Annotated[str | None, MAY_BE_EMPTY] = None
     after: Annotated[CellName | None, Field(description="insert, move; none = the end")] = None
     before: CellName | None = None
-    at: int | None = None
-    id: str | None = None
-    line: Annotated[int | None, Field(description="split before it")] = None
-    metadata: dict[str, Any] | None = None
-    merge: bool | None = None
-    outputs: Annotated[
-        Literal["keep", "clear"] | None, Field(description="replace; default keep")
+    line: Annotated[int | None, Field(description="split after it")] = None
+    metadata: Annotated[
+        JsonObject | None, Field(description="set_metadata: JSON object to merge")
     ] = None
-    start: Annotated[int | None, Field(description="splice")] = None
-    delete_count: int | None = None
+    outputs: Annotated[str | None, Field(description="replace: clear, or keep (default)")] = None
     expect: Annotated[str | None, Field(description="The cell's hash when read")] = None
+    at: SkipJsonSchema[int | None] = None
+    count: SkipJsonSchema[int | None] = None
+    id: SkipJsonSchema[str | None] = None
+    merge: SkipJsonSchema[bool | None] = None
+    start: SkipJsonSchema[int | None] = None
+    delete_count: SkipJsonSchema[int | None] = None
 
     def to_json(self) -> dict[str, Any]:
-        """As the edits of the document have it."""
-        return self.model_dump(exclude_none=True)
+        """As the edits of the document have it, without empty fields that `op` does not have."""
+        given = self.model_dump(exclude_none=True)
+        known = {"op", *EDITS[self.op].__slots__}
+        return {
+            name: value
+            for name, value in given.items()
+            if name in known or (value not in _NOTHING and name not in ("type", "outputs"))
+        }
 
 
 class EditParams(Params):
@@ -179,15 +208,10 @@ def _show_change(page: Page, params: EditParams, done: EditAnswer) -> None:
     for line in others_lines(done.others):
         page.say(line)
     if done.diff:
-        most = page.room // 2
-        if len(done.diff) <= most or params.dry_run:
-            cut = page.show("diff", done.diff, most)
-            more = "a larger max_tokens shows more"
-        else:
-            cut = len(done.diff)
-            more = "notebook_history with action=diff shows it"
+        cut = page.show("diff", done.diff, page.room // 2, tail=0.4)
         if cut:
-            page.leave_out(f"{cut:,} characters of the diff; {more}")
+            more = "a larger max_tokens" if params.dry_run else "notebook_history with action=diff"
+            page.leave_out(f"{cut:,} characters of the diff; {more} shows them")
 
 
 def _changed_cell_line(cell: CellChangeView) -> str:
@@ -216,6 +240,8 @@ class HistoryParams(Params):
 async def use_history(caller: ToolCaller, params: HistoryParams) -> ToolResult:
     """Look at the history, or go back in it."""
     book = caller.workspace.open(params.path)
+    if caller.is_shared and params.change is None and params.action in ("undo", "redo"):
+        raise _ask_for_change(params.action, await book.log(1))
     if params.action == "log":
         return _describe_log(params, await book.log(params.limit))
     if params.action == "diff":
@@ -237,6 +263,16 @@ async def use_history(caller: ToolCaller, params: HistoryParams) -> ToolResult:
     if not done.changed:
         said = f"Nothing changed: it has that content already. Revision {done.revision}."
     return _describe_diff(params, done, said)
+
+
+def _ask_for_change(action: str, newest: list[Entry]) -> InvalidParameters:
+    """The refusal for a client that cannot be told from others: its own changes are not known."""
+    message = f"{action} needs `change` here: this connection does not say which client it is"
+    if not newest:
+        return InvalidParameters(message)
+    last = newest[0]
+    made = f"{last.id} by {quote_name(last.actor)}: {last.kind} {shorten(last.label, 60)}"
+    return InvalidParameters(message, hint=f"The newest change is {made}")
 
 
 def _describe_log(params: HistoryParams, entries: list[Entry]) -> ToolResult:
@@ -272,7 +308,7 @@ def _describe_diff(params: HistoryParams, done: DiffAnswer, said: str) -> ToolRe
         ],
         "cells",
     )
-    cut = page.show("diff", done.diff) if done.diff else 0
+    cut = page.show("diff", done.diff, tail=0.4) if done.diff else 0
     if cut:
         page.leave_out(f"{cut:,} characters of the diff; raise max_tokens")
     names = ("path", "before", "revision", "change", "changed", "saved")

@@ -36,14 +36,15 @@ async def manage_kernel(caller: ToolCaller, params: KernelParams) -> ToolResult:
         name = caller.workspace.open(params.path).real
     if name is None and params.action == "status":
         return _describe_sessions(page, await caller.workspace.sessions())
+    cut_off = await _find_running(caller, params)
     found = await caller.workspace.kernel(params.action, name or "default")
     page.head(_session_line(found))
     if params.action == "interrupt":
         page.head("Interrupted." if found.interrupted else "Nothing was running.")
     elif params.action == "restart":
-        page.head("Restarted: its variables are gone.")
+        page.head(f"Restarted: its variables are gone.{cut_off}")
     elif params.action == "shutdown":
-        page.head("Shut down: its variables are gone.")
+        page.head(f"Shut down: its variables are gone.{cut_off}")
     elif params.action == "variables":
         rows = [_variable_line(variable) for variable in found.variables or ()]
         if rows:
@@ -53,6 +54,21 @@ async def manage_kernel(caller: ToolCaller, params: KernelParams) -> ToolResult:
         else:
             page.head("It has no variables.")
     return page.to_result(found.replace(variables=None).to_json())
+
+
+async def _find_running(caller: ToolCaller, params: KernelParams) -> str:
+    """Which cell of a notebook a restart or a shutdown stops, as a sentence."""
+    if params.action not in ("restart", "shutdown") or not params.path:
+        return ""
+    real = caller.workspace.open(params.path).real
+    running = [
+        cell
+        for run in await caller.workspace.runs()
+        if run.ended is None and run.subject == real
+        for cell, status in run.cells.items()
+        if status == "running"
+    ]
+    return f" Its cell {quote_name(running[0])} was running, and is stopped." if running else ""
 
 
 def _describe_sessions(page: Page, rows: list[SessionView]) -> ToolResult:

@@ -91,8 +91,8 @@ class ReadParams(Params):
         Field(description="text: one marker line per cell; outline: headings and sizes"),
     ] = "cells"
     cells: Cells = None
-    section: Annotated[str | None, Field(description="Only what stands under this heading")] = None
-    only: Annotated[Literal["errors", "stale"] | None, Field(description="Only such cells")] = None
+    section: Annotated[str | None, Field(description="Only what is under this heading")] = None
+    only: Annotated[Literal["all", "errors", "stale"], Field(description="Only such cells")] = "all"
     search: Annotated[str | None, Field(description="Only cells with this text")] = None
     outputs: Annotated[bool, Field(description="With outputs and pictures")] = False
     offset: Annotated[int, Field(ge=0, description="Skip characters of a long cell")] = 0
@@ -139,7 +139,12 @@ async def _read_outline(params: ReadParams, book: AsyncBook) -> ToolResult:
         f"{quote_path(params.path, 100)} · revision {found.revision} · "
         f"{format_count(found.total_cells or 0, 'cell')}, {found.total_lines:,} lines"
     )
-    rows = [_outline_row(entry) for entry in found.outline]
+    # A cell that begins with its heading is there as that heading.
+    headed = {entry.cell for entry in found.outline if entry.kind == "heading"}
+    entries = [
+        entry for entry in found.outline if entry.kind == "heading" or entry.cell not in headed
+    ]
+    rows = [_outline_row(entry) for entry in entries]
     left = len(rows) - page.show_rows("outline: index, id, lines of the text view, title", rows)
     if left:
         page.leave_out(f"{left:,} entries; raise max_tokens, or use search")
@@ -154,11 +159,11 @@ async def _read_outline(params: ReadParams, book: AsyncBook) -> ToolResult:
 
 
 def _outline_row(entry: OutlineRow) -> str:
-    mark = "#" * entry.level if entry.kind == "heading" else f"  {entry.type}"
-    lines = f"lines {entry.first}-{entry.last}"
+    mark = "#" * entry.level if entry.kind == "heading" else entry.type
     outputs = " +outputs" if entry.has_outputs and entry.kind == "cell" else ""
-    name, title = shorten(entry.handle, 64), shorten(entry.title, 100)
-    return f"{entry.cell} {name}  {lines}{outputs}  {mark} {title}"
+    title = shorten(entry.title, 100)
+    name = "" if entry.handle == f"cell-{entry.cell}" else f" {shorten(entry.handle, 64)}"
+    return f"{entry.cell}{name} {entry.first}-{entry.last}{outputs} {mark} {title}"
 
 
 async def read_consistently(book: AsyncBook) -> tuple[ReadAnswer, Notebook]:
@@ -220,8 +225,9 @@ def _show_cells(
             shown = place
             break
         source = make_readable(source)[params.offset :]  # offsets count what is shown
-        page.say(cell_line(cell))
-        cut = page.show(name, source, cell=cell.handle)
+        if view is None:  # else the markers say which cell it is
+            page.say(cell_line(cell))
+        cut = page.show(name, source, cell=cell.handle, label="")
         if cut:
             offset = params.offset + len(source) - cut
             one = f"cells=[{json.dumps(cell.index)}]"
@@ -229,7 +235,7 @@ def _show_cells(
         outputs = _outputs_of(notebook, cell) if params.outputs else ()
         if outputs:
             share = max(_LEAST_OUTPUT, (page.room - rest) // (len(cells) - place))
-            if not page.show_outputs(cell.handle, outputs, share):
+            if not page.show_outputs(cell.handle, outputs, share, label="outputs"):
                 shortened.append(cell.index)
     if shortened:
         page.leave_out(f"parts of outputs; notebook_outputs with cells={shortened[:20]}")
@@ -353,11 +359,15 @@ async def _read_artifact(caller: ToolCaller, params: OutputsParams, artifact: st
         page.head("shown as an image" if picture else "not text, and no image that can be shown")
         page.pictures += picture
         return page.to_result(data)
-    cut = page.show("part of an artifact", part.text)
+    text = part.text
+    if not page.fits(text):
+        text = text[: page.count_fitting(text)]
+        data["next_offset"] = part.offset + len(text.encode())
+    cut = page.show("part of an artifact", text)
     if cut:  # what is hidden in it takes more room once it is visible
         page.leave_out(f"{cut:,} characters; ask with a smaller limit")
-    elif part.next_offset is not None:
-        page.leave_out(f"the rest; continue with offset={part.next_offset}")
+    elif data["next_offset"] is not None:
+        page.leave_out(f"the rest; continue with offset={data['next_offset']}")
     return page.to_result(data)
 
 

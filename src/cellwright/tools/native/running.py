@@ -7,7 +7,7 @@ import json
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from cellwright.tools.native.reading import load_picture
 from cellwright.tools.page import IMAGES, Page
@@ -15,6 +15,7 @@ from cellwright.tools.params import (
     DEADLINE,
     CellName,
     Cells,
+    JsonObject,
     MaxTokens,
     Name,
     Params,
@@ -55,15 +56,15 @@ class RunParams(Params):
     path: Path = ""
     cells: Cells = None
     which: Annotated[
-        Literal["all", "stale", "above", "below", "replay"] | None,
+        Literal["all", "stale", "above", "below", "replay"],
         Field(description="Instead of cells; above/below/replay are of `cell`"),
-    ] = None
+    ] = "all"
     cell: CellName | None = None
     restart: Annotated[bool, Field(description="In a fresh kernel")] = False
     check: Annotated[bool, Field(description="Write nothing; report outputs that differ")] = False
     keep_going: bool = False
     parameters: Annotated[
-        dict[str, Any] | None, Field(description="Set names, papermill-style")
+        JsonObject | None, Field(description="JSON object of names to set, papermill-style")
     ] = None
     answers: Annotated[list[str] | None, Field(description="Lines for input()")] = None
     timeout: Timeout = None
@@ -78,7 +79,7 @@ class RunParams(Params):
     def _is_one_thing(self) -> Self:
         if self.run is None and not self.path:
             raise ValueError("give a path, or a run to follow")
-        if self.cells is not None and self.which is not None:
+        if self.cells is not None and self.which != "all":
             raise ValueError("give cells or which, not both")
         if self.which in _OF_A_CELL and self.cell is None:
             raise ValueError(f"which={self.which} needs `cell`")
@@ -166,10 +167,8 @@ def _describe_run(
     return page.to_result(data, is_error=failed)
 
 
-class EvalItem(BaseModel):
+class EvalItem(Params):
     """One cell of code."""
-
-    model_config = ConfigDict(extra="forbid")
 
     code: str
     language: Annotated[str, Field(description="Default Python")] = ""
@@ -177,12 +176,20 @@ class EvalItem(BaseModel):
     reset: Annotated[bool, Field(description="Fresh kernel first")] = False
     timeout: Annotated[float | None, Field(ge=0, le=1e6, description="Seconds; default 30")] = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _read_code(cls, value: Any) -> Any:
+        return {"code": value} if isinstance(value, str) else value
+
 
 class EvalParams(Params):
     """Code that belongs to no notebook."""
 
     cells: Annotated[list[EvalItem], Field(min_length=1, max_length=200)]
     session: Annotated[Name, Field(description="Calls of one session share state")] = "default"
+    notebook: Annotated[
+        Name | None, Field(description="Run in this notebook's kernel; the file stays as it is")
+    ] = None
     kernel: Annotated[Name | None, Field(description="Kernelspec; default a plain Python")] = None
     answers: Annotated[list[str] | None, Field(description="Lines for input()")] = None
     wait: Annotated[float, Field(ge=0, le=3600, description="Answer by then")] = DEADLINE
@@ -196,6 +203,7 @@ async def run_code(caller: ToolCaller, params: EvalParams) -> ToolResult:
     done = await caller.workspace.eval(
         [cell.model_dump() for cell in params.cells],
         session=params.session,
+        notebook=params.notebook,
         kernel=params.kernel,
         detach=params.wait,
         **options,
@@ -228,9 +236,7 @@ async def describe_eval(
     """
     cells = done.cells
     page = Page(max_tokens)
-    failed = next(
-        (place for place, cell in enumerate(cells) if cell.status not in ("ok", "pending")), None
-    )
+    failed = next((place for place, cell in enumerate(cells) if cell.is_failure), None)
     if failed is None:
         page.head("Done." if done.done else "Not done yet.")
     else:
@@ -270,7 +276,7 @@ async def _show_said(
     find_rest: Callable[[str], str],
 ) -> None:
     if cell.text:
-        cut = page.show(f"output of cell {place}", cell.text, most, tail=2 / 3)
+        cut = page.show(f"output of cell {place}", cell.text, most, tail=2 / 3, label="")
         if cut or cell.truncated:
             where = "give more max_tokens, or print less"
             if cell.artifact:
@@ -312,8 +318,8 @@ EVAL = Tool(
     name="eval",
     title="Run code",
     description=(
-        "Run code that belongs to no notebook, in a session that keeps its state. Several cells "
-        "run in order, and the first that fails is the last."
+        "Run code that belongs to no notebook, in a session that keeps its state or in the kernel "
+        "of `notebook`. Several cells run in order, and the first that fails is the last."
     ),
     model=EvalParams,
     call=run_code,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Field, create_model
+from pydantic import BeforeValidator, Field, create_model
 
 from cellwright.errors import CellwrightError, Conflict, UnknownRevision
 from cellwright.outputs.describe import CHARACTERS_PER_TOKEN, describe
@@ -19,7 +19,13 @@ from cellwright.protocol.methods import plan_run, read_or_edit, run_plan
 from cellwright.tools.errors import drop_shell_hint
 from cellwright.tools.fence import make_readable
 from cellwright.tools.page import IMAGES, Page
-from cellwright.tools.params import DEADLINE, InvalidParameters, OptionalPath, Params
+from cellwright.tools.params import (
+    DEADLINE,
+    InvalidParameters,
+    OptionalPath,
+    Params,
+    parse_json_text,
+)
 from cellwright.tools.tool import Tool, ToolResult
 from cellwright.tools.wording import quote_name, shorten
 
@@ -199,9 +205,14 @@ def _make_params(name: str, **fields: Any) -> type[Params]:
     return made
 
 
-def _make_field(kind: str, description: str) -> Any:
+def _make_field(kind: str | dict[str, Any], description: str) -> Any:
     # The protocol itself says what is wrong with a value, with a code of its own.
-    return Annotated[Any, Field(description=description, json_schema_extra={"type": kind})]
+    shape: dict[str, Any] = {"type": kind} if isinstance(kind, str) else kind
+    return Annotated[
+        Any,
+        BeforeValidator(parse_json_text),
+        Field(description=description, json_schema_extra=shape),
+    ]
 
 
 def _make_tool(
@@ -229,6 +240,20 @@ def _make_tool(
     )
 
 
+# With the fields that a model needs; a program may give all that nbformat has.
+_CELLS: dict[str, Any] = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {
+            "cell_type": {"type": "string", "enum": ["code", "markdown", "raw"]},
+            "source": {"type": "string"},
+        },
+        "required": ["cell_type", "source"],
+    },
+}
+
+
 _START = (_make_field("integer", "First cell, from 0"), None)
 
 
@@ -252,14 +277,14 @@ MANIPULATOR = (
         ("start",),
         start=_START,
         delete_count=(_make_field("integer", "Default 0"), None),
-        cells=(_make_field("array", "Cells as nbformat has them"), None),
+        cells=(_make_field(_CELLS, "Cells as nbformat has them"), None),
     ),
     _make_tool(
         "set_notebook_metadata",
         "Set `metadata` of the notebook; with `merge` false they replace all there are.",
         "edit",
         ("metadata",),
-        metadata=(_make_field("object", "Fields to set; null removes one"), None),
+        metadata=(_make_field("string", "JSON object of fields to set; null removes one"), None),
         merge=(_make_field("boolean", "Default true"), None),
     ),
     _make_tool(

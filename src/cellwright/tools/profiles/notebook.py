@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt
+from pydantic import Field, StrictInt
 
 from cellwright.errors import (
     CellNotFound,
@@ -21,7 +21,7 @@ from cellwright.errors import (
 from cellwright.tools.errors import format_hint
 from cellwright.tools.fence import make_readable
 from cellwright.tools.native.running import describe_eval
-from cellwright.tools.params import DEADLINE, Name, Params
+from cellwright.tools.params import DEADLINE, MAY_BE_EMPTY, Name, Params
 from cellwright.tools.tool import Tool, ToolResult
 from cellwright.tools.wording import shorten
 
@@ -49,7 +49,9 @@ class NotebookParams(Params):
     cell_index: Annotated[
         StrictInt, Field(description="From 0; insert also takes the number of cells")
     ]
-    content: Annotated[str | None, Field(description="Source, for edit and insert")] = None
+    content: Annotated[
+        str | None, MAY_BE_EMPTY, Field(description="Source, for edit and insert")
+    ] = None
     cell_type: Annotated[
         Literal["code", "markdown"] | None, Field(description="For insert; default code")
     ] = None
@@ -136,10 +138,8 @@ def describe_refusal(error: CellwrightError) -> ToolResult:
     return ToolResult(text, {"code": error.code}, is_error=True)
 
 
-class PythonCell(BaseModel):
+class PythonCell(Params):
     """One cell of Python."""
-
-    model_config = ConfigDict(extra="forbid")
 
     code: str
     title: str = ""

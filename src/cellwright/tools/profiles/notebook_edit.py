@@ -19,7 +19,7 @@ from cellwright.errors import (
 )
 from cellwright.outputs.sanitize import make_visible
 from cellwright.tools.errors import format_hint
-from cellwright.tools.params import Name, Params
+from cellwright.tools.params import MAY_BE_EMPTY, Name, Params
 from cellwright.tools.tool import Tool, ToolResult
 from cellwright.tools.wording import quote_name, quote_path, shorten
 
@@ -44,7 +44,7 @@ class NotebookEditParams(Params):
         Field(description="Required for insert", json_schema_extra={"enum": list(TYPES)}),
     ] = None
     new_source: Annotated[
-        str | None, Field(description="The cell's new source; not for delete")
+        str | None, MAY_BE_EMPTY, Field(description="The cell's new source; not for delete")
     ] = None
     edit_mode: Annotated[str, Field(json_schema_extra={"enum": list(MODES)})] = "replace"
 

@@ -87,7 +87,7 @@ async def get_notebook_cells(
             break
         for line in lines:
             page.say(line)
-        cut = page.show("source", cell.source, cell=cell.handle)
+        cut = page.show("source", cell.source, cell=cell.handle, label="")
         if cut:
             page.leave_out(f"{cut:,} characters of cell {cell.index}")
         shown.append(facts)

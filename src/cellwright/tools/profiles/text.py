@@ -10,7 +10,7 @@ import os
 import re
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from cellwright.errors import InvalidEdit, InvalidText, NotebookNotFound
 from cellwright.text.selection import select_raw
@@ -19,7 +19,7 @@ from cellwright.text.view import drop_last_newline
 from cellwright.tools.fence import make_readable
 from cellwright.tools.native.reading import load_picture
 from cellwright.tools.native.running import EvalItem, describe_eval
-from cellwright.tools.page import Page
+from cellwright.tools.page import Page, cost_of
 from cellwright.tools.params import DEADLINE, MaxTokens, Name, Params
 from cellwright.tools.profiles.notebook import STATUS_WORDS
 from cellwright.tools.profiles.plain_files import (
@@ -155,7 +155,7 @@ def _show_lines(page: Page, path: str, lines: Sequence[tuple[int, str]]) -> int:
     shown = 0
     for number, text in lines:
         is_next = bool(blocks) and blocks[-1][-1][0] == number - 1
-        room -= len(text) + 1 + (0 if is_next else 150)
+        room -= cost_of(text) + 3 + (0 if is_next else 150)
         if room < 0 and shown:
             page.leave_out(
                 f"{format_count(len(lines) - shown, 'line')}; read {quote_path(path)}:{number}-"
@@ -188,10 +188,8 @@ def _describe_outline(page: Page, path: str, found: SelectAnswer) -> ToolResult:
     return page.to_result({"path": path, "revision": found.revision})
 
 
-class Replacement(BaseModel):
+class Replacement(Params):
     """A text to be replaced."""
-
-    model_config = ConfigDict(extra="forbid")
 
     old_text: Annotated[
         str, Field(description="Must occur exactly once unless `all`; empty for a new file")

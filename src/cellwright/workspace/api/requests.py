@@ -232,7 +232,9 @@ class EvalRequest(Request["answers.EvalAnswer"]):
 
     Args:
         cells: code, or `{code, title, language, reset, timeout}`.
-        session: cells of one session and folder see what earlier ones defined.
+        session: cells of one session and folder see what earlier ones defined; the path of a
+            notebook means its kernel.
+        notebook: run in the kernel of this notebook, without changing the file.
         cwd: the folder they run in; the workspace's by default.
         kernel: a kernelspec, interpreter or environment; by default the plain Python runner.
         runner: use the runner, in the interpreter that `kernel` names.
@@ -257,6 +259,7 @@ class EvalRequest(Request["answers.EvalAnswer"]):
     cells: Sequence[Any]
     _: KW_ONLY
     session: str = "default"
+    notebook: str | None = None
     cwd: str | None = None
     kernel: str | None = None
     runner: bool = False

@@ -78,12 +78,25 @@ class Leases:
         """Whether this process owns a notebook."""
         return real in self._owned
 
-    def is_free(self, real: str) -> bool:
-        """Whether no process owns a notebook; one that owned it may have died."""
-        if real in _owned_here or (descriptor := _lock(real, fcntl.LOCK_SH)) < 0:
+    def is_held(self, real: str) -> bool:
+        """Whether another hub runs a notebook now; an owner that died holds nothing."""
+        if real in self._owned:
             return False
-        _close(descriptor)
-        return True
+        if real in _owned_here:
+            return True
+        try:
+            descriptor = os.open(_place(real), os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return True  # who knows
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+        finally:
+            _close(descriptor)
+        return False
 
     @contextlib.contextmanager
     def share(self, real: str) -> Iterator[None]:

@@ -86,11 +86,15 @@ class RunRecord:
         Raises:
             CellwrightError: it could not be saved.
         """
-        if run.cell.index not in self._announced_cells:  # known as running, should we die now
+        self.announce(run)
+        self._land(_make_landing(run, outputs, []), f"run {run.cell.handle}", is_last=False)
+
+    def announce(self, run: CellRun) -> None:
+        """Put on record that a cell runs, so that it is known if we die now."""
+        if run.cell.index not in self._announced_cells:
             self._announced_cells.add(run.cell.index)
             seconds = time.time() - run.began
             self._record(self._describe(run, "running", kernel=run.life, seconds=seconds))
-        self._land(_make_landing(run, outputs, []), f"run {run.cell.handle}", is_last=False)
 
     def land(self, run: CellRun, ran: CellOutcome, outputs: Sequence[OutputsSoFar]) -> Landed:
         """Put the outputs of a cell that is over into the notebook, and the cell on record."""

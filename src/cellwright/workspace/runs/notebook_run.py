@@ -32,6 +32,7 @@ from cellwright.workspace.runs.execution import (
 from cellwright.workspace.runs.landing import RunRecord
 from cellwright.workspace.runs.parameters import Parameters
 from cellwright.workspace.runs.run import Run, finish_despite_cancel
+from cellwright.workspace.runs.sessions import find_kernel_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from cellwright.workspace.runs.run import RunOptions
 
 _OUTPUTS = (StreamEvent, DisplayEvent, ErrorEvent, ClearEvent)
+_NO_INPUT = "StdinNotImplementedError"
 _EXPECTS_ERROR = "raises-exception"
 NESTED_REQUEST = "nbmp_request"
 """In the metadata of an execute request: which request of the running cell it is for."""
@@ -90,7 +92,18 @@ class NotebookRun(Run):
 
     def answer(self) -> Executions:
         """Return what is known of the cells now; what comes later does not change it."""
-        return Executions(self.executions, run=self.id, done=self.is_over)
+        executions = list(self.executions)
+        run = self._runs[-1] if self._runs else None
+        if run is not None and not run.is_over and not self.is_over:
+            cell = run.cell
+            executions[self._chosen.index(cell)] = Execution(
+                "running",
+                cell.handle,
+                cell.index,
+                outputs=run.collector.outputs(),
+                seconds=time.time() - run.began if run.began else 0.0,
+            )
+        return Executions(executions, run=self.id, done=self.is_over)
 
     def notebook_now(self) -> Notebook:
         """Return the notebook as the run left it; read anew if it lands nothing."""
@@ -127,8 +140,6 @@ class NotebookRun(Run):
     @contextlib.asynccontextmanager
     async def _open_session(self) -> AsyncIterator[None]:
         book, options = self.book, self.options
-        kernelspec = self._notebook.metadata.get("kernelspec")
-        name = kernelspec.get("name") if isinstance(kernelspec, dict) else None
         # A check has a kernel of its own, in the same folder: the notebook's keeps its state.
         path = f"{book.real}.check-{self.id}" if options.check else book.real
         with self.stop.watch_clock():
@@ -136,7 +147,7 @@ class NotebookRun(Run):
                 path,
                 book.caller,
                 kernel=options.kernel,
-                notebook_kernel=name if isinstance(name, str) else None,
+                notebook_kernel=find_kernel_name(self._notebook),
                 restart=options.restart and not options.check,
                 address=None if options.check else book.host.kernel(),
             )
@@ -199,6 +210,7 @@ class NotebookRun(Run):
         saves = InterimSaves(lambda: self._land_so_far(run), interval)
         self._runs.append(run)
         self.report_cell(place, status="running")
+        announcing = asyncio.ensure_future(self._announce(run, interval / 2))
         try:
             ran = await self._execute(place, run, saves, is_first=is_first)
         except asyncio.CancelledError:
@@ -215,6 +227,8 @@ class NotebookRun(Run):
                 raise
             # What the cells before it did must not be lost with the answer.
             return Execution("pending", cell.handle, cell.index, notes=[error.message])
+        finally:
+            announcing.cancel()
         if not run.began:
             self._runs.remove(run)
             return self._describe_not_begun(run, ran)
@@ -246,6 +260,8 @@ class NotebookRun(Run):
                 outcome.status, cell.handle, cell.index, error=about, notes=list(run.notes)
             )
         note = "It was stopped before its turn came"
+        if ran.stopped_by:
+            note = f"The kernel was {ran.stopped_by} before its turn came"
         return Execution("cancelled", cell.handle, cell.index, notes=[note])
 
     # -- in the kernel ----------------------------------------------------------------------
@@ -287,7 +303,12 @@ class NotebookRun(Run):
             run.begin(session.life)
             run.kernel = _describe_kernel(info)
             code = self._sessions.make_notebook_code(
-                cell.source, cell.id, session, self.book.real, info
+                cell.source,
+                cell.id,
+                session,
+                self.book.real,
+                info,
+                has_input=bool(options.answers) or options.ask is not None,
             )
             if options.nested is not None:
                 return replace(code, metadata={NESTED_REQUEST: options.nested})
@@ -357,6 +378,15 @@ class NotebookRun(Run):
 
         return listen
 
+    async def _announce(self, run: CellRun, after: float) -> None:
+        """Put on record that a cell runs, if it takes long."""
+        if not after:  # nothing is saved while cells run
+            return
+        await asyncio.sleep(after)
+        if run.began and not run.is_over:
+            with contextlib.suppress(CellwrightError, OSError):
+                await self.book.hub.in_file_thread(self._record.announce, run)
+
     # -- into the notebook ------------------------------------------------------------------
 
     async def _land_so_far(self, run: CellRun) -> bool:
@@ -391,8 +421,9 @@ class NotebookRun(Run):
         """Land the outputs of a cell that is over, and describe what became of it; blocks."""
         cell, outcome = run.cell, ran.outcome
         notes = [*run.notes, *self._list_notes(ran)]
+        is_orphan = self._follows_a_death(ran)
         landed = self._record.land(run, ran, outputs)
-        lost, replay, told = self._find_loss(cell, ran)
+        lost, replay, told = self._find_loss(cell, ran, is_orphan=is_orphan)
         error = None
         if outcome.error is not None:
             traceback = strip_traceback(outcome.error.traceback)
@@ -420,10 +451,19 @@ class NotebookRun(Run):
             notes=[*notes, *landed.notes, *told],
         )
 
-    def _find_loss(self, cell: Cell, ran: CellOutcome) -> tuple[list[str], list[str], list[str]]:
+    def _follows_a_death(self, ran: CellOutcome) -> bool:
+        """Whether the last kernel died with its engine, under a cell; this is the first after it."""
+        if self._session.executions > 1 or self.options.check:
+            return False
+        newest = self.book.list_executions()[-1:]
+        return any(each.status == "running" and each.kernel != ran.kernel for each in newest)
+
+    def _find_loss(
+        self, cell: Cell, ran: CellOutcome, *, is_orphan: bool
+    ) -> tuple[list[str], list[str], list[str]]:
         """After a kernel is gone, find whose state went with it, and the way back."""
         outcome = ran.outcome
-        if self.options.check or (outcome.state_kept and not ran.replaced):
+        if self.options.check or (outcome.state_kept and not ran.replaced and not is_orphan):
             return [], [], []
         from cellwright.workspace import staleness
 
@@ -452,9 +492,15 @@ class NotebookRun(Run):
             notes.append(
                 f"The kernel died, {outcome.exit}; its variables are lost. Nothing was run again"
             )
+        elif ran.stopped_by:
+            notes.append(
+                f"The kernel was {ran.stopped_by} while the cell ran; its variables are lost"
+            )
         elif outcome.status in ("timed_out", "cancelled"):
             kept = "kept" if outcome.state_kept else "lost, since it had to be ended"
             notes.append(f"The kernel was interrupted; its variables are {kept}")
+        if outcome.stdin_refused or (outcome.error and outcome.error.ename == _NO_INPUT):
+            notes.append("The cell called input(), and there was no answer to give it")
         if outcome.error is not None:
             said = f"{outcome.error.ename} {outcome.error.evalue}"
             notes += filter(None, [explain_withheld(self._withheld, said)])

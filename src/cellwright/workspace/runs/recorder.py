@@ -167,7 +167,11 @@ class EvalRecorder:
         if outcome.status == "died":
             notes.append(f"The kernel died, {outcome.exit}; its variables are lost")
         elif outcome.status in ("timed_out", "cancelled"):
-            if outcome.state_kept:
+            if ran.stopped_by:
+                notes.append(
+                    f"The kernel was {ran.stopped_by} while the cell ran; its variables are lost"
+                )
+            elif outcome.state_kept:
                 notes.append("The kernel was interrupted; its variables are kept")
             elif outcome.seconds:
                 notes.append(

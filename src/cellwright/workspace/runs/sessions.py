@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cellwright.config.settings import Settings
+    from cellwright.document.notebook import Notebook
     from cellwright.kernel.session import Session, Start
     from cellwright.kernel.transport import KernelInfo
     from cellwright.outputs.artifacts import ArtifactStore
@@ -332,12 +333,25 @@ class SessionManager:
         return Code(cell.code, allow_stdin=True, env=variables)
 
     def make_notebook_code(
-        self, source: str, cell_id: str | None, session: Session, path: str, info: KernelInfo
+        self,
+        source: str,
+        cell_id: str | None,
+        session: Session,
+        path: str,
+        info: KernelInfo,
+        *,
+        has_input: bool = False,
     ) -> Code:
-        """Return a cell of a notebook as its kernel gets it."""
+        """Return a cell of a notebook as its kernel gets it.
+
+        Without answers to `input()`, and when they are used up, it raises: code that asks whether
+        to delete something must not take an empty line for a yes.
+        """
         root, mode = self._callers.get(session.key, (None, "agent"))
         variables = self._describe_session(session, info, notebook=path, root=root, mode=mode)
-        return Code(source, allow_stdin=True, env=variables, cell_id=cell_id)
+        return Code(
+            source, allow_stdin=has_input, input_raises=True, env=variables, cell_id=cell_id
+        )
 
     def _describe_session(
         self,
@@ -423,3 +437,10 @@ def _name_file(key: Key) -> str:
         f"{os.getpid()}\0{key.session}\0{key.cwd}".encode("utf-8", "surrogatepass"), digest_size=8
     ).hexdigest()
     return f"{SESSION_FILE_PREFIX}{name}.json"
+
+
+def find_kernel_name(notebook: Notebook) -> str | None:
+    """Return the kernelspec that a notebook names."""
+    kernelspec = notebook.metadata.get("kernelspec")
+    name = kernelspec.get("name") if isinstance(kernelspec, dict) else None
+    return name if isinstance(name, str) else None

@@ -178,9 +178,11 @@ def _undo(
         ChangeNotFound: there is no such change.
         Conflict: one of the cells has been changed since.
     """
-    journal, actor = book.journal, book.caller.actor
-    if names is None or isinstance(names, str):
-        found = [journal.undo_target(book.real, actor=actor, change_id=names)]
+    journal = book.journal
+    if names is None:
+        found = [_find_own_change(book)]
+    elif isinstance(names, str):
+        found = [journal.undo_target(book.real, change_id=names)]
     else:
         found = _list_standing(book, names)
     done: Change | None = None
@@ -190,6 +192,16 @@ def _undo(
     if done is None:
         raise NothingToUndo("undo: all of these are undone already")
     return done, found
+
+
+def _find_own_change(book: OpenNotebook) -> Entry:
+    """The caller's own newest change; the error names the actor of the newest of all."""
+    journal = book.journal
+    try:
+        return journal.undo_target(book.real, actor=book.caller.actor)
+    except NothingToUndo:
+        other = journal.undo_target(book.real)
+    raise NothingToUndo(f"undo: the newest change, {other.id}, was made by {other.actor}")
 
 
 def _redo(book: OpenNotebook, notebook: Notebook, name: str | None) -> tuple[Change, list[Entry]]:

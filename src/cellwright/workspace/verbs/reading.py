@@ -15,14 +15,11 @@ from cellwright.workspace.api.answers import (
     TextLine,
 )
 from cellwright.workspace.paths import leads_inside
-from cellwright.workspace.status import describe_notebook, find_last_runs
+from cellwright.workspace.status import describe_notebook
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from cellwright.document.notebook import Notebook
-    from cellwright.journal.executions import ExecutionRecord
     from cellwright.text.selection import Selection
     from cellwright.workspace.api import requests
     from cellwright.workspace.api.answers import ReadAnswer
@@ -60,8 +57,6 @@ def read(caller: Caller, request: requests.ReadRequest) -> ReadAnswer:
     book = caller.open(request.path)
     notebook = book.load()
     now, executions = book.hub.list_active_cells(book.real), book.list_executions()
-    if now is None and _has_unfinished(executions) and book.hub.leases.is_free(book.real):
-        now = {}  # the process that ran it is gone
     found = describe_notebook(notebook, book.name, executions, now, stale=request.stale)
     text = None
     if request.text:
@@ -70,10 +65,6 @@ def read(caller: Caller, request: requests.ReadRequest) -> ReadAnswer:
         text = to_text(notebook)
     others = book.hub.actors.list_others(book.real, caller.actor)
     return found.replace(others=others, text=text)
-
-
-def _has_unfinished(executions: Sequence[ExecutionRecord]) -> bool:
-    return any(run.status == "running" for run in find_last_runs(executions).values())
 
 
 def select(caller: Caller, request: requests.SelectRequest) -> SelectAnswer:

@@ -66,10 +66,17 @@ del _cellwright_variables
 
 
 async def evaluate(caller: Caller, request: requests.EvalRequest) -> EvalAnswer:
-    """Run code that belongs to no notebook."""
+    """Run code that belongs to no notebook, in a session or in a notebook's kernel."""
     from cellwright.workspace.runs.eval_run import EvalRun
 
-    run = EvalRun(caller, request)
+    path = request.notebook
+    if path is None and request.session.endswith(".ipynb"):
+        path = request.session
+    book = notebook = None
+    if path is not None:
+        book = await caller.hub.in_file_thread(caller.open, path)
+        notebook = await caller.hub.in_file_thread(book.load)
+    run = EvalRun(caller, request, book, notebook)
     await caller.hub.runs.start_and_follow(run)
     return run.answer()
 
@@ -165,7 +172,8 @@ def _find_run(caller: Caller, run_id: str) -> Run:
 
 
 def _describe_run(run: Run) -> AttachAnswer:
-    return AttachAnswer.extend(run.describe(), done=run.is_over, answer=run.last_answer)
+    answer = run.last_answer if run.is_over else run.answer()
+    return AttachAnswer.extend(run.describe(), done=run.is_over, answer=answer)
 
 
 def _is_inside(real: str, root: str | None) -> bool:

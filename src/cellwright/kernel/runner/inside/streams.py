@@ -361,6 +361,10 @@ class OutputStream(io.BufferedIOBase):
             self.text.reconfigure(line_buffering=not flooded)
 
 
+class StdinNotImplementedError(EOFError, NotImplementedError):
+    """There is no answer to `input()`; named as in Jupyter's kernels."""
+
+
 class Stdin:
     """A file whose lines come from the host, one question each."""
 
@@ -397,7 +401,7 @@ class Stdin:
 
         answer = wire.receive(is_answer)
         if answer is None or answer.get("data") is None:
-            raise EOFError("there was no answer")
+            raise StdinNotImplementedError("input() was called, and there is no answer to give")
         return str(answer["data"])
 
     def input(self, prompt: object = "", /) -> str:

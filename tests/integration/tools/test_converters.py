@@ -1,0 +1,83 @@
+"""The tools, converted by the libraries of the model APIs themselves."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cellwright import read
+from cellwright.errors import CellwrightError
+from cellwright.mcp.results import list_tools
+from cellwright.outputs.describe import describe
+from cellwright.outputs.sizes import estimate_tokens
+from cellwright.tools.profiles import PROFILES
+from cellwright.tools.toolbox import Toolbox
+from tests.conftest import ROOT
+from tests.corpus import notebooks
+
+PYTHON = ROOT / ".dev" / "converters" / "bin" / "python"
+pytestmark = [pytest.mark.all, pytest.mark.timeout(600)]
+
+
+def ask(value: Any, *words: str) -> Any:
+    """What the script answers for a value, in the environment of the libraries."""
+    if not PYTHON.exists():
+        problem = "needs the environment .dev/converters with the libraries of model APIs"
+        if os.environ.get("CI"):
+            pytest.fail(problem, pytrace=False)
+        pytest.skip(problem)
+    done = subprocess.run(
+        [PYTHON, Path(__file__).with_name("converting.py"), *words],
+        input=json.dumps(value),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout)
+
+
+def convert(profile: str) -> Any:
+    tools = [
+        tool.model_dump(mode="json", by_alias=True, exclude_none=True)
+        for tool in list_tools(Toolbox(PROFILES[profile]))
+    ]
+    return ask(tools)
+
+
+def test_every_tool_of_every_profile_converts_for_every_model_api() -> None:
+    found = convert("all")
+    assert len(found["converters"]) == 9
+    assert found["problems"] == {}
+
+
+def test_the_native_table_has_at_most_2600_tokens_of_o200k() -> None:
+    found = convert("native")
+    assert found["problems"] == {}
+    assert found["tokens"] <= 2600
+
+
+def test_real_notebooks_have_at_most_a_tenth_more_tokens_than_estimated() -> None:
+    texts = []
+    for path in notebooks():
+        try:
+            cells = read(path).cells
+        except CellwrightError:
+            continue
+        sources = "\n".join(cell.source for cell in cells)
+        said = "\n".join(
+            describe(cell.outputs, 4000, images=0).text for cell in cells if cell.type == "code"
+        )
+        texts += [text[:20_000] for text in (sources, said) if len(text) > 1000]
+    assert len(texts) > 100
+    counted = ask(texts, "count")
+    over = {
+        text[:60]: count / estimate_tokens(text)
+        for text, count in zip(texts, counted, strict=True)
+        if count > 1.1 * estimate_tokens(text)
+    }
+    assert over == {}
