@@ -55,10 +55,11 @@ CellwrightError                    INTERNAL_ERROR
 │   ├── OutsideRoot                OUTSIDE_ROOT             also PermissionError
 │   ├── AlreadyExists              ALREADY_EXISTS           also FileExistsError
 │   ├── OwnedElsewhere             OWNED_ELSEWHERE
+│   └── RunNotFound                RUN_NOT_FOUND            also LookupError
+├── EditorError                    EDITOR_ERROR
 │   ├── EditorSilent               EDITOR_SILENT            also TimeoutError
 │   ├── EditorLost                 EDITOR_LOST              also ConnectionError
-│   ├── EditorUnfit                EDITOR_UNFIT
-│   └── RunNotFound                RUN_NOT_FOUND            also LookupError
+│   └── EditorUnfit                EDITOR_UNFIT
 ├── ModelError                     MODEL_ERROR
 │   ├── UnknownModel               UNKNOWN_MODEL            also LookupError
 │   ├── ModelNotConfigured         MODEL_NOT_CONFIGURED
@@ -830,7 +831,23 @@ class OwnedElsewhere(WorkspaceError):
         self.holder = holder
 
 
-class EditorSilent(WorkspaceError, TimeoutError):
+class RunNotFound(WorkspaceError, LookupError):
+    """No run has that id, or it ended so long ago that it was forgotten."""
+
+    code = "RUN_NOT_FOUND"
+
+    def __init__(self, run: str) -> None:
+        super().__init__(f"There is no run {run}", hint="List the runs to see their ids")
+        self.run = run
+
+
+class EditorError(CellwrightError):
+    """The editor that has the notebook open did not do its part."""
+
+    code = "EDITOR_ERROR"
+
+
+class EditorSilent(EditorError, TimeoutError):
     """The editor that has the notebook open did not answer in time."""
 
     code = "EDITOR_SILENT"
@@ -845,7 +862,7 @@ class EditorSilent(WorkspaceError, TimeoutError):
         self.path = path
 
 
-class EditorLost(WorkspaceError, ConnectionError):
+class EditorLost(EditorError, ConnectionError):
     """The editor that had the notebook open is gone."""
 
     code = "EDITOR_LOST"
@@ -860,7 +877,7 @@ class EditorLost(WorkspaceError, ConnectionError):
         self.path = path
 
 
-class EditorUnfit(WorkspaceError):
+class EditorUnfit(EditorError):
     """The editor that has the notebook open refused a request, or answered it wrongly."""
 
     code = "EDITOR_UNFIT"
@@ -871,16 +888,6 @@ class EditorUnfit(WorkspaceError):
             hint="Reload the page, then read the notebook and try again",
         )
         self.path = path
-
-
-class RunNotFound(WorkspaceError, LookupError):
-    """No run has that id, or it ended so long ago that it was forgotten."""
-
-    code = "RUN_NOT_FOUND"
-
-    def __init__(self, run: str) -> None:
-        super().__init__(f"There is no run {run}", hint="List the runs to see their ids")
-        self.run = run
 
 
 class ModelError(CellwrightError):

@@ -19,6 +19,7 @@ from cellwright.errors import (
     CellwrightError,
     ConfigError,
     Conflict,
+    EditorError,
     EngineError,
     ExecutionCancelled,
     ExecutionTimedOut,
@@ -87,7 +88,7 @@ def exit_code(error: CellwrightError | type[CellwrightError]) -> int:
         return INTERRUPTED
     if issubclass(kind, (ConfigError, ModelNotConfigured, UnknownModel)):
         return USAGE
-    if issubclass(kind, (EngineError, KernelError, ModelError)):
+    if issubclass(kind, (EngineError, KernelError, ModelError, EditorError)):
         return KERNEL
     return INTERNAL if error.code == CellwrightError.code else BAD_NOTEBOOK
 

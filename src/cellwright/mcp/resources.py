@@ -260,7 +260,13 @@ class Subscriptions:
         self._subscribers[uri] = self._subscribers.get(uri, 0) + 1
         if uri not in self._watches:
             workspace = await self._workspace(ctx)
-            self._watches[uri] = asyncio.ensure_future(self._follow(workspace, uri))
+            begun = asyncio.Event()
+            watch = asyncio.ensure_future(self._follow(workspace, uri, begun))
+            self._watches[uri] = watch
+            # A change right after the answer to a subscription must not be missed.
+            waits = asyncio.ensure_future(begun.wait())
+            await asyncio.wait([watch, waits], return_when=asyncio.FIRST_COMPLETED)
+            waits.cancel()
         return True
 
     def _release(self, uri: str) -> None:
@@ -271,10 +277,11 @@ class Subscriptions:
             if watch is not None:
                 watch.cancel()
 
-    async def _follow(self, workspace: AsyncWorkspace, uri: str) -> None:
+    async def _follow(self, workspace: AsyncWorkspace, uri: str, begun: asyncio.Event) -> None:
         news = asyncio.Event()
 
         def note_event(event: dict[str, Any]) -> None:
+            begun.set()
             if event.get("event") in ("changed", "outside", "cell", "run_ended"):
                 news.set()
 
@@ -290,7 +297,9 @@ class Subscriptions:
             with contextlib.suppress(CellwrightError, ValueError, OSError):
                 while True:
                     try:
-                        await workspace.watch(notebook_path(uri)[0], progress=note_event)
+                        await workspace.watch(
+                            notebook_path(uri)[0], progress=note_event, announce=True
+                        )
                     except EngineError:  # it left, or was stopped; the next one has the notebook
                         await asyncio.sleep(_RETRY)
                         workspace = await self._again(workspace)

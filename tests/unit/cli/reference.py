@@ -47,7 +47,7 @@ terminal; `NO_COLOR` switches them off and `FORCE_COLOR` on.
 | 1 | a cell failed: `CELL_FAILED`, `run --check` found a difference, or `doctor` found a problem |
 | 2 | wrong usage: `USAGE`, or a wrong setting |
 | 3 | a bad notebook, text or cell reference, or a save that the system refused |
-| 4 | a kernel, the engine or a language model failed |
+| 4 | a kernel, the engine, an editor or a language model failed |
 | 5 | the mode forbids it: `MODE_FORBIDS` |
 | 6 | a conflict: `CONFLICT`, an unknown base revision: `UNKNOWN_REVISION`, or another process runs \
 the notebook: `OWNED_ELSEWHERE` |

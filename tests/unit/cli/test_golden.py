@@ -34,6 +34,7 @@ def test_every_command_has_a_golden_file() -> None:
         "show",
         "doctor",
         "completion",
+        "lab",
         "mcp",
         "conformance",
         "chat",

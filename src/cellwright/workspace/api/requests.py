@@ -315,8 +315,9 @@ class WatchRequest(Request["answers.WatchAnswer"]):
 
     `progress` gets `{"event", "notebook", "when", ...}`: `changed` for a change made here
     (`actor`, `kind`, `revision`, `cells`), `cell` when one begins or ends (`status`), `run_ended`,
-    and for a notebook that was named `outside`, when another program changed its file. `until` is
-    asked now and then whether to end.
+    and for a notebook that was named `outside`, when another program changed its file. With
+    `announce`, the first is `watching`: from then on nothing is missed. `until` is asked now and
+    then whether to end.
     """
 
     VERB, WHAT, HANDLER = "watch", "watch notebooks", "running:watch"
@@ -327,6 +328,7 @@ class WatchRequest(Request["answers.WatchAnswer"]):
     _: KW_ONLY
     progress: Progress
     wait: float | None = None
+    announce: bool = False
     until: Callable[[], bool] | None = None
 
 

@@ -207,6 +207,8 @@ async def watch(caller: Caller, request: requests.WatchRequest) -> WatchAnswer:
 
     try:
         seen = await look()
+        if request.announce:
+            progress({"event": "watching", "notebook": real, "when": time.time()})
         while until is None or not until():
             left = _LOOK_EVERY if deadline is None else deadline - time.monotonic()
             if left <= 0:
