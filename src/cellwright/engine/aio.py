@@ -9,7 +9,7 @@ import time
 from cellwright.engine import wire
 from cellwright.engine.client import LONG_PATIENCE, MUTE, PATIENCE, SILENCE, EngineConnection
 from cellwright.engine.launch import greet_engine
-from cellwright.errors import EngineLost, EngineUnavailable
+from cellwright.errors import CellwrightError, EngineLost, EngineUnavailable
 from cellwright.workspace.caller import Caller
 from cellwright.workspace.workspace import AsyncWorkspace
 
@@ -100,7 +100,7 @@ class AsyncEngineApi:
                 return await asyncio.to_thread(request.decode_answer, found)
             return request.decode_answer(found)
         except asyncio.CancelledError:
-            with contextlib.suppress(EngineLost):
+            with contextlib.suppress(CellwrightError):  # its answer, whatever it is, came too late
                 await self._send(request.VERB, self._wire.write_stop(number))
                 if request.runs_cells:
                     await self._wait_for(call)

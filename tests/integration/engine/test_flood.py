@@ -71,7 +71,7 @@ def test_who_does_not_read_is_told_what_was_missed_and_others_do_not_notice(
 
     told = missed = 0
     while True:
-        message = deaf._receive("eval")
+        message = deaf._receive("eval", 60)
         if isinstance(message, wire.Answered):
             break
         told += message.facts.get("text", "").count("\n")

@@ -122,7 +122,7 @@ async def call_tools(
 # -- what must not come out ---------------------------------------------------------------------
 
 _raw = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u202e\u2066\ufeff\U000e0041\ud800-\udfff]")
-_fenced = re.compile(r"<data ([0-9a-f]{8}): [^<>\n]*>\n.*?</data \1>", re.DOTALL)
+_fenced = re.compile(r"<data ([0-9a-f]{4,})(?:: [^<>\n]*)?>\n(.*?)</data \1>", re.DOTALL)
 _quoted = re.compile(r'"(?:[^"\\\n]|\\.)*"|`[^`\n]*`')
 
 
@@ -140,6 +140,11 @@ def find_forged(result: ToolResult, *, echoes: bool = False) -> str | None:
     hidden = find_raw(result.text) or find_raw(json.dumps(result.data, ensure_ascii=False))
     if hidden is not None:
         return hidden
-    said = _quoted.sub("", _fenced.sub("", result.text))
+    said = _quoted.sub("", _fenced.sub(_find_our_lines, result.text))
     lines = [line for line in said.split("\n") if not (echoes and line.startswith("error: "))]
     return next((repr(line) for line in lines if FORGED in line), None)
+
+
+def _find_our_lines(fence: re.Match[str]) -> str:
+    """What we say inside a fence: the lines that begin with its number."""
+    return "\n".join(line for line in fence[2].split("\n") if line.startswith(f"{fence[1]} "))
