@@ -68,7 +68,9 @@ def _ask_engines(verb: str) -> tuple[dict[str, Any] | None, list[dict[str, Any]]
             with contextlib.suppress(OSError):
                 os.unlink(path)  # noqa: PTH108  # its engine has died
         else:
-            mute.append(location.find_pid())
+            pid = location.find_pid()
+            # A child of an engine that has just ended may hold its lock for a moment longer.
+            mute.append(pid if pid is not None and _is_alive(pid) else None)
     main = next((answer for path, answer in found if path is None), None)
     others = [answer for path, answer in found if path is not None]
     return main, others, [pid for pid in mute if pid is not None]
