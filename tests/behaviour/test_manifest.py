@@ -88,6 +88,9 @@ def read_report(path: Path) -> dict[str, Any]:
     report: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     if not report["complete"]:
         pytest.fail(f"the last test run was not a complete one: {how}", pytrace=False)
+    browser = path.with_name("browser.json")  # they run after the others
+    if browser.is_file():
+        report["tests"] |= json.loads(browser.read_text(encoding="utf-8"))["tests"]
     return report
 
 
