@@ -99,7 +99,7 @@ ROWS = (
     row("D-162", "§2", "Without a key, the embedded model carries out tool references by itself", Done("tests/unit/assistant/test_how_to_test.py::test_references_run_a_cell_and_add_one", also=("tests/unit/assistant/test_how_to_test.py::test_a_reference_shows_all_cells", "tests/unit/assistant/test_providers_choosing.py::test_nothing_said_means_the_model_that_is_built_in"))),
 
     # JupyterLab
-    row("D-163", "§2", "A live tab is the truth for the notebook it has open; the answer says host and saved", NotYet("JupyterLab")),
+    row("D-163", "§2", "A live tab is the truth for the notebook it has open; the answer says host and saved", Done("tests/browser/test_tab.py::test_an_edit_appears_in_the_tab_in_place_and_is_saved", also=("tests/integration/engine/test_live.py::test_an_edit_happens_in_the_editor_and_is_saved_by_it", "tests/integration/engine/test_live.py::test_an_editor_that_does_not_answer_is_an_error_and_the_file_is_not_touched"))),
     row("D-164", "§2", "An agent's edits in a tab are saved by default, a kernel's splices are not", NotYet("JupyterLab")),
     row("D-165", "§10", "A wheel ships the built extension, and nobody needs Node to use it", NotYet("JupyterLab")),
 
@@ -161,6 +161,13 @@ ROWS = (
     row("D-210", "§9", "What the system refuses is said as that, and never called a bug", Done("tests/integration/cli/test_system.py::test_few_descriptors_are_enough_or_are_said", also=("tests/integration/cli/test_system.py::test_an_answer_that_cannot_be_printed_is_said", "tests/integration/cli/test_system.py::test_a_working_folder_that_was_deleted_is_said", "tests/integration/cli/test_system.py::test_names_that_are_not_utf_8_work"))),
     row("D-211", "§6", "A long error obeys the limit of outputs, and one answer decodes so many pixels and no more", Done("tests/unit/outputs/test_collector.py::test_a_long_error_obeys_the_limit_and_the_whole_of_it_is_in_the_artifact", also=("tests/unit/outputs/test_images.py::test_one_answer_decodes_only_so_many_pixels",))),
     row("D-212", "§7", "No client makes another's small call wait for a second", Done("tests/integration/engine/test_neighbours.py::test_a_small_call_does_not_wait_for_a_greedy_neighbour", only_all=True)),
+    # The live tab
+    row("D-300", "§2", "An agent's edit of a source is one step of the person's undo, and their own steps stay", Done("tests/browser/test_tab.py::test_an_edit_of_a_source_is_one_step_back_and_the_persons_steps_stay")),
+    row("D-301", "§2", "A run of an open notebook streams into the tab, in the tab's own kernel", Done("tests/browser/test_tab.py::test_a_run_streams_into_the_tab_in_the_kernel_of_the_tab", also=("tests/integration/engine/test_live.py::test_a_run_lands_in_the_editor_while_it_runs_and_is_saved_at_its_end",))),
+    row("D-302", "§2", "A run outlives the tab that it lands in", Done("tests/browser/test_tab.py::test_a_tab_that_is_closed_in_the_middle_of_a_run_misses_nothing", also=("tests/integration/engine/test_live.py::test_when_the_editor_goes_in_the_middle_of_a_run_the_outputs_are_in_the_file",))),
+    row("D-303", "§2", "What another program writes to the file is merged into the open tab; a conflict is shown in its cell with both versions", Done("tests/browser/test_tab.py::test_a_person_an_agent_and_git_change_one_notebook_and_all_of_it_is_there", also=("tests/browser/test_tab.py::test_a_conflict_with_the_file_is_shown_in_the_cell_and_the_person_chooses", "tests/integration/engine/test_live.py::test_what_another_program_writes_is_merged_into_the_editor"))),
+    row("D-304", "§2", "Of several pages the one where the person was last answers, and their place reaches the engine", Done("tests/integration/engine/test_live.py::test_the_page_where_the_person_was_last_answers", also=("tests/browser/test_tab.py::test_where_the_person_is_reaches_the_engine",))),
+
     # A day with it
     row("D-220", "§10", "A plain installation runs cells at once, and every extra works in a fresh environment", Done("tests/integration/project/test_wheel.py::test_every_installation_does_the_main_job_and_what_its_extra_is_for", only_all=True, also=("tests/integration/project/test_wheel.py::test_a_plain_installation_has_a_kernel_and_no_extra_is_empty", "tests/integration/project/test_wheel.py::test_every_package_of_an_extra_is_imported_somewhere"))),
     row("D-221", "§10", "The commands and the code of the README work in order on a plain installation", Done("tests/integration/project/test_wheel.py::test_the_commands_and_the_code_of_the_readme_work_on_a_plain_installation", only_all=True)),
