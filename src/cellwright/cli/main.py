@@ -41,6 +41,7 @@ COMMANDS = {
     "redo": ("history", "Redo an undone change"),
     "blame": ("history", "Show which change last touched each cell"),
     "backup": ("history", "List earlier states, or restore one byte for byte"),
+    "forget": ("history", "Remove history, revisions and artifacts for good"),
     "upgrade": ("edit", "Upgrade an old notebook to nbformat 4.5"),
     "runs": ("run", "List current and recent runs"),
     "attach": ("run", "Follow a run"),

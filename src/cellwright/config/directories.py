@@ -5,7 +5,7 @@ Every save needs the runtime directory, because the locks are there, so that par
 """
 
 # pathlib is slow to import, and every save runs this code.
-# ruff: noqa: PTH102, PTH111, PTH116, PTH117, PTH118
+# ruff: noqa: PTH102, PTH103, PTH105, PTH111, PTH115, PTH116, PTH117, PTH118, PTH119, PTH120, PTH211
 from __future__ import annotations
 
 import os
@@ -25,9 +25,10 @@ def runtime_directory() -> str:
     """Return the private folder for locks and sockets; it is created if needed.
 
     `$CELLWRIGHT_RUNTIME_DIR` if set; otherwise `cellwright` in `$XDG_RUNTIME_DIR`, if that belongs
-    to this user; otherwise `cellwright-<uid>` in the system's temp folder. Unless it is set
-    explicitly, it is never in the home folder, which may be on a network where locks and sockets
-    fail.
+    to this user; otherwise `cellwright-<uid>` in the system's temp folder. If another user has
+    taken that name, a folder with a random name there, which is on record in the state directory.
+    Unless it is set explicitly, it is never in the home folder, which may be on a network where
+    locks and sockets fail.
 
     Raises:
         UnsafeDirectory: it cannot be created, or another user owns it or could write to it.
@@ -36,16 +37,77 @@ def runtime_directory() -> str:
     if path:
         if not os.path.isabs(path):
             raise _unsafe(path, "CELLWRIGHT_RUNTIME_DIR is not an absolute path")
-    else:
-        path = _usual_place()
-    try:
-        status = os.lstat(path)
-    except FileNotFoundError:
-        status = _make(path)
-    except OSError as error:
-        raise _unsafe(path, str(error.strerror)) from error
+        _check(path, _find_or_make(path))
+        return path
+    path = _usual_place()
+    # All processes must agree on one folder, also if the name becomes free while they work: so
+    # before it is made, the record is looked at. In a private folder, no other user takes names.
+    if not os.path.lexists(path) and not _is_private(os.path.dirname(path)):
+        second = _find_second(path)
+        if second is not None:
+            return second
+    status = _find_or_make(path)
+    if _is_squatted(status) and not _is_private(os.path.dirname(path)):
+        return _find_second(path) or _make_second(path)
     _check(path, status)
     return path
+
+
+def _find_or_make(path: str) -> os.stat_result:
+    try:
+        return os.lstat(path)
+    except FileNotFoundError:
+        return _make(path)
+    except OSError as error:
+        raise _unsafe(path, str(error.strerror)) from error
+
+
+def _is_squatted(status: os.stat_result) -> bool:
+    """Whether another user has put something there; what this user did, they have to mend."""
+    return status.st_uid != os.geteuid()
+
+
+def _find_second(path: str) -> str | None:
+    """Return the folder that is used instead of `path`, if there is one."""
+    try:
+        name = os.readlink(_second_record())
+        second = os.path.join(os.path.dirname(path), name)
+        if os.path.basename(name) == name and not _is_squatted(os.lstat(second)):
+            _check(second, os.lstat(second))
+            return second
+    except OSError:
+        pass
+    return None
+
+
+def _make_second(path: str) -> str:
+    """Make a folder with a name that cannot be guessed, and put the name on record."""
+    import fcntl
+
+    folder, name = os.path.split(path)
+    name = f"{name}-{os.urandom(8).hex()}"
+    record = _second_record()
+    try:
+        os.makedirs(os.path.dirname(record), PRIVATE, exist_ok=True)
+        descriptor = os.open(os.path.dirname(record), os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            second = _find_second(path)  # another process may have been faster
+            if second is None:
+                second = os.path.join(folder, name)
+                _check(second, _make(second))
+                # A link is replaced in one step, and is never half written.
+                os.symlink(name, f"{record}.{name}")
+                os.replace(f"{record}.{name}", record)
+            return second
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise _unsafe(path, f"it belongs to another user, and {error}") from error
+
+
+def _second_record() -> str:
+    return os.path.join(str(state_directory()), "runtime-folder")
 
 
 def _usual_place() -> str:

@@ -15,7 +15,13 @@ from functools import partial
 from cellwright import __version__
 from cellwright.engine import wire
 from cellwright.engine.editors import Editors
-from cellwright.errors import EngineDraining, InvalidCall, RunNotFound, UnsafeDirectory
+from cellwright.errors import (
+    CellwrightError,
+    EngineDraining,
+    InvalidCall,
+    RunNotFound,
+    UnsafeDirectory,
+)
 from cellwright.workspace.activity import act_for
 from cellwright.workspace.api.requests import parse_request
 from cellwright.workspace.caller import Caller
@@ -189,9 +195,10 @@ class Service:
             return None  # no one reads it
 
     async def _take_turn(self, caller: Caller, request: Request[Any]) -> Any:
-        if request.effect == "edit" and not request.waits:
+        path = getattr(request, "path", None)
+        if request.effect == "edit" and not request.waits and path is not None:
             # Writers of one notebook take turns here, and not by polling its lock in threads.
-            async with self._writes.take(_find_real(caller, request.path)):  # type: ignore[attr-defined]
+            async with self._writes.take(_find_real(caller, path)):
                 return await perform_on_loop(caller, request)
         return await perform_on_loop(caller, request)
 
@@ -271,12 +278,14 @@ class Service:
         If its socket was deleted, `restore` makes it reachable again; where that fails, it drains.
         """
         touched = time.monotonic()
+        await self._sweep_locks()
         while not self.leaving.is_set():
             if not self.draining and not self.has_socket and not await self._restore(restore):
                 self.drain("its socket is gone, so it cannot be reached")
             if time.monotonic() - touched > _TOUCH_EVERY:
                 touched = time.monotonic()
                 self.hub.leases.touch()
+                await self._sweep_locks()
                 with contextlib.suppress(OSError):
                     os.utime(self.socket)
             idle = time.monotonic() - self._busy
@@ -302,6 +311,14 @@ class Service:
         for real in self.hub.leases.renew():
             log.warning("another process has taken the lease of %s", real)
         return True
+
+    async def _sweep_locks(self) -> None:
+        """Remove what killed processes left in the runtime folder."""
+        from cellwright.config.directories import runtime_directory
+        from cellwright.document.disk.lock import sweep
+
+        with contextlib.suppress(OSError, CellwrightError):
+            await asyncio.to_thread(sweep, runtime_directory())
 
     async def close(self) -> None:
         """End all kernels, and let go of everything; wait for no thread that is stuck."""

@@ -99,6 +99,24 @@ class JournalDatabase:
                         raise JournalUnavailable(f"it was damaged, and is now {place}") from error
                     again = False
 
+    def compact(self) -> None:
+        """Rewrite the file, so that no byte of what was deleted is left in it or in its log.
+
+        Raises:
+            JournalUnavailable: with the reason; what was deleted stays deleted.
+        """
+        self._leave_parent()
+        with self._lock:
+            try:
+                connection = self._open_current()
+                connection.execute("VACUUM")
+                busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            except Exception as error:
+                self._recover(error)
+                raise
+        if busy:
+            raise JournalUnavailable("another process keeps it locked")
+
     def close(self) -> None:
         """Close the file; the next use opens it again."""
         self._leave_parent()

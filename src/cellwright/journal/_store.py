@@ -111,6 +111,33 @@ class PieceStore:
             found[number] = piece
         return found
 
+    def drop_dead_bytes(self) -> None:
+        """Write those packs anew that have bytes of pieces that were deleted."""
+        packs = self._connection.execute(
+            "SELECT pack.id, codec, length(data), sum(size) FROM pack"
+            " JOIN piece ON piece.pack = pack.id GROUP BY pack.id"
+        ).fetchall()
+        for pack, codec, length, used in packs:
+            if used == (len(self._open(pack)) if codec == _ZLIB else length):
+                continue
+            members = self._connection.execute(
+                "SELECT id, size FROM piece WHERE pack = ? ORDER BY start", (pack,)
+            ).fetchall()
+            found = self.load(number for number, _ in members)
+            data = b"".join([found[number] for number, _ in members])
+            row = self._connection.execute(
+                "INSERT INTO pack (codec, data) VALUES (?, ?)",
+                (codec, zlib.compress(data, 1) if codec == _ZLIB else data),
+            )
+            start = 0
+            for number, size in members:
+                self._connection.execute(
+                    "UPDATE piece SET pack = ?, start = ? WHERE id = ?",
+                    (row.lastrowid, start, number),
+                )
+                start += size
+            self._connection.execute("DELETE FROM pack WHERE id = ?", (pack,))
+
     def _open(self, pack: int) -> bytes:
         row = self._connection.execute(
             "SELECT codec, data FROM pack WHERE id = ?", (pack,)

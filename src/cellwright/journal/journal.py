@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
 from cellwright.journal import _changes, _recorder, _states, pruning
 from cellwright.journal._changes import ChangeInfo
 from cellwright.journal._recorder import JournalRecorder, notebook_key
 from cellwright.journal._store import PieceStore
-from cellwright.journal.pruning import JournalLimits
+from cellwright.journal.pruning import ForgottenHistory, JournalLimits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -234,6 +236,56 @@ class Journal:
             path, lambda connection, book: history.blame_cells(connection, book) if book else []
         )
 
+    def forget(
+        self,
+        path: Path | None = None,
+        *,
+        root: str | None = None,
+        before: float | None = None,
+        dry_run: bool = False,
+    ) -> ForgottenHistory:
+        """Delete the history of a notebook, or of all of them, for good.
+
+        When this returns, no byte of it is in the file or in its log.
+
+        Args:
+            path: the notebook; None for all.
+            root: of all notebooks, only those in this folder, which has no links.
+            before: only what is older, in seconds since 1970.
+            dry_run: delete nothing; count what would be.
+
+        Raises:
+            JournalUnavailable: with the reason. What was deleted stays deleted; called again,
+                this removes the bytes that are left.
+        """
+        database = self._recorder.database
+        oldest = None if before is None else int(before * 1000)
+        top = b"" if root is None else os.fsencode(root).rstrip(b"/") + b"/"
+
+        def work(connection: sqlite3.Connection) -> ForgottenHistory:
+            rows = connection.execute("SELECT id, path FROM notebook").fetchall()
+            key = None if path is None else notebook_key(path)
+            chosen = [
+                number
+                for number, name in rows
+                if (name.startswith(top) if key is None else name == key)
+            ]
+            found = pruning.forget(connection, chosen, oldest)
+            if dry_run:
+                raise _NotMeant(found)
+            return found
+
+        try:
+            found = database.run(work, write=True, durable=True)
+        except _NotMeant as counted:
+            return counted.found
+        database.compact()
+        if path is None and root is None and before is None:
+            from cellwright.journal.repair import remove_broken
+
+            remove_broken(database.path)
+        return found
+
     def describe(self) -> str:
         """The path and the size of the journal, in a line for people."""
         path = self._recorder.database.path
@@ -262,6 +314,14 @@ class Journal:
 
     def _ask(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
         return self._recorder.database.run(work, write=False)
+
+
+class _NotMeant(Exception):
+    """Takes a transaction back that only counts."""
+
+    def __init__(self, found: ForgottenHistory) -> None:
+        super().__init__()
+        self.found = found
 
 
 class Recording:

@@ -1,6 +1,8 @@
-"""How large the journal may become, and what is deleted first."""
+"""How large the journal may become, what is deleted first, and what a user wants forgotten."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from cellwright.journal import _states
 from cellwright.journal._store import CELLS, PIECE_COSTS, PieceStore, unpack
@@ -8,6 +10,7 @@ from cellwright.journal._store import CELLS, PIECE_COSTS, PieceStore, unpack
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
+    from collections.abc import Sequence
 
 # Small enough for a short batch, large enough to be worth a transaction.
 _PIECES = 20
@@ -146,13 +149,99 @@ def _forget_notebook(connection: sqlite3.Connection, store: PieceStore, in_use: 
     ).fetchone()
     if row is None:
         return False
-    _states.forget_oldest_snapshots(connection, store, row[0], 0)
-    for (state,) in connection.execute("SELECT id FROM state WHERE notebook = ?", row).fetchall():
-        _states.delete_state(connection, store, state)
-    for table in ("change", "execution"):
-        connection.execute(f"DELETE FROM {table} WHERE notebook = ?", row)  # noqa: S608
-    connection.execute("DELETE FROM notebook WHERE id = ?", row)
+    _delete_notebook(connection, store, row[0])
     return True
+
+
+def _delete_notebook(connection: sqlite3.Connection, store: PieceStore, notebook: int) -> None:
+    _states.forget_oldest_snapshots(connection, store, notebook, 0)
+    _delete_states(connection, store, notebook, None)
+    for table in ("change", "execution"):
+        connection.execute(f"DELETE FROM {table} WHERE notebook = ?", (notebook,))  # noqa: S608
+    connection.execute("DELETE FROM notebook WHERE id = ?", (notebook,))
+
+
+def _delete_states(
+    connection: sqlite3.Connection, store: PieceStore, notebook: int, needed: int | None
+) -> None:
+    """Delete the states before one that is needed; all, if none is."""
+    for (state,) in connection.execute(
+        "SELECT id FROM state WHERE notebook = ?1 AND (?2 IS NULL OR id < ?2)", (notebook, needed)
+    ).fetchall():
+        _states.delete_state(connection, store, state)
+
+
+class ForgottenHistory(NamedTuple):
+    """How much of the journal was deleted because a user asked for it."""
+
+    notebooks: int = 0
+    changes: int = 0
+    revisions: int = 0
+    executions: int = 0
+
+
+def forget(
+    connection: sqlite3.Connection, notebooks: Sequence[int], before: int | None
+) -> ForgottenHistory:
+    """Delete the history of notebooks, or what is older than `before`, in milliseconds since 1970.
+
+    No byte of it is left in a pack. The state that the oldest kept change began with stays, and
+    becomes the first one. Remembered revisions have no date and are all forgotten.
+    """
+    store = PieceStore(connection)
+    counted = ForgottenHistory(*_count_history(connection))
+    for notebook in notebooks:
+        if before is None or not _forget_older(connection, store, notebook, before):
+            _delete_notebook(connection, store, notebook)
+    store.flush()
+    while _collect(connection, store):
+        pass
+    store.drop_dead_bytes()
+    left = _count_history(connection)
+    return ForgottenHistory(*(then - now for then, now in zip(counted, left, strict=True)))
+
+
+def _forget_older(
+    connection: sqlite3.Connection, store: PieceStore, notebook: int, before: int
+) -> bool:
+    """Delete what is older; False if nothing is left."""
+    _states.forget_oldest_snapshots(connection, store, notebook, 0)
+    connection.execute("DELETE FROM execution WHERE notebook = ? AND began < ?", (notebook, before))
+    connection.execute(
+        "DELETE FROM change WHERE notebook = ?1 AND number <= ("
+        "SELECT max(number) FROM change WHERE notebook = ?1 AND made < ?2)",
+        (notebook, before),
+    )
+    oldest = connection.execute(
+        "SELECT before_state, before_revision, made FROM change WHERE notebook = ?"
+        " ORDER BY before_state LIMIT 1",
+        (notebook,),
+    ).fetchone()
+    if oldest is None:
+        _delete_states(connection, store, notebook, None)
+        connection.execute(
+            "UPDATE notebook SET first_state = NULL, first_revision = NULL, last_state = NULL,"
+            " signature = NULL WHERE id = ?",
+            (notebook,),
+        )
+        sql = "SELECT EXISTS (SELECT 1 FROM execution WHERE notebook = ?)"
+        return bool(connection.execute(sql, (notebook,)).fetchone()[0])
+    first, revision, made = oldest
+    _delete_states(connection, store, notebook, first)
+    connection.execute(
+        "UPDATE notebook SET first_state = ?1, first_revision = ?2, begun = ?3"
+        " WHERE id = ?4 AND first_state IS NOT ?1",
+        (first, revision, made, notebook),
+    )
+    return True
+
+
+def _count_history(connection: sqlite3.Connection) -> tuple[int, int, int, int]:
+    found: tuple[int, int, int, int] = connection.execute(
+        "SELECT (SELECT count(*) FROM notebook), (SELECT count(*) FROM change),"
+        " (SELECT count(*) FROM snapshot), (SELECT count(*) FROM execution)"
+    ).fetchone()
+    return found
 
 
 def _has_much_free(connection: sqlite3.Connection) -> bool:

@@ -75,6 +75,18 @@ def list_broken(path: str) -> list[str]:
     ]
 
 
+def remove_broken(path: str) -> None:
+    """Remove the damaged journals that were put aside; raises `JournalUnavailable`."""
+    for each in list_broken(path):
+        for suffix in (*_LOGS, ""):
+            try:
+                os.unlink(each + suffix)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise JournalUnavailable(f"{each} cannot be removed: {error.strerror}") from error
+
+
 def repair_journal(database: JournalDatabase) -> Repair:
     """Make one journal of this one and of all that were put aside; raises `JournalUnavailable`.
 

@@ -48,6 +48,8 @@ _EXTENSIONS = {
 class Artifact:
     """The record of an artifact; `created` is in seconds since 1970, sizes are in bytes.
 
+    `origin` says whose it is: `notebook:` and its real path, or `root:` and the folder that the
+    code which made it was confined to.
     `original_bytes` is how much was written; `size` is less if the middle was left out.
     """
 
@@ -132,7 +134,7 @@ class ArtifactWriter:
         self._directory = directory
         self._mime = mime
         self._name = shorten_label(name)
-        self._origin = shorten_label(origin)
+        self._origin = origin
         self._committed = committed
         self._is_text = mime.startswith("text/")
         self._most_bytes = most_bytes

@@ -74,6 +74,7 @@ class ArtifactStore:
         max_artifact_bytes: the size of one artifact. Of a longer text, the beginning and the end
             are kept, with a line between them that says how much is missing. Other artifacts
             that are too large are refused.
+        origin: whose artifacts are made here, in the words of the caller.
     """
 
     def __init__(
@@ -82,23 +83,31 @@ class ArtifactStore:
         *,
         quota_bytes: int = ARTIFACT_QUOTA_BYTES,
         max_artifact_bytes: int = ARTIFACT_MAX_BYTES,
+        origin: str = "",
     ) -> None:
         self.directory = Path(directory)
+        self.origin = origin
         self.quota_bytes = quota_bytes
         self.max_artifact_bytes = max(_LEAST_BYTES, min(max_artifact_bytes, quota_bytes))
         self._folder = ArtifactFolder(self.directory)
 
+    def stamp(self, origin: str) -> ArtifactStore:
+        """Return the same store for artifacts of another origin."""
+        return ArtifactStore(
+            self.directory,
+            quota_bytes=self.quota_bytes,
+            max_artifact_bytes=self.max_artifact_bytes,
+            origin=origin,
+        )
+
     # -- writing ----------------------------------------------------------------------------
 
-    def create(
-        self, *, mime: str = "text/plain", name: str = "", origin: str = ""
-    ) -> ArtifactWriter:
+    def create(self, *, mime: str = "text/plain", name: str = "") -> ArtifactWriter:
         """Start an artifact; others can see it after its writer was committed.
 
         Args:
             mime: its MIME type.
             name: a label for people, such as `output`.
-            origin: where it came from, such as a notebook and a cell.
 
         Raises:
             ArtifactsUnavailable: with the reason.
@@ -110,19 +119,17 @@ class ArtifactStore:
                 most_bytes=self.max_artifact_bytes,
                 mime=mime,
                 name=name,
-                origin=origin,
+                origin=self.origin,
                 committed=lambda artifact: self.make_room(keep=artifact.id),
             )
 
-    def put(
-        self, data: bytes, *, mime: str = "text/plain", name: str = "", origin: str = ""
-    ) -> Artifact:
+    def put(self, data: bytes, *, mime: str = "text/plain", name: str = "") -> Artifact:
         """Keep these bytes as an artifact.
 
         Raises:
             ArtifactsUnavailable: with the reason.
         """
-        with self.create(mime=mime, name=name, origin=origin) as writer:
+        with self.create(mime=mime, name=name) as writer:
             writer.write(data)
             return writer.commit()
 

@@ -6,7 +6,7 @@ import os
 from _thread import allocate_lock  # `threading` would cost every command its import
 
 from cellwright.errors import InvalidEdit, ModeForbids
-from cellwright.workspace.paths import find_folder, resolve
+from cellwright.workspace.paths import find_folder, leads_inside, real_path, resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,6 +72,21 @@ class Caller:
         self._hub = hub
         self._owns_hub = hub is None
         self._lock = allocate_lock()
+
+    @property
+    def origin(self) -> str:
+        """Whose code runs, on the record of what belongs to no notebook: `root:` and the folder."""
+        return "" if self.root is None else f"root:{real_path(self.root)}"
+
+    def knows(self, origin: str) -> bool:
+        """Whether something of that origin exists for this caller; without a root, all does.
+
+        What a notebook made belongs to the notebook, and the rest to the root that made it.
+        """
+        if self.root is None:
+            return True
+        kind, _, place = origin.partition(":")
+        return leads_inside(place, self.root) if kind == "notebook" else origin == self.origin
 
     @property
     def environ(self) -> Mapping[str, str]:

@@ -42,6 +42,7 @@ class OpenNotebook:
         self.name = name
         self.path = resolve(name, caller.cwd)
         self.real = confine(self.path, caller.root)
+        self.origin = f"notebook:{self.real}"  # on the record of what it made
         self.hub = caller.hub
         self.journal = caller.hub.journal
         self.host = caller.hub.find_host(self)

@@ -236,6 +236,7 @@ class Workspace(_Face):
     kernel = _on_workspace(requests.KernelRequest)
     kernel_specs = _on_workspace(requests.KernelSpecsRequest)
     artifact = _on_workspace(requests.ArtifactRequest)
+    forget = _on_workspace(requests.ForgetRequest)
 
 
 class Book:
@@ -341,6 +342,7 @@ class AsyncWorkspace(_Face):
     kernel = _await_on_workspace(requests.KernelRequest)
     kernel_specs = _await_on_workspace(requests.KernelSpecsRequest)
     artifact = _await_on_workspace(requests.ArtifactRequest)
+    forget = _await_on_workspace(requests.ForgetRequest)
 
 
 class AsyncBook:

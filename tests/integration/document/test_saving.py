@@ -20,6 +20,7 @@ import pytest
 import cellwright
 from cellwright.document.disk.lock import FileLock
 from cellwright.errors import CellwrightError
+from cellwright.workspace.hosts.leases import Leases
 from tests.conftest import require_root, require_tool
 from tests.integration.document import actors
 
@@ -816,12 +817,14 @@ def test_who_waits_for_the_lock_gets_it_when_it_is_free(path: Path) -> None:
 def test_a_lock_file_that_was_swept_away_is_no_trouble(path: Path, places: Path) -> None:
     """Cleaners of temp folders remove what looks old, also under a writer who holds it."""
     cellwright.edit(path, EDIT)
-    locks = list((places / "run" / "cellwright").iterdir())
-    assert len(locks) == 2  # the lock of the file, and the lease of who runs it
-    for lock in locks:
-        lock.unlink()
-    cellwright.edit(path, {"op": "replace", "cell": 1, "source": "more"})
+    with Leases("me").share(str(path)), FileLock(str(path), 1):
+        locks = list((places / "run" / "cellwright").iterdir())
+        assert len(locks) == 2  # the lock of the file, and the lease of who runs it
+        for lock in locks:
+            lock.unlink()
+        cellwright.edit(path, {"op": "replace", "cell": 1, "source": "more"})
     assert b'"more"' in path.read_bytes()
+    assert list((places / "run" / "cellwright").iterdir()) == []
 
 
 def test_the_notebooks_folder_holds_no_lock(path: Path) -> None:

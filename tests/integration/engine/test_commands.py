@@ -93,6 +93,26 @@ def test_a_notebook_keeps_its_kernel_from_one_command_to_the_next(folder: Path) 
     ]
 
 
+def test_what_the_engine_recorded_is_forgotten_through_it() -> None:
+    assert cw("run", "nb.ipynb", "c1", "c2").code == 0
+    assert cw("edit", "nb.ipynb", "replace", "c1", "x = 'sesame'").code == 0
+    assert cw("edit", "nb.ipynb", "replace", "c1", "x = 1").code == 0
+
+    found = cw("forget", "nb.ipynb", "--json").data
+
+    assert (found["notebooks"], found["executions"]) == (1, 2)
+    assert cw("log", "nb.ipynb", "--json").data["entries"] == []
+    state = Path(os.environ["XDG_STATE_HOME"]) / "cellwright"
+    assert not [each.name for each in state.iterdir() if b"sesame" in _read_bytes(each)]
+    assert cw("edit", "nb.ipynb", "replace", "c1", "x = 2").code == 0
+    assert cw("undo", "nb.ipynb").code == 0
+    assert cw("run", "nb.ipynb", "c2").code == 0  # its kernel was not touched
+
+
+def _read_bytes(path: Path) -> bytes:
+    return path.read_bytes() if path.is_file() else b""
+
+
 def test_environment_and_folder_are_those_of_whoever_starts_the_kernel(folder: Path) -> None:
     code = "import os; print(os.environ.get('COLOUR'), os.getcwd())"
     (folder / "sub").mkdir()

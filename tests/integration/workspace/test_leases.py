@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cellwright.config.directories import runtime_directory
+from cellwright.document.disk.lock import FileLock, sweep
 from cellwright.errors import NotSaved, OwnedElsewhere, UnsafeDirectory
 from cellwright.workspace.hosts import leases as module
 from cellwright.workspace.hosts.leases import Leases
@@ -214,7 +215,7 @@ def test_leases_are_private_files_in_the_runtime_directory() -> None:
     assert file.stat().st_mode & 0o777 == 0o600
     assert file.read_text() == f"me (process {os.getpid()})"
     mine.close()
-    assert file.read_text() == ""
+    assert not file.exists()
 
 
 def test_an_edit_of_a_notebook_that_runs_elsewhere_is_refused_and_changes_nothing(
@@ -237,3 +238,61 @@ def test_an_edit_of_a_notebook_that_runs_elsewhere_is_refused_and_changes_nothin
     assert book.read().cells
     leave(process)
     assert book.edit(edits).changed
+
+
+def list_lock_files() -> list[str]:
+    found = Path(runtime_directory()).iterdir()
+    return [each.name for each in found if each.suffix in (".lock", ".lease")]
+
+
+def test_locks_and_leases_leave_no_files(tmp_path: Path) -> None:
+    mine = Leases("me")
+    for number in range(5):
+        with mine.share(f"{tmp_path}/{number}.ipynb"), FileLock(f"{tmp_path}/{number}.ipynb", 1):
+            assert len(list_lock_files()) == 2
+        mine.own(f"{tmp_path}/{number}.ipynb")
+        mine.release(f"{tmp_path}/{number}.ipynb")
+    assert list_lock_files() == []
+
+
+def test_what_killed_processes_leave_is_swept_and_what_is_held_is_not(tmp_path: Path) -> None:
+    process = elsewhere(f"leases.own({REAL!r})")
+    process.kill()
+    leave(process)
+    held = Leases("me")
+    held.own(str(tmp_path / "held.ipynb"))
+    assert len(list_lock_files()) == 2
+    engine = Path(runtime_directory()) / "engine-0123456789ab.lock"
+    engine.touch()  # of an engine, which has its own rules
+
+    sweep(runtime_directory())
+
+    lease = Path(module._place(str(tmp_path / "held.ipynb"))).name
+    assert sorted(list_lock_files()) == sorted([lease, engine.name])
+    with pytest.raises(OwnedElsewhere):
+        Leases("other").own(str(tmp_path / "held.ipynb"))
+    held.close()
+
+
+COUNTER = """
+import sys
+from pathlib import Path
+from cellwright.config.directories import runtime_directory
+from cellwright.document.disk.lock import FileLock, sweep
+from cellwright.workspace.hosts.leases import Leases
+leases, path = Leases("another"), Path(sys.argv[1])
+for _ in range(150):
+    with leases.share(str(path)), FileLock(str(path), 30):
+        path.write_text(str(int(path.read_text()) + 1))
+    sweep(runtime_directory())
+"""
+
+
+def test_removing_the_files_never_lets_two_in_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "count"
+    path.write_text("0")
+    words = [sys.executable, "-c", COUNTER, str(path)]
+    for process in [subprocess.Popen(words) for _ in range(4)]:
+        assert process.wait(60) == 0
+    assert path.read_text() == "600"
+    assert list_lock_files() == []

@@ -204,13 +204,59 @@ def test_the_group_bit_that_a_parent_hands_down_is_harmless(folders: Path) -> No
 
 
 @pytest.mark.root
-def test_a_folder_of_another_user_is_refused(folders: Path) -> None:
+def test_a_folder_of_another_user_is_refused(
+    folders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = folders / "temp" / f"cellwright-{os.geteuid()}"
     folder.mkdir(mode=0o700)
     os.chown(folder, NOBODY, NOBODY)
+    monkeypatch.setenv("CELLWRIGHT_RUNTIME_DIR", str(folder))
 
     with pytest.raises(UnsafeDirectory, match=f"belongs to user {NOBODY}"):
         runtime_directory()
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("kind", ["folder", "link", "file"])
+def test_a_name_that_another_user_has_taken_is_replaced_by_one_that_stays(
+    kind: str, folders: Path
+) -> None:
+    (folders / "temp").chmod(0o1777)
+    squatted = folders / "temp" / f"cellwright-{os.geteuid()}"
+    if kind == "folder":
+        squatted.mkdir(mode=0o700)
+    elif kind == "link":
+        squatted.symlink_to(folders / "home")
+    else:
+        squatted.touch()
+    os.chown(squatted, NOBODY, NOBODY, follow_symlinks=False)
+
+    found = runtime_directory()
+
+    assert found.startswith(f"{squatted}-")
+    assert mode_of(found) == 0o700
+    assert runtime_directory() == found
+    # Its owner takes the name away, to make two processes use two folders.
+    squatted.rmdir() if kind == "folder" else squatted.unlink()
+    assert runtime_directory() == found
+    # As after a restart of the machine.
+    Path(found).rmdir()
+    assert runtime_directory() == str(squatted)
+
+
+@pytest.mark.root
+def test_a_second_name_that_was_taken_too_is_replaced(folders: Path) -> None:
+    (folders / "temp").chmod(0o1777)
+    squatted = folders / "temp" / f"cellwright-{os.geteuid()}"
+    squatted.mkdir()
+    os.chown(squatted, NOBODY, NOBODY)
+    first = runtime_directory()
+    os.chown(first, NOBODY, NOBODY)
+
+    second = runtime_directory()
+
+    assert second not in (str(squatted), first)
+    assert runtime_directory() == second
 
 
 @pytest.mark.root

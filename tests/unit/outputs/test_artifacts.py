@@ -39,7 +39,7 @@ def data_path(store: ArtifactStore, id: str) -> Path:  # noqa: A002
 
 
 def test_what_is_written_can_be_read(store: ArtifactStore) -> None:
-    with store.create(mime="text/plain", name="output", origin="nb.ipynb cell-3") as writer:
+    with store.stamp("nb.ipynb cell-3").create(mime="text/plain", name="output") as writer:
         writer.write(b"one\n")
         writer.write(bytearray(b"two\n"))
         assert writer.size == 8
@@ -435,7 +435,7 @@ def test_what_is_no_text_is_read_all_the_same(store: ArtifactStore) -> None:
 
 
 def test_the_record_is_plain_json(store: ArtifactStore) -> None:
-    artifact = store.put(b"x", name="n" * 1000, origin="\ud800")
+    artifact = store.stamp("\ud800").put(b"x", name="n" * 1000)
     record = json.loads((store.directory / f"{artifact.id}.json").read_text())
     assert record["id"] == artifact.id
     assert len(record["name"]) == 200

@@ -37,6 +37,7 @@ EDITING: dict[str, Callable[[Workspace], Any]] = {
     "write": lambda w: w.open("nb.ipynb").write("# %% [code]\nx"),
     "upgrade": lambda w: w.open("nb.ipynb").upgrade(),
     "undo": lambda w: w.open("nb.ipynb").undo(),
+    "forget": lambda w: w.forget(),
     "redo": lambda w: w.open("nb.ipynb").redo(),
     "restore": lambda w: w.open("nb.ipynb").restore("first"),
 }

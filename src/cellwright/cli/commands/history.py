@@ -1,4 +1,4 @@
-"""What happened to a notebook: log, diff, undo, redo, blame, backup, stale."""
+"""What happened to a notebook: log, diff, undo, redo, blame, backup, forget, stale."""
 
 from __future__ import annotations
 
@@ -207,6 +207,57 @@ def backup_command(call: CommandCall, notebook: str, restore: str | None, *, dry
 
 def _backup_row(state: Backup) -> str:
     return f"{state.id:10} {state.when[:19]}  {state.kind:8} {one_line(state.label)}\n"
+
+
+@click.command()
+@click.argument("notebook", metavar="[NB]", required=False, type=click.Path())
+@click.option("--all", "everything", is_flag=True, help="Of all notebooks.")
+@click.option(
+    "--before",
+    metavar="DATE",
+    help="Only what is older: 2026-05-31, or 2026-05-31T12:00; in UTC unless it says otherwise.",
+)
+@click.option("--dry-run", is_flag=True, help="Remove nothing; count what would be removed.")
+@common
+def forget_command(
+    call: CommandCall, notebook: str | None, before: str | None, *, everything: bool, dry_run: bool
+) -> None:
+    """Remove history, remembered revisions and artifacts of a notebook, for good.
+
+    The notebook itself stays as it is; its changes cannot be undone afterwards. NB may have been
+    deleted. With --before and no NB, what is older is removed of all notebooks. With --root, all
+    means all in that folder.
+
+    \b
+    cellwright forget secret.ipynb
+    cellwright forget --before 2026-05-31
+    cellwright forget --all
+    """
+    if (notebook and everything) or not (notebook or everything or before):
+        raise click.UsageError("Name a notebook, or use --all")
+    seconds = None if before is None else _parse_date(before)
+    with call.workspace() as workspace:
+        found = workspace.forget(notebook, before=seconds, dry_run=dry_run)
+        done = "To be removed" if dry_run else "Removed"
+        counts = ", ".join(
+            f"{getattr(found, name)} {name}"
+            for name in ("changes", "revisions", "executions", "artifacts")
+        )
+        call.output.data(found, f"{done}: {counts}\n")
+        call.output.warn(
+            f"{path} is a damaged journal and may hold more; `forget --all` removes it"
+            for path in found.left
+        )
+
+
+def _parse_date(text: str) -> float:
+    from datetime import UTC, datetime
+
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise click.UsageError(f"--before {text!r} is not a date such as 2026-05-31") from None
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
 
 
 @click.command()

@@ -8,6 +8,7 @@ import click
 
 from cellwright.cli.options import CommandCall, common
 from cellwright.cli.output import is_terminal, one_line, write_bytes
+from cellwright.errors import ArtifactNotFound
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -168,15 +169,18 @@ def artifact_command(
     cellwright artifact k3m9x2 > picture.png
     """
     with call.here() as workspace:
-        store = workspace.caller.hub.artifacts
+        caller = workspace.caller
+        store = caller.hub.artifacts
+        if artifact is not None and not caller.knows(store.get(artifact).origin):
+            raise ArtifactNotFound(artifact[:80])
         if artifact is None:
             from dataclasses import asdict
 
-            found = store.list()
+            found = [each for each in store.list() if caller.knows(each.origin)]
             data = {"artifacts": list(map(asdict, found))}
             call.output.data(data, map(_artifact_row, found), styled=True)
         elif delete:
-            workspace.caller.require("edit", "delete an artifact")
+            caller.require("edit", "delete an artifact")
             store.delete(artifact)
             call.output.data({"deleted": artifact}, "Deleted\n")
         elif call.output.as_json:

@@ -1,7 +1,11 @@
 """A lock that lets one Cellwright process at a time write a file.
 
 The lock is an flock on a file in the runtime directory, named after the real path. So it leaves
-no file beside the notebook, and it is released when its holder dies.
+no file beside the notebook, and it is released when its holder dies. The holder removes the file
+when it is done; one that was killed leaves it, and `sweep` removes it later.
+
+Only a process that has locked the file exclusively may remove it. Another one that has opened it
+before sees, once it has the lock, that the path leads to no or another file, and begins again.
 """
 
 from __future__ import annotations
@@ -21,17 +25,25 @@ if TYPE_CHECKING:
     from typing import Self
 
 
+_DIGEST = 16
+
+
+def name_lock(path: str) -> str:
+    """The name of the lock or lease of a file, without its suffix."""
+    return blake2b(os.fsencode(path), digest_size=_DIGEST).hexdigest()
+
+
 class FileLock:
     """A lock on a file, held inside its `with` block; it also separates threads of one process."""
 
     def __init__(self, path: str, timeout: float) -> None:
         self.path = path
         self.timeout = timeout
+        self._place = ""
         self._descriptor = -1
 
     def __enter__(self) -> Self:
-        name = blake2b(os.fsencode(self.path), digest_size=16).hexdigest()
-        place = f"{runtime_directory()}/{name}.lock"
+        place = self._place = f"{runtime_directory()}/{name_lock(self.path)}.lock"
         deadline = time.monotonic() + self.timeout
         wait = 0.001
         while True:
@@ -52,8 +64,37 @@ class FileLock:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        remove_locked(self._place, self._descriptor)
         close(self._descriptor)
         self._descriptor = -1
+
+
+def remove_locked(place: str, descriptor: int) -> None:
+    """Remove the file at `place` if it is the one that this descriptor has locked exclusively."""
+    try:
+        if os.path.samestat(os.fstat(descriptor), os.stat(place)):
+            os.unlink(place)
+    except OSError:
+        pass  # it only takes room
+
+
+def sweep(folder: str, suffixes: tuple[str, ...] = (".lock", ".lease")) -> None:
+    """Remove the locks and leases in a folder that no process holds."""
+    for name in os.listdir(folder):
+        if not (name.endswith(suffixes) and len(name.partition(".")[0]) == 2 * _DIGEST):
+            continue
+        place = f"{folder}/{name}"
+        try:
+            descriptor = os.open(place, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except OSError:
+            continue
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            remove_locked(place, descriptor)
+        except OSError:
+            pass  # it is in use
+        finally:
+            close(descriptor)
 
 
 def _try_lock(place: str) -> int:

@@ -416,6 +416,18 @@ class KernelSpecView(Value):
         return shape
 
 
+class ForgetAnswer(Value):
+    """How much was removed; `left` are damaged journals that may hold more of it."""
+
+    path: str | None
+    notebooks: int
+    changes: int
+    revisions: int
+    executions: int
+    artifacts: int
+    left: list[str]
+
+
 class ArtifactAnswer(Value):
     """A part of an artifact: `text`, or `base64` for what is not text.
 

@@ -400,6 +400,29 @@ class ArtifactRequest(Request["answers.ArtifactAnswer"]):
     limit: int = 65536
 
 
+class ForgetRequest(Request["answers.ForgetAnswer"]):
+    """Remove the history, the remembered revisions and the artifacts of a notebook, for good.
+
+    The notebook itself is not touched.
+
+    Args:
+        path: the notebook, which may be deleted by now; None for everything in the root, or of
+            this user if there is no root.
+        before: only what is older, in seconds since 1970. The remembered revisions have no date
+            and are all removed.
+        dry_run: remove nothing; count what would be.
+    """
+
+    VERB, WHAT, HANDLER = "forget", "forget history", "history:forget"
+    EFFECT = "edit"
+    ANSWER = "workspace.api.answers:ForgetAnswer"
+
+    path: PathLike | None = None
+    _: KW_ONLY
+    before: float | None = None
+    dry_run: bool = False
+
+
 # -- one notebook: reading ----------------------------------------------------------------------
 
 

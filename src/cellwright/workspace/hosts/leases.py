@@ -1,7 +1,7 @@
 """Who may run or write a notebook: at most one process owns it at a time.
 
 A lease is an flock on a file in the runtime directory, named after the notebook's real path, so
-it is free again when its holder dies. Whoever runs a notebook owns it, exclusively, for as long as
+it is free again when its holder dies. The last holder removes the file, as for locks. Whoever runs a notebook owns it, exclusively, for as long as
 it has a kernel. Whoever only writes to it shares the lease for that moment: such writers are kept
 apart by the lock of the file itself.
 """
@@ -16,9 +16,9 @@ import fcntl
 import os
 import time
 from _thread import allocate_lock  # `threading` would cost every command its import
-from hashlib import blake2b
 
 from cellwright.config.directories import runtime_directory
+from cellwright.document.disk.lock import name_lock, remove_locked
 from cellwright.errors import NotSaved, OwnedElsewhere, UnsafeDirectory
 
 TYPE_CHECKING = False
@@ -30,6 +30,7 @@ _PATIENCE = 2.0
 _DOUBT = 0.05
 # What is missing for a moment says nothing about the folder.
 _SHORT = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.EIO})
+_ATTEMPTS = 100
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
@@ -110,9 +111,10 @@ class Leases:
             return
         began = time.monotonic()
         while (descriptor := _lock(real, fcntl.LOCK_SH)) < 0:
-            # An owner writes its name as soon as it has the lock.
+            # An owner writes its name as soon as it has the lock. Who only removes the file writes
+            # none, but the name of an owner who died may still be there.
             holder = _holder(real)
-            if holder is not None or time.monotonic() - began > _DOUBT:
+            if time.monotonic() - began > (_PATIENCE if holder is None else _DOUBT):
                 raise OwnedElsewhere(real, holder or "another process")
             time.sleep(0.005)
         try:
@@ -121,6 +123,10 @@ class Leases:
                     os.truncate(descriptor, 0)  # the name of an owner that died
             yield
         finally:
+            # The last one who shares it can have it alone, and removes the file.
+            with contextlib.suppress(OSError, UnsafeDirectory):
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                remove_locked(_place(real), descriptor)
             _close(descriptor)
 
     def release(self, real: str) -> None:
@@ -129,8 +135,9 @@ class Leases:
             descriptor = self._owned.pop(real, None)
             if descriptor is not None:
                 _owned_here.discard(real)
-                with contextlib.suppress(OSError):
+                with contextlib.suppress(OSError, UnsafeDirectory):
                     os.truncate(descriptor, 0)
+                    remove_locked(_place(real), descriptor)
                 _close(descriptor)
 
     def renew(self) -> list[str]:
@@ -166,8 +173,7 @@ class Leases:
 
 
 def _place(real: str) -> str:
-    name = blake2b(os.fsencode(real), digest_size=16).hexdigest()
-    return f"{runtime_directory()}/{name}.lease"
+    return f"{runtime_directory()}/{name_lock(real)}.lease"
 
 
 def _lock(real: str, how: int) -> int:
@@ -178,25 +184,31 @@ def _lock(real: str, how: int) -> int:
         NotSaved: the system cannot lock a file there.
     """
     place = _place(real)
-    try:
-        descriptor = os.open(place, _FLAGS, 0o600)
-    except OSError as error:
-        if error.errno in _SHORT:
+    for _ in range(_ATTEMPTS):
+        try:
+            descriptor = os.open(place, _FLAGS, 0o600)
+        except OSError as error:
+            if error.errno in _SHORT:
+                raise NotSaved(real, "lock", error.strerror or str(error)) from None
+            raise UnsafeDirectory(runtime_directory(), error.strerror or str(error)) from None
+        locked = False
+        try:
+            fcntl.flock(descriptor, how | fcntl.LOCK_NB)
+            # Where the last holder or a cleaner of temp folders removed the file, the lock on it
+            # is worth nothing.
+            locked = os.path.samestat(os.fstat(descriptor), os.stat(place))
+        except BlockingIOError:
+            return -1
+        except FileNotFoundError:
+            pass
+        except OSError as error:
             raise NotSaved(real, "lock", error.strerror or str(error)) from None
-        raise UnsafeDirectory(runtime_directory(), error.strerror or str(error)) from None
-    locked = False
-    try:
-        fcntl.flock(descriptor, how | fcntl.LOCK_NB)
-        # Where a cleaner of temp folders removed the file, the lock on it is worth nothing.
-        locked = os.path.samestat(os.fstat(descriptor), os.stat(place))
-    except (BlockingIOError, FileNotFoundError):
-        pass
-    except OSError as error:
-        raise NotSaved(real, "lock", error.strerror or str(error)) from None
-    finally:
-        if not locked:
-            _close(descriptor)
-    return descriptor if locked else -1
+        finally:
+            if not locked:
+                _close(descriptor)
+        if locked:
+            return descriptor
+    return -1
 
 
 def _holder(real: str) -> str | None:

@@ -81,7 +81,7 @@ class EvalRun(Run):
         async with self._open_session(cell) as (session, withheld):
             recorder = EvalRecorder(
                 sessions.settings,
-                sessions.store,
+                None if sessions.store is None else sessions.store.stamp(caller.origin),
                 lambda text: self.report_cell(place, text=text),
                 withheld,
             )

@@ -157,7 +157,7 @@ class RunRecord:
         if outputs:
             content = json.dumps(outputs, ensure_ascii=False).encode("utf-8", "surrogatepass")
             try:
-                store = self._book.hub.artifacts
+                store = self._book.hub.artifacts.stamp(self._book.origin)
                 artifact = store.put(content, mime="application/json", name="outputs")
             except CellwrightError:
                 pass

@@ -238,7 +238,9 @@ class NotebookRun(Run):
         store = self._sessions.store
         return Collector(
             limit_bytes=self._sessions.settings.notebook_output_bytes,
-            spill=None if store is None else lambda: store.create(name="outputs"),
+            spill=None
+            if store is None
+            else lambda: store.stamp(self.book.origin).create(name="outputs"),
         )
 
     def _describe_unreached(self, cell: Cell) -> Execution:

@@ -1,13 +1,14 @@
-"""Verbs on the history of a notebook: log, diff, undo, redo, restore, blame, backups."""
+"""Verbs on the history of a notebook: log, diff, undo, redo, restore, blame, backups, forget."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 from cellwright.document.change import Change
-from cellwright.errors import ChangeNotFound, NothingToUndo
-from cellwright.workspace.api.answers import BlameAnswer, describe_change
-from cellwright.workspace.paths import resolve
+from cellwright.errors import ArtifactNotFound, ChangeNotFound, NothingToUndo
+from cellwright.workspace.api.answers import BlameAnswer, ForgetAnswer, describe_change
+from cellwright.workspace.paths import real_path, resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -117,6 +118,32 @@ def restore(caller: Caller, request: requests.RestoreRequest) -> EditAnswer:
         label=f"restore {request.change}",
         kind="restore",
     )
+
+
+def forget(caller: Caller, request: requests.ForgetRequest) -> ForgetAnswer:
+    """Remove what is recorded about a notebook, or about all, and the artifacts of their runs."""
+    from cellwright.journal.repair import list_broken
+
+    journal, before, store = caller.journal, request.before, caller.hub.artifacts
+    book = None if request.path is None else caller.open(request.path)
+    doomed = [
+        artifact.id
+        for artifact in store.list()
+        if (caller.knows(artifact.origin) if book is None else artifact.origin == book.origin)
+        and (before is None or artifact.created < before)
+    ]
+    if not request.dry_run:
+        for artifact in doomed:
+            with contextlib.suppress(ArtifactNotFound):  # it has just made room for another
+                store.delete(artifact)
+    found = journal.forget(
+        None if book is None else book.real,
+        root=None if caller.root is None else real_path(caller.root),
+        before=before,
+        dry_run=request.dry_run,
+    )
+    name = None if book is None else book.name
+    return ForgetAnswer(name, *found, len(doomed), list_broken(journal.path))
 
 
 def _step(

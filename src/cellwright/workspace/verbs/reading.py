@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from cellwright.errors import ArtifactNotFound
 from cellwright.workspace.api.answers import (
     ArtifactAnswer,
     CellOutputs,
@@ -161,7 +162,14 @@ def read_artifact(caller: Caller, request: requests.ArtifactRequest) -> Artifact
     from dataclasses import asdict
 
     store = caller.hub.artifacts
-    facts = store.get(request.ref)
+    try:
+        facts = store.get(request.ref)
+    except ArtifactNotFound as error:
+        if caller.root is not None:
+            error.hint = None  # the near one may be that of another root
+        raise
+    if not caller.knows(facts.origin):
+        raise ArtifactNotFound(request.ref[:80])
     answer = ArtifactAnswer(**asdict(facts))
     if facts.mime.startswith("text/") or facts.mime in _TEXT:
         text = store.read_text(request.ref, request.offset, request.limit)

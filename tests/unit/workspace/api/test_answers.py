@@ -46,6 +46,7 @@ SHAPES: dict[type[Value], str] = {
     ),
     answers.EvalAnswer: "session cells run done",
     answers.ExecutionText: "cell text left_out",
+    answers.ForgetAnswer: "path notebooks changes revisions executions artifacts left",
     answers.KernelAnswer: f"{SESSION} interrupted? variables?",
     answers.LastRun: "status began ended duration_ms success",
     answers.NotebookRow: "path size",
