@@ -49,7 +49,8 @@ class Killed:
             self.kernels.append(kernel)
             return kernel
 
-        key = Key(str(folder / "nb.ipynb"), str(folder))
+        path = str(folder / "nb.ipynb")
+        key = Key(path, str(folder), f"notebook:{path}")
         self.session = Session(key, start, Settings(), kind="notebook", retries=False)
 
     async def run(self, source: str) -> CellOutcome:

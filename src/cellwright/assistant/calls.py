@@ -13,6 +13,7 @@ from cellwright.errors import CellwrightError
 from cellwright.tools.errors import describe_error
 from cellwright.tools.native.running import describe_run_error
 from cellwright.tools.page import Page
+from cellwright.tools.profiles.plain_files import is_notebook
 from cellwright.tools.tool import ToolCaller, ToolResult
 from cellwright.tools.wording import run_facts, shorten, show_run, summarize_run
 from cellwright.workspace.runs.execution import Executions
@@ -121,6 +122,19 @@ class CallTarget:
         except (CellwrightError, ValueError):
             return cls(workspace, named, None)
 
+    async def is_overwritten_by(self, tool: Tool, call: ToolCall) -> bool:
+        """Whether the call replaces all that a file which is not a notebook holds."""
+        content = call.arguments.get("content")
+        if self.real is None or "content" not in tool.model.model_fields or is_notebook(self.real):
+            return False
+        try:
+            held = await self.workspace.open(self.path).raw()
+        except (CellwrightError, ValueError):
+            return False  # there is none, or the tool itself says what is wrong
+        return (
+            bool(held) and isinstance(content, str) and held != content.encode("utf-8", "replace")
+        )
+
     async def notebook(self) -> Any:
         """The notebook, if it can be read."""
         try:
@@ -144,6 +158,8 @@ class CallGuard:
     async def check(self, tool: Tool, call: ToolCall, where: CallTarget) -> ToolResult | None:
         """Refuse a call with a result, or return None to let it pass."""
         kind = find_kind(tool, call.arguments)
+        if kind is None and await where.is_overwritten_by(tool, call):
+            kind = "overwrite"
         if kind is None or where.real is None:
             return None  # a notebook that cannot be opened is refused by the tool itself
         key = (kind, where.real)

@@ -22,7 +22,7 @@ _block = re.compile(r"^(`{3,}|~{3,})[^\n`]*\n(.*?)^\1[ \t]*$", re.DOTALL | re.MU
 
 @dataclass(slots=True)
 class TurnEdit:
-    """One change of a notebook: its id in the history, and the cells that it touched."""
+    """One change of a notebook or a file: its id in the history, and the cells that it touched."""
 
     path: str
     change: str

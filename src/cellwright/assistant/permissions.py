@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cellwright.workspace.api.requests import Effect
 
 
-Kind: TypeAlias = Literal["run", "delete"]
+Kind: TypeAlias = Literal["run", "delete", "overwrite"]
 Decision: TypeAlias = Literal["no", "once", "chat", "notebook"]
 """No; this once; for the rest of this chat; for this notebook from now on."""
 
@@ -114,6 +114,10 @@ def describe_operation(
     tool: Tool, arguments: Mapping[str, Any], kind: Kind, path: str, notebook: Notebook | None
 ) -> Operation:
     """A call in words, with cells counted from 1."""
+    if kind == "overwrite":
+        preview = str(arguments.get("content"))[:_PREVIEW]
+        words = f"Overwrite {shorten(path, 100)}?"
+        return Operation(kind=kind, notebook=path, tool=tool.name, words=words, preview=preview)
     refs = arguments.get("cellIds") or arguments.get("cells") if kind == "run" else None
     if kind == "delete":
         refs = _deleted_cells(arguments)

@@ -81,14 +81,21 @@ class SessionPool:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def find(self, name: str, cwd: str | None = None) -> Session:
+    def find(
+        self,
+        name: str,
+        cwd: str | None = None,
+        is_known: Callable[[Key], bool] = lambda _: True,
+    ) -> Session:
         """Find a session by name, and by folder if several have the same name.
+
+        Those that are not known to the caller do not exist for them.
 
         Raises:
             SessionNotFound: there is no such session.
         """
         for key, session in self._sessions.items():
-            if key.session == name and cwd in (None, key.cwd):
+            if key.session == name and cwd in (None, key.cwd) and is_known(key):
                 return session
         raise SessionNotFound(name)
 

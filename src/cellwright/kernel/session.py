@@ -246,10 +246,11 @@ class CellExecution:
 
 
 class Key(NamedTuple):
-    """What identifies a session: a name, and the folder its code runs in."""
+    """What identifies a session: a name, the folder its code runs in, and whose it is."""
 
     session: str
     cwd: str
+    origin: str = ""
 
 
 class Session:

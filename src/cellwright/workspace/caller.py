@@ -26,6 +26,10 @@ ALLOWED: dict[str, frozenset[str]] = {
 }
 """Which mode allows which effect; by default `edit` only proposes, and a setting changes that."""
 
+_DOCUMENTS = (".ipynb", ".md", ".markdown", ".rst", ".txt", ".csv", ".tsv", ".tex", ".bib")
+# Documents by their suffix that installers, build tools and agents obey.
+_OBEYED = ("requirements", "constraints", "cmakelists", "agents.", "claude.", "gemini.", "skill.")
+
 
 DEFAULT_SESSION = "default"
 _COMMAND_LINE = "cli:"
@@ -86,7 +90,9 @@ class Caller:
         if self.root is None:
             return True
         kind, _, place = origin.partition(":")
-        return leads_inside(place, self.root) if kind == "notebook" else origin == self.origin
+        if kind == "notebook":
+            return os.path.isabs(place) and leads_inside(place, self.root)  # noqa: PTH117
+        return origin == self.origin
 
     @property
     def environ(self) -> Mapping[str, str]:
@@ -156,6 +162,29 @@ class Caller:
         if effect == self.mode == "edit" and self.settings.edit_mode_edits:
             return
         raise ModeForbids(what, self.mode, "agent")
+
+    def require_harmless(self, name: str, real: str) -> None:
+        """Raise `ModeForbids` for files that other programs obey, unless the mode is `agent`.
+
+        Those are all in folders or with names that begin with a dot, all that may be executed,
+        and all but notebooks and plain documents.
+        """
+        if self.mode == "agent":
+            return
+        top = real_path(self.root or self.cwd)
+        inside = real.removeprefix(top.rstrip("/") + "/")
+        file = inside.rpartition("/")[2]
+        try:
+            is_executable = bool(os.stat(real).st_mode & 0o111)  # noqa: PTH116  # no pathlib here
+        except OSError:
+            is_executable = False
+        if (
+            is_executable
+            or any(part.startswith(".") for part in inside.split("/"))
+            or not file.lower().endswith(_DOCUMENTS)
+            or file.lower().startswith(_OBEYED)
+        ):
+            raise ModeForbids(f"write {name}, which other programs may obey", self.mode, "agent")
 
     def close(self) -> None:
         """End the kernels that were started here, and let go of the journal."""

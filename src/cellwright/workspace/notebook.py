@@ -20,6 +20,7 @@ from cellwright.workspace.paths import confine, resolve
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Self
 
     from cellwright.document.change import Change
     from cellwright.document.notebook import Notebook
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from cellwright.journal import Entry, Recording
     from cellwright.journal.executions import ExecutionRecord
     from cellwright.workspace.caller import Caller
+    from cellwright.workspace.hosts.host import NotebookHost
+    from cellwright.workspace.hosts.plain import PlainFileHost
 
 
 class OpenNotebook:
@@ -45,8 +48,36 @@ class OpenNotebook:
         self.origin = f"notebook:{self.real}"  # on the record of what it made
         self.hub = caller.hub
         self.journal = caller.hub.journal
-        self.host = caller.hub.find_host(self)
+        self.host: NotebookHost = caller.hub.find_host(self)
         self.current: Notebook | None = None  # as the last change of this call left it
+
+    @property
+    def is_notebook(self) -> bool:
+        """Whether its name, or that of the file it leads to, says that it is a notebook."""
+        return any(path.lower().endswith(".ipynb") for path in (self.name, self.real))
+
+    def open_as_text(self) -> PlainFileHost:
+        """See it as a text file from now on, and not as a notebook."""
+        from cellwright.workspace.hosts.plain import PlainFileHost
+
+        self.host = host = PlainFileHost(
+            self.path,
+            self.real,
+            root=self.caller.root,
+            name=self.name,
+            settings=self.caller.settings,
+        )
+        return host
+
+    def open_as_recorded(self) -> Self:
+        """See it as the text file that its newest change was made to, if there is one."""
+        if not self.is_notebook:
+            host = self.host
+            newest = self.journal.log(self.real, limit=1)
+            text = self.open_as_text()
+            if not any(cell.handle == text.cell for entry in newest for cell in entry.cells):
+                self.host = host
+        return self
 
     def load(self) -> Notebook:
         """Read the notebook, and remember its revision, to serve as a base."""
@@ -90,6 +121,8 @@ class OpenNotebook:
 
         Without `save`, an editor that has it open does not save it.
         """
+        if not dry_run:
+            self.caller.require_harmless(self.name, self.real)
         host, journal, actor = self.host, self.journal, self.caller.actor
         recordings: list[Recording] = []
         entries: list[Entry | None] = []
@@ -115,7 +148,7 @@ class OpenNotebook:
                         change,
                         actor=actor,
                         label=label,
-                        kind="create" if is_new else kind,
+                        kind="create" if is_new and kind not in ("undo", "redo") else kind,
                         concerns=" ".join(entry.id for entry in concerns) or None,
                     )
                 )

@@ -17,7 +17,10 @@ from tests.integration.hostile import reader
 from tests.integration.hostile.repository import Hostile
 
 # The verbs that never only read, whatever their parameters.
-OTHERS = {"create", "eval", "cancel", "run", "edit", "write", "upgrade", "undo", "redo", "restore"}
+OTHERS = {
+    *("create", "eval", "cancel", "run", "edit", "write", "write_file", "upgrade"),
+    *("undo", "redo", "restore", "forget"),
+}
 
 
 def watch(repo: Hostile, place: Path, *words: str) -> tuple[list[str], list[str]]:

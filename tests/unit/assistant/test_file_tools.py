@@ -75,3 +75,44 @@ async def test_they_stay_inside_the_root(conversation: Make, folder: Path) -> No
     turn = await conversation(ScriptedModel(steps, "ok"), tools=TOOLS)("go", attached=())
     assert [answer.data["code"] for answer in turn.answers] == ["OUTSIDE_ROOT"] * 2
     assert not (folder.parent / "x").exists()
+
+
+async def test_what_they_write_is_on_record_shown_and_taken_back(
+    conversation: Make, folder: Path
+) -> None:
+    (folder / "a.md").write_text("one\n", encoding="utf-8")
+    edits = [{"old_text": "one", "new_text": "two"}]
+    steps = [call("edit", path="a.md", edits=edits), call("write", path="b/new.md", content="b\n")]
+    steps += [call("write", path="a.md", content="three\n")]
+    talk = conversation(ScriptedModel(steps, "ok"), tools=TOOLS)
+    turn = await talk("go", attached=())
+    assert not any(answer.is_error for answer in turn.answers)
+    assert [(each.kind, each.words) for each in talk.asked] == [("overwrite", "Overwrite a.md?")]
+    (changes,) = talk.chat.turns
+    assert changes.notebooks == ["a.md", "b/new.md"]
+    workspace = await talk.workspaces.get("agent")
+    diff = await changes.diff(workspace)
+    assert "-one" in diff
+    assert "+three" in diff
+    assert "+b" in diff
+    cells = [cell for path, cell in changes.cells if path == "b/new.md"]
+    await changes.undo(workspace, cells)  # rejected by itself
+    assert not (folder / "b" / "new.md").exists()
+    assert (folder / "a.md").read_text(encoding="utf-8") == "three\n"
+    await talk.chat.undo()
+    assert (folder / "a.md").read_text(encoding="utf-8") == "one\n"
+    assert changes.is_undone
+
+
+async def test_a_file_is_not_overwritten_when_the_person_says_no(
+    conversation: Make, folder: Path
+) -> None:
+    (folder / "a.md").write_text("one\n", encoding="utf-8")
+    steps = [
+        call("write", path="a.md", content="two\n"),
+        call("write", path="a.md", content="one\n"),
+    ]
+    talk = conversation(ScriptedModel(steps, "ok"), tools=TOOLS, decision="no")
+    turn = await talk("go", attached=())
+    assert [answer.data.get("code") for answer in turn.answers] == ["DECLINED", None]
+    assert (folder / "a.md").read_text(encoding="utf-8") == "one\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 import pytest
@@ -172,6 +173,23 @@ def test_a_review_shows_each_cell_and_rejects_what_is_named(use: Use) -> None:
     assert "Added cell 8 · " in said
     assert source("load") == "print 42"
     assert len(read("sales.ipynb").cells) == 8
+
+
+def test_a_review_shows_files_and_rejects_one_of_them(use: Use, chat_folder: Path) -> None:
+    path = str(chat_folder / "a.md")
+    name = f"a-md-{blake2b(path.encode(), digest_size=2).hexdigest()}"
+    use(
+        [tool("write", path="a.md", content="one\n"), tool("write", path="b.md", content="two\n")],
+        "done",
+    )
+    said = talk(
+        *("/mode agent", "write them", "/review", f"/review reject {name}", "/review"), words=()
+    )
+    assert f"Added file · {name} · raw · a.md · 1 of 2" in said
+    assert "+two" in said
+    assert f"rejected {name}" in said
+    assert not (chat_folder / "a.md").exists()
+    assert (chat_folder / "b.md").read_text() == "two\n"
 
 
 def test_what_was_accepted_is_not_shown_again(use: Use) -> None:

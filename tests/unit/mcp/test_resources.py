@@ -14,6 +14,7 @@ from cellwright.mcp import resources
 from cellwright.mcp.prompts import PROMPTS
 from cellwright.mcp.resources import notebook_path, notebook_uri
 from cellwright.outputs.artifacts import ArtifactStore
+from cellwright.workspace.caller import Caller
 from tests.unit.mcp.serving import ERAS, door, notebook, serving
 
 if TYPE_CHECKING:
@@ -229,7 +230,8 @@ async def test_a_long_artifact_is_read_in_parts_by_the_address_that_it_names(
 ) -> None:
     monkeypatch.setattr(resources, "_MOST_BYTES", 100)
     text = "".join(f"line {number}\n" for number in range(50))
-    store = ArtifactStore(state_directory() / "artifacts")
+    origin = Caller(root).origin  # an artifact of another root does not exist here
+    store = ArtifactStore(state_directory() / "artifacts", origin=origin)
     uri = f"artifact://{store.put(text.encode(), mime='text/plain').id}"
     seen = ""
     async with serving(door(root)) as client:

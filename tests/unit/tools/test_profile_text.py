@@ -202,6 +202,7 @@ async def test_another_file_is_edited_as_it_is(call: Call, folder: Path) -> None
     (folder / "a.txt").write_bytes(b"one\r\ntwo\r\n")
     answer = await edit(call, "a.txt", ("two", "three"))
     assert outside(answer.text) == ["Wrote a.txt: 12 bytes."]
+    assert len(answer.data["change"]) == 8
     assert (folder / "a.txt").read_bytes() == b"one\r\nthree\r\n"
 
 

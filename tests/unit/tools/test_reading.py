@@ -278,7 +278,7 @@ async def test_an_offset_needs_one_cell(call: Call) -> None:
 
 async def test_an_artifact_is_read_in_parts(call: Call, workspace: AsyncWorkspace) -> None:
     text = "".join(f"{at}\n" for at in range(10_000))
-    store = workspace.caller.hub.artifacts
+    store = workspace.caller.hub.artifacts.stamp(workspace.caller.origin)
     artifact = store.put(text.encode(), mime="text/plain", name="output")
     read, offset = "", 0
     for _ in range(100):
@@ -294,7 +294,8 @@ async def test_an_artifact_is_read_in_parts(call: Call, workspace: AsyncWorkspac
 async def test_a_picture_among_the_artifacts_is_an_image(
     call: Call, workspace: AsyncWorkspace
 ) -> None:
-    artifact = workspace.caller.hub.artifacts.put(png(), mime="image/png", name="image")
+    store = workspace.caller.hub.artifacts.stamp(workspace.caller.origin)
+    artifact = store.put(png(), mime="image/png", name="image")
     answer = await call("notebook_outputs", artifact=artifact.id)
     assert len(answer.images) == 1
     assert not is_base64(answer.text + json.dumps(answer.data))

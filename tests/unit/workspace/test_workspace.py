@@ -38,6 +38,7 @@ EDITING: dict[str, Callable[[Workspace], Any]] = {
     "upgrade": lambda w: w.open("nb.ipynb").upgrade(),
     "undo": lambda w: w.open("nb.ipynb").undo(),
     "forget": lambda w: w.forget(),
+    "write_file": lambda w: w.open("made.md").write_file("x"),
     "redo": lambda w: w.open("nb.ipynb").redo(),
     "restore": lambda w: w.open("nb.ipynb").restore("first"),
 }

@@ -11,6 +11,7 @@ from cellwright.cli.chat.turn import language_of_notebook
 from cellwright.cli.questions import SIGN
 from cellwright.errors import CellNotFound, CellwrightError
 from cellwright.outputs.sanitize import one_line
+from cellwright.tools.profiles.plain_files import is_notebook
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,6 +98,8 @@ class TurnReview:
 
     async def _find_language(self, path: str) -> str:
         workspace = await self._chat.workspaces.get("ask")
+        if not is_notebook(path):
+            return "text"
         try:
             return language_of_notebook(await workspace.open(path).load())
         except CellwrightError:
@@ -139,8 +142,9 @@ def split_diff(diff: str) -> list[str]:
 
 def _describe_change(path: str, fact: CellChangeView, diff: str, language: str) -> DisplayedChange:
     index = fact.after if fact.after is not None else fact.before or 0
+    what = f"cell {index + 1}" if is_notebook(path) else "file"
     return DisplayedChange(
-        action=f"{_VERBS.get(fact.kind, 'Updated')} cell {index + 1}",
+        action=f"{_VERBS.get(fact.kind, 'Updated')} {what}",
         name=one_line(fact.handle[:80]),
         kind=one_line(fact.type[:20]),
         path=one_line(path[:200]),

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import difflib
-import os
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from cellwright.config.defaults import LOCK_TIMEOUT
-from cellwright.document.disk.lock import FileLock
-from cellwright.document.disk.save import replace_file
-from cellwright.errors import NotebookNotFound, NotSaved, UnreadableFile
+from cellwright.errors import NotebookNotFound, UnreadableFile
 
 if TYPE_CHECKING:
+    from cellwright.workspace.api.answers import EditAnswer
     from cellwright.workspace.workspace import AsyncBook
 
 
@@ -42,30 +39,15 @@ async def read_text_if_any(book: AsyncBook) -> str | None:
         return None
 
 
-async def write_text(book: AsyncBook, text: str, old: str | None) -> None:
+async def write_text(book: AsyncBook, text: str, old: str | None, label: str) -> EditAnswer:
     """Make a text file hold this text; it must still hold `old`, or not be there if that is None.
 
     Raises:
         Conflict: it was changed meanwhile.
         NotSaved: the system refused.
     """
-    try:
-        data = text.encode()
-    except UnicodeEncodeError:
-        raise NotSaved(book.name, "write", "the text holds a surrogate") from None
-
-    def write() -> None:
-        folder = os.path.dirname(book.real)  # noqa: PTH120  # as the rest of a path's life
-        os.makedirs(folder, exist_ok=True)  # noqa: PTH103
-        with FileLock(book.real, LOCK_TIMEOUT):
-            replace_file(book.real, [data], None if old is None else [old.encode()])
-
-    try:
-        await asyncio.to_thread(write)
-    except OSError as error:
-        if isinstance(error, NotSaved):
-            raise
-        raise NotSaved(book.name, "write", error.strerror or str(error)) from None
+    base = None if old is None else sha256(old.encode()).hexdigest()
+    return await book.write_file(text, base=base, label=label)
 
 
 def diff_texts(name: str, before: str, after: str) -> str:

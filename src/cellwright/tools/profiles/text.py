@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
@@ -217,8 +217,8 @@ async def edit_file(caller: ToolCaller, params: TextEditParams) -> ToolResult:
         return _describe_notebook_change(params.path, done)
     old = await read_text_if_any(book)
     new = _apply_replacements(old or "", params.edits)
-    await write_text(book, new, old)
-    return _describe_file_change(params.path, old, new)
+    done = await write_text(book, new, old, "edit")
+    return _describe_file_change(params.path, old, new, done)
 
 
 async def _read_notebook_if_any(book: AsyncBook) -> tuple[str, str | None]:
@@ -284,8 +284,8 @@ async def write_file(caller: ToolCaller, params: TextWriteParams) -> ToolResult:
         return _describe_notebook_change(params.path, done)
     old = await read_text_if_any(book)
     text = check_complete(restore_text(params.content, old or ""), old or "")
-    await write_text(book, text, old)
-    return _describe_file_change(params.path, old, text)
+    done = await write_text(book, text, old, "write")
+    return _describe_file_change(params.path, old, text, done)
 
 
 def restore_text(content: str, old: str) -> str:
@@ -332,7 +332,7 @@ def _describe_notebook_change(path: str, done: EditAnswer) -> ToolResult:
     return page.to_result({name: getattr(done, name) for name in names})
 
 
-def _describe_file_change(path: str, old: str | None, new: str) -> ToolResult:
+def _describe_file_change(path: str, old: str | None, new: str, done: EditAnswer) -> ToolResult:
     page = Page(TOKENS // 4)
     verb = "Made" if old is None else "Wrote"
     page.head(f"{verb} {quote_path(path)}: {format_count(len(new.encode()), 'byte')}.")
@@ -340,7 +340,11 @@ def _describe_file_change(path: str, old: str | None, new: str) -> ToolResult:
         cut = page.show("diff", diff_texts(shorten(path), old, new))
         if cut:
             page.leave_out(f"{cut:,} characters of the diff")
-    return page.to_result({"path": path, "changed": old != new, "created": old is None})
+    facts: dict[str, Any] = {"path": path, "changed": old != new, "created": old is None}
+    if done.change is not None:
+        handles = [{"handle": cell.handle} for cell in done.cells]
+        facts |= {"change": done.change, "cells": handles}
+    return page.to_result(facts)
 
 
 class TextEvalParams(Params):

@@ -671,6 +671,27 @@ class WriteRequest(Request["answers.EditAnswer"]):
     label: str = ""
 
 
+class WriteFileRequest(Request["answers.EditAnswer"]):
+    """Write a text file that is not a notebook, with history; `undo` and `diff` work on it.
+
+    Args:
+        text: what it shall hold.
+        base: the SHA-256 of the bytes it must still hold, in hex digits; None if there must be no
+            file yet. Missing folders are made.
+        label: a few words for the log.
+    """
+
+    VERB, WHAT, HANDLER = "write_file", "write a file", "editing:write_file"
+    EFFECT = "edit"
+    ANSWER = "workspace.api.answers:EditAnswer"
+
+    path: str
+    text: str
+    _: KW_ONLY
+    base: str | None = None
+    label: str = ""
+
+
 class UpgradeRequest(Request["answers.EditAnswer"]):
     """Make it nbformat 4.5, with an id for every cell."""
 

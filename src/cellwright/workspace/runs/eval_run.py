@@ -46,6 +46,7 @@ class EvalRun(Run):
         self._caller = caller
         self._book = book
         self._notebook = notebook
+        self.origin = caller.origin if book is None else book.origin
         self._request = request
         self._code = [EvalCell.parse(cell, place) for place, cell in enumerate(request.cells)]
         pending = [Execution("pending", title=cell.title) for cell in self._code]
@@ -81,7 +82,7 @@ class EvalRun(Run):
         async with self._open_session(cell) as (session, withheld):
             recorder = EvalRecorder(
                 sessions.settings,
-                None if sessions.store is None else sessions.store.stamp(caller.origin),
+                None if sessions.store is None else sessions.store.stamp(self.origin),
                 lambda text: self.report_cell(place, text=text),
                 withheld,
             )

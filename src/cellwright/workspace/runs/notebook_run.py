@@ -79,6 +79,7 @@ class NotebookRun(Run):
         handles = [cell.handle for cell in cells]
         super().__init__(book.real, book.caller.actor, pending, options, handles)
         self.book = book
+        self.origin = book.origin
         self._notebook = notebook
         self._chosen = cells
         self._sessions = book.hub.sessions

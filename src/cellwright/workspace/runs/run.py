@@ -128,6 +128,8 @@ class Run:
     """
 
     KIND: ClassVar[str] = ""
+    origin = ""
+    """Whose run it is; see `Caller.knows`."""
 
     def __init__(
         self,

@@ -216,7 +216,7 @@ class SessionManager:
         if not cell.is_python:
             kernel, runner = _find_spec(cell.language, env), False
             name = f"{name}:{cell.language.lower()}"
-        key = Key(name, cwd)
+        key = Key(name, cwd, caller.origin)
         order = KernelOrder(
             cwd=cwd,
             env=env,
@@ -274,7 +274,7 @@ class SessionManager:
         env, withheld = caller.build_environment(self.settings.pass_variables)
         env = add_kernel_path(env)
         folder = os.path.dirname(path)  # noqa: PTH120
-        key = Key(path, folder)
+        key = Key(path, folder, f"notebook:{path}")
         order = KernelOrder(
             cwd=folder,
             env=env,
@@ -376,7 +376,7 @@ class SessionManager:
         artifacts = None if self.store is None else str(self.store.directory)
         bridge: dict[str, str] = {}
         if self.bridge is not None:
-            name, cwd = session.key
+            name, cwd, _ = session.key
             bridge = self.bridge.variables(name, mode=mode, root=root, cwd=cwd)
         return build_session_variables(session_file=path, artifacts_dir=artifacts, **bridge)
 
@@ -434,7 +434,7 @@ def _find_spec(language: str, env: Mapping[str, str]) -> str:
 
 def _name_file(key: Key) -> str:
     name = blake2b(
-        f"{os.getpid()}\0{key.session}\0{key.cwd}".encode("utf-8", "surrogatepass"), digest_size=8
+        "\0".join((str(os.getpid()), *key)).encode("utf-8", "surrogatepass"), digest_size=8
     ).hexdigest()
     return f"{SESSION_FILE_PREFIX}{name}.json"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cellwright.errors import AlreadyExists, InvalidEdit
+from cellwright.errors import AlreadyExists, Conflict, InvalidEdit
 from cellwright.workspace.api.answers import EditAnswer, ExecutionText, StaleCell
 
 TYPE_CHECKING = False
@@ -53,6 +53,28 @@ def _apply(book: OpenNotebook, request: requests.EditRequest) -> EditAnswer:
         label=request.label,
         kind=request.kind,
     )
+
+
+def write_file(caller: Caller, request: requests.WriteFileRequest) -> EditAnswer:
+    """Make a plain file hold a text, on record."""
+    from hashlib import sha256
+
+    book = caller.open(request.path)
+    if book.is_notebook:
+        raise InvalidEdit(f"{book.name} is a notebook", hint="Use `write` or `edit`")
+    host = book.open_as_text()
+
+    def make(notebook: Notebook) -> Change:
+        cells = notebook.cells
+        held = sha256(cells[0].source.encode()).hexdigest() if cells else None
+        if held != request.base:
+            raise Conflict(f"{book.name} was changed by another program")
+        edit = {"op": "replace", "cell": 0, "source": request.text}
+        if not cells:
+            edit = {"op": "insert", "type": "raw", "id": host.cell, "source": request.text}
+        return notebook.apply([edit])
+
+    return book.change(make, create=True, label=request.label)
 
 
 async def edit_and_run(caller: Caller, request: requests.EditRequest) -> EditAnswer:

@@ -29,7 +29,7 @@ _ALL = 2**31
 
 def list_changes(caller: Caller, request: requests.LogRequest) -> list[Entry]:
     """Return the changes, the newest first."""
-    book = caller.open(request.path)
+    book = caller.open(request.path).open_as_recorded()
     book.catch_up()
     return book.journal.log(book.real, limit=_ALL if request.limit is None else request.limit)
 
@@ -42,7 +42,7 @@ def list_executions(caller: Caller, request: requests.ExecutionsRequest) -> list
 
 def list_backups(caller: Caller, request: requests.BackupsRequest) -> list[Backup]:
     """Return the states that can be restored to the byte, the newest first."""
-    book = caller.open(request.path)
+    book = caller.open(request.path).open_as_recorded()
     return book.journal.backups(book.real)
 
 
@@ -53,7 +53,7 @@ def take_warnings(caller: Caller, request: requests.WarningsRequest) -> list[str
 
 def blame(caller: Caller, request: requests.BlameRequest) -> list[BlameAnswer]:
     """Return for every cell the change that last touched it."""
-    book = caller.open(request.path)
+    book = caller.open(request.path).open_as_recorded()
     book.catch_up()
     rows = book.journal.blame(book.real)
     answers = []
@@ -68,14 +68,14 @@ def blame(caller: Caller, request: requests.BlameRequest) -> list[BlameAnswer]:
 
 def compare(caller: Caller, request: requests.DiffRequest) -> DiffAnswer:
     """Return what changed between two states."""
-    book, after = caller.open(request.path), request.after
+    book, after = caller.open(request.path).open_as_recorded(), request.after
     other = after if after is not None and _is_file(book, after) else None
     return describe_change(_compare_states(book, request.before, after), book.name, other)
 
 
 def undo(caller: Caller, request: requests.UndoRequest) -> EditAnswer:
     """Undo a change, or several as one."""
-    book = caller.open(request.path)
+    book = caller.open(request.path).open_as_recorded()
     newest = _find_newest_of_others(book) if request.change is None else None
     answer = _step(
         book, "undo", lambda notebook: _undo(book, notebook, request.change), request.dry_run
@@ -100,7 +100,7 @@ def _find_newest_of_others(book: OpenNotebook) -> Entry | None:
 
 def redo(caller: Caller, request: requests.RedoRequest) -> EditAnswer:
     """Make a change again that was undone."""
-    book = caller.open(request.path)
+    book = caller.open(request.path).open_as_recorded()
     return _step(
         book, "redo", lambda notebook: _redo(book, notebook, request.change), request.dry_run
     )
@@ -108,7 +108,7 @@ def redo(caller: Caller, request: requests.RedoRequest) -> EditAnswer:
 
 def restore(caller: Caller, request: requests.RestoreRequest) -> EditAnswer:
     """Bring back a state to the byte."""
-    book = caller.open(request.path)
+    book = caller.open(request.path).open_as_recorded()
     state = _find_state(book, request.change)
     # A notebook that was deleted can be brought back too: that is when it is needed most.
     return book.change(
@@ -158,7 +158,13 @@ def _step(
         change, found[:] = take(notebook)
         return change
 
-    answer = book.change(make, dry_run=dry_run, kind=kind, concerns=found)
+    answer = book.change(
+        make,
+        create=not book.is_notebook,  # undoing that a file was made removes it
+        dry_run=dry_run,
+        kind=kind,
+        concerns=found,
+    )
     return answer.replace(concerns=" ".join(entry.id for entry in found))
 
 

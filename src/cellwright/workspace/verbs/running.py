@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 
-from cellwright.errors import InvalidEdit, KernelCannot, KernelMissing, OutsideRoot, RunNotFound
+from cellwright.errors import InvalidEdit, KernelCannot, KernelMissing, RunNotFound
 from cellwright.workspace.api.answers import (
     AttachAnswer,
     KernelAnswer,
@@ -15,7 +15,6 @@ from cellwright.workspace.api.answers import (
     Variable,
     WatchAnswer,
 )
-from cellwright.workspace.paths import confine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -144,8 +143,10 @@ def _find_life(book: OpenNotebook) -> str:
 
 async def list_runs(caller: Caller, _: requests.RunsRequest) -> list[RunView]:
     """List what runs, and what ran lately."""
-    found = caller.hub.runs.list() if caller.hub.has_runs else []
-    return [run for run in found if run.kind != "run" or _is_inside(run.subject, caller.root)]
+    if not caller.hub.has_runs:
+        return []
+    runs = caller.hub.runs
+    return [run for run in runs.list() if caller.knows(runs.get(run.run).origin)]
 
 
 async def attach(caller: Caller, request: requests.AttachRequest) -> AttachAnswer:
@@ -166,7 +167,7 @@ async def cancel(caller: Caller, request: requests.CancelRequest) -> AttachAnswe
 def _find_run(caller: Caller, run_id: str) -> Run:
     """Return a run that this caller may know of."""
     run = caller.hub.runs.get(run_id)
-    if run.KIND == "run" and not _is_inside(run.subject, caller.root):
+    if not caller.knows(run.origin):
         raise RunNotFound(run_id)
     return run
 
@@ -174,14 +175,6 @@ def _find_run(caller: Caller, run_id: str) -> Run:
 def _describe_run(run: Run) -> AttachAnswer:
     answer = run.last_answer if run.is_over else run.answer()
     return AttachAnswer.extend(run.describe(), done=run.is_over, answer=answer)
-
-
-def _is_inside(real: str, root: str | None) -> bool:
-    try:
-        confine(real, root)
-    except OutsideRoot:
-        return False
-    return True
 
 
 async def watch(caller: Caller, request: requests.WatchRequest) -> WatchAnswer:
@@ -225,7 +218,7 @@ async def watch(caller: Caller, request: requests.WatchRequest) -> WatchAnswer:
                     continue
                 event = {"event": "outside", "notebook": real, "when": time.time()}
             seen = await look()
-            if real is None and not _is_inside(event["notebook"], caller.root):
+            if real is None and not caller.knows(f"notebook:{event['notebook']}"):
                 continue
             count += 1
             progress(event)
@@ -244,7 +237,7 @@ async def list_sessions(caller: Caller, _: requests.SessionsRequest) -> list[Ses
     return [
         SessionView(**session.to_json())
         for session in caller.hub.sessions.pool
-        if session.kind != "notebook" or _is_inside(session.key.session, caller.root)
+        if caller.knows(session.key.origin)
     ]
 
 
@@ -256,9 +249,7 @@ async def act_on_kernel(caller: Caller, request: requests.KernelRequest) -> Kern
     if name.endswith(".ipynb"):  # a notebook's session is named by its real path
         name = (await caller.hub.in_file_thread(caller.open, name)).real
     pool = caller.hub.sessions.pool
-    session = pool.find(name, request.cwd)
-    if session.kind == "notebook":
-        confine(session.key.session, caller.root)
+    session = pool.find(name, request.cwd, lambda key: caller.knows(key.origin))
     interrupted = variables = None
     if action == "interrupt":
         interrupted = session.interrupt()
