@@ -8,6 +8,7 @@ right. A refusal is as short as it can be: it gives away nothing but its kind.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import hmac
 import ipaddress
 import json
@@ -37,6 +38,9 @@ _IDLE_TIMEOUT = 1800.0
 _HEAD_TIMEOUT = 10.0
 _BODY_TIMEOUT = 30.0
 _CONNECTIONS = 256
+_MOST_STRANGERS = 64
+"""Connections without a whole request; the oldest makes room, so that they keep no client out."""
+_LOOK_EVERY = 2.0  # seconds until an open stream notices that its token has ended
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _METHODS = frozenset({b"POST", b"GET", b"DELETE"})
 # What a client may send more than once without ambiguity is of no interest here.
@@ -97,13 +101,16 @@ class HttpAddress:
 
 
 async def serve_http(
-    server: Server[Any], token: str, listening: HttpAddress, ready: Callable[[str], object]
+    server: Server[Any],
+    token: Callable[[], str],
+    listening: HttpAddress,
+    ready: Callable[[str], object],
 ) -> None:
     """Serve until the process is terminated.
 
     Args:
         server: what is served.
-        token: what clients must send.
+        token: what clients must send now; it may change.
         listening: where.
         ready: gets the address as soon as clients can connect.
 
@@ -116,14 +123,31 @@ async def serve_http(
     listening.check()
     listener = _bind(listening)
 
+    strangers: dict[H11Protocol, None] = {}  # the oldest first
+
     class ImpatientProtocol(H11Protocol):
-        """Hangs up on a client that sends no request."""
+        """Hangs up on a client that sends no request; at once, if there are many of them."""
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            cycle: Any = self.cycle  # None until a request has begun, whatever its type says
+            if cycle is not None:
+                strangers.pop(self, None)
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            strangers.pop(self, None)
+            super().connection_lost(exc)
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
+            strangers[self] = None
+            if len(strangers) > _MOST_STRANGERS:
+                oldest = next(iter(strangers))
+                del strangers[oldest]
+                oldest.transport.abort()
 
             def give_up() -> None:
-                cycle: Any = self.cycle  # None until a request has begun, whatever its type says
+                cycle: Any = self.cycle
                 if cycle is None and not transport.is_closing():
                     transport.close()
 
@@ -138,7 +162,7 @@ async def serve_http(
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=_CONNECTIONS,
+        limit_concurrency=_CONNECTIONS + _MOST_STRANGERS,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=3,
         h11_max_incomplete_event_size=MAX_HEAD,
@@ -181,7 +205,7 @@ def _bind(listening: HttpAddress) -> socket.socket:
     return listener
 
 
-def build_app(server: Server[Any], token: str, listening: HttpAddress) -> Any:
+def build_app(server: Server[Any], token: Callable[[], str], listening: HttpAddress) -> Any:
     """The ASGI app: the guard, and behind it the protocol."""
     from mcp.server.transport_security import TransportSecuritySettings
 
@@ -202,26 +226,29 @@ class HttpGuard:
 
     Args:
         app: what is guarded.
-        token: what `Authorization: Bearer` must say.
+        token: what `Authorization: Bearer` must say, or what says so now; empty lets no one in.
         hosts: names by which we may be called, beside this machine's own loopback names and the
             very address that the client has connected to.
         origins: pages that may call us, as `https://name:port`, beside our own.
         rate, burst: requests of one address, a second and at once.
+        max_sessions: beyond these, the one that was idle for longest makes room for a new one.
     """
 
     def __init__(
         self,
         app: ASGIApp,
-        token: str,
+        token: str | Callable[[], str],
         *,
         hosts: Iterable[str] = (),
         origins: Iterable[str] = (),
         rate: float = 50,
         burst: float = 200,
         max_body: int = MAX_BODY,
+        max_sessions: int = _MAX_SESSIONS,
     ) -> None:
         self._app = app
-        self._token = token.encode()
+        self._token = token if callable(token) else lambda: token
+        self._sessions = HttpSessions(app, max_sessions)
         self._hosts = frozenset(host.lower().strip("[]") for host in hosts)
         self._origins = frozenset(origin.lower() for origin in origins)
         self._max_body = max_body
@@ -236,15 +263,41 @@ class HttpGuard:
         if scope["type"] != "http":  # such as a websocket, which we do not speak
             await send({"type": "websocket.close", "code": 1008})
             return
+        token = self._token()
         try:
-            self._check(scope)
+            self._check(scope, token)
             body = await self._body(scope, receive)
         except RefusedRequest as refused:
             await _refuse(refused, send)
             return
-        await self._app(scope, _replay_body(body, receive), send)
+        await self._serve(scope, _replay_body(body, receive), send, token)
 
-    def _check(self, scope: Scope) -> None:
+    async def _serve(self, scope: Scope, receive: Receive, send: Send, token: str) -> None:
+        """Let the app answer, for as long as the token is the right one."""
+        has_begun = False
+
+        async def note_and_send(message: Message) -> None:
+            nonlocal has_begun
+            has_begun = True
+            await send(message)
+
+        serving = asyncio.ensure_future(self._sessions.serve(scope, receive, note_and_send))
+        try:
+            while not serving.done():
+                await asyncio.wait({serving}, timeout=_LOOK_EVERY)
+                if not serving.done() and self._token() != token:
+                    break
+        finally:
+            was_ended = serving.cancel()
+            await asyncio.wait({serving})
+        if not was_ended:
+            serving.result()
+        elif has_begun:
+            await send({"type": "http.response.body", "body": b""})
+        else:
+            await _refuse(RefusedRequest(401, "unauthorized"), send)
+
+    def _check(self, scope: Scope, token: str) -> None:
         found: dict[bytes, list[bytes]] = {}
         if sum(len(name) + len(value) for name, value in scope["headers"]) > MAX_HEAD:
             raise RefusedRequest(431, "too large")
@@ -257,7 +310,7 @@ class HttpGuard:
         address = str((scope.get("client") or ("?", 0))[0])
         self._check_host(scope, headers.get(b"host"))
         self._check_origin(scope, headers)
-        self._check_token(headers.get(b"authorization"), address)
+        self._check_token(headers.get(b"authorization"), address, token)
         if not self._requests.allows(address):
             raise RefusedRequest(429, "too many requests", **{"retry-after": "1"})
         if scope.get("raw_path", scope["path"].encode()).split(b"?")[0] != PATH.encode():
@@ -294,10 +347,10 @@ class HttpGuard:
         if site not in (b"none", b"same-origin") and origin is None:
             raise RefusedRequest(403, "wrong origin")
 
-    def _check_token(self, said: bytes | None, address: str) -> None:
-        scheme, _, token = (said or b"").partition(b" ")
+    def _check_token(self, said: bytes | None, address: str, token: str) -> None:
+        scheme, _, given = (said or b"").partition(b" ")
         # Compared whatever was sent, so that every answer takes the same time.
-        is_right = hmac.compare_digest(token.strip(), self._token)
+        is_right = hmac.compare_digest(given.strip(), token.encode()) and bool(token)
         if is_right and scheme.lower() == b"bearer":
             return
         if not self._failures.allows(address):
@@ -323,6 +376,75 @@ class HttpGuard:
                         return bytes(body)
         except TimeoutError:
             raise RefusedRequest(408, "too slow") from None
+
+
+class HttpSessions:
+    """The sessions of the app behind the guard; the one idle for longest makes room for a new one.
+
+    The app ends idle sessions after a while, and refuses new ones if it has too many.
+    """
+
+    def __init__(self, app: ASGIApp, most: int) -> None:
+        self._app = app
+        self._most = most
+        self._known: dict[bytes, None] = {}  # the one that was used longest ago first
+        self._busy: list[tuple[bytes, str]] = []
+
+    async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let the app answer a request, and note which session it is of."""
+        session = dict(scope["headers"]).get(b"mcp-session-id")
+        use = (session or b"", scope["method"])
+        if session is None and scope["method"] == "POST":
+            await self._make_room(scope)
+        self._note_use(session)
+        self._busy.append(use)
+
+        async def note_session(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                opened = dict(message.get("headers", ())).get(b"mcp-session-id")
+                if message["status"] < 400 and session is None and opened is not None:
+                    self._known[opened] = None
+                elif session is not None and message["status"] == 404:
+                    self._known.pop(session, None)
+            await send(message)
+
+        try:
+            await self._app(scope, receive, note_session)
+        finally:
+            self._busy.remove(use)
+            self._note_use(session)
+            if scope["method"] == "DELETE":
+                self._known.pop(session or b"", None)
+
+    def _note_use(self, session: bytes | None) -> None:
+        if session in self._known:
+            del self._known[session]
+            self._known[session] = None
+
+    async def _make_room(self, scope: Scope) -> None:
+        while len(self._known) >= self._most:
+            calling = {session for session, method in self._busy if method != "GET"}
+            idle = [session for session in self._known if session not in calling]
+            listening = {session for session, _ in self._busy}
+            # One whose client listens is ended only if there is no other.
+            idle.sort(key=listening.__contains__)
+            if not idle:
+                return
+            del self._known[idle[0]]
+            await self._end(idle[0], scope)
+
+    async def _end(self, session: bytes, scope: Scope) -> None:
+        """End a session, as its client would."""
+        kept = [pair for pair in scope["headers"] if pair[0] in (b"host", b"accept")]
+
+        async def receive() -> Message:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(_: Message) -> None:
+            pass
+
+        headers = [*kept, (b"mcp-session-id", session)]
+        await self._app({**scope, "method": "DELETE", "headers": headers}, receive, send)
 
 
 class RefusedRequest(Exception):
@@ -402,32 +524,52 @@ class RateLimit:
         return allowed
 
 
-def token_path() -> Path:
-    """The file that keeps the token of this user's HTTP servers."""
-    from cellwright.config.directories import state_directory
+class TokenFile:
+    """The token of this user's HTTP servers for one root and mode, in a file.
 
-    return state_directory() / "mcp-token"
-
-
-def load_token(*, renew: bool = False) -> tuple[str, bool]:
-    """The token, and whether it was made by this call.
-
-    Raises:
-        ConfigError: the file cannot be made, others can read it, or it holds something else.
+    Running servers follow the file: a token that was replaced or deleted opens nothing any more.
     """
-    path = token_path()
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if renew:
-            path.unlink(missing_ok=True)
+
+    def __init__(self, root: str, mode: str) -> None:
+        from cellwright.config.directories import state_directory
+
+        place = f"{os.path.realpath(root)}\0{mode}".encode("utf-8", "surrogateescape")
+        name = hashlib.blake2b(place, digest_size=6).hexdigest()
+        self.path = state_directory() / f"mcp-token-{name}"
+        self._seen: tuple[int, ...] | None = None
+        self._token = ""
+
+    def load(self, *, renew: bool = False) -> tuple[str, bool]:
+        """The token, and whether it was made by this call.
+
+        Raises:
+            ConfigError: the file cannot be made, others can read it, or it holds something else.
+        """
+        path = self.path
         try:
-            return _make_token(path), True
-        except FileExistsError:
-            return _read_token(path), False
-    except OSError as error:
-        raise ConfigError(
-            f"The token in {path} cannot be used: {error.strerror}", hint="Is the folder yours?"
-        ) from None
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if renew:
+                path.unlink(missing_ok=True)
+            try:
+                return _make_token(path), True
+            except FileExistsError:
+                return _read_token(path), False
+        except OSError as error:
+            raise ConfigError(
+                f"The token in {path} cannot be used: {error.strerror}", hint="Is the folder yours?"
+            ) from None
+
+    def current(self) -> str:
+        """The token as it is now; empty, which opens nothing, if there is none."""
+        try:
+            status = self.path.lstat()
+            seen = (status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size)
+            if seen != self._seen:
+                self._token = _read_token(self.path)
+                self._seen = seen
+        except (OSError, ConfigError):
+            self._seen, self._token = None, ""
+        return self._token
 
 
 def _make_token(path: Path) -> str:

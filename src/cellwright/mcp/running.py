@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from cellwright.mcp.http import HttpAddress
+    from cellwright.mcp.http import HttpAddress, TokenFile
     from cellwright.workspace.api.requests import Mode
 
 # Watches of notebooks wait in threads where there is no engine.
@@ -68,26 +68,34 @@ def run_server(
 
             await serve_stdio(mcp_server.server, wire)
         elif listening is not None:
-            await _serve_over_http(mcp_server.server, listening, say, new_token=new_token)
+            from cellwright.mcp.http import TokenFile
+
+            token = TokenFile(root, mode)
+            await _serve_over_http(mcp_server.server, token, listening, say, renew=new_token)
 
     with contextlib.suppress(asyncio.CancelledError):
         asyncio.run(_run_until_terminated(serve()))
 
 
 async def _serve_over_http(
-    server: Any, listening: HttpAddress, say: Callable[[str], object], *, new_token: bool
+    server: Any,
+    file: TokenFile,
+    listening: HttpAddress,
+    say: Callable[[str], object],
+    *,
+    renew: bool,
 ) -> None:
-    from cellwright.mcp.http import load_token, serve_http, token_path
+    from cellwright.mcp.http import serve_http
 
-    token, is_new = load_token(renew=new_token)
+    token, is_new = file.load(renew=renew)
 
     def ready(address: str) -> None:
         say(f"listening on {address}")
         if is_new:
             say(f"token, shown this once: {token}")
-        say(f"clients send the token in {token_path()} as `Authorization: Bearer …`")
+        say(f"clients send the token in {file.path} as `Authorization: Bearer …`")
 
-    await serve_http(server, token, listening, ready)
+    await serve_http(server, file.current, listening, ready)
 
 
 async def _run_until_terminated(work: Coroutine[Any, Any, None]) -> None:

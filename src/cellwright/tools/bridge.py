@@ -33,8 +33,11 @@ if TYPE_CHECKING:
 MOST_BODY = 8 * 2**20
 _MOST_HEADERS = 16 * 2**10
 _MOST_CALLS = 256
+_MOST_STRANGERS = 64
+"""Connections that have not shown a token; the oldest makes room, so that they keep no kernel out."""
 _REQUEST_TIMEOUT = 30.0  # seconds in which a request must have come
 _TOKEN_BYTES = 32
+_BACKLOG = 1024
 _DIGITS = frozenset("0123456789")
 
 
@@ -89,11 +92,12 @@ class Bridge:
         self._sessions: dict[SessionKey, BridgeSession] = {}
         self._server: asyncio.Server | None = None
         self._calls: set[asyncio.Task[None]] = set()
+        self._strangers: dict[asyncio.Task[None], None] = {}  # the oldest first
         self.url = ""
 
     async def start(self) -> None:
         """Listen on a free port of the loopback interface; `url` says where."""
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, backlog=_BACKLOG)
         port = self._server.sockets[0].getsockname()[1]
         self.url = f"http://127.0.0.1:{port}"
 
@@ -136,6 +140,11 @@ class Bridge:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101  # a server's callbacks are tasks
         self._calls.add(task)
+        self._strangers[task] = None
+        if len(self._strangers) > _MOST_STRANGERS:
+            oldest = next(iter(self._strangers))
+            del self._strangers[oldest]
+            oldest.cancel()
         try:
             try:
                 await self._serve(reader, writer)
@@ -145,16 +154,24 @@ class Bridge:
             pass  # the caller is gone
         finally:
             self._calls.discard(task)
+            self._strangers.pop(task, None)
             writer.close()
             with contextlib.suppress(OSError):
                 await writer.wait_closed()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._calls) > _MOST_CALLS:
-            raise BadRequest(HTTPStatus.SERVICE_UNAVAILABLE, "BUSY", "Too many calls at once")
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101  # as above
+
+        def admit(request: BridgeRequest) -> None:
+            self._check(request)
+            self._strangers.pop(task, None)
+            if len(self._calls) - len(self._strangers) > _MOST_CALLS:
+                raise BadRequest(HTTPStatus.SERVICE_UNAVAILABLE, "BUSY", "Too many calls at once")
+
         try:
             async with asyncio.timeout(_REQUEST_TIMEOUT):
-                request = await _read_request(reader, self._check)
+                request = await _read_request(reader, admit)
         except TimeoutError:
             raise BadRequest(HTTPStatus.REQUEST_TIMEOUT, "TIMEOUT", "No request came") from None
         session = self._find_session(request.bearer)

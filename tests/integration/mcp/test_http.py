@@ -362,7 +362,7 @@ async def test_a_client_without_the_token_gets_nothing(root: Path) -> None:
 def test_the_token_is_kept_for_the_user_alone_and_told_once(root: Path, places: Path) -> None:
     with served(root, f"{LOOPBACK}:0") as server:
         token = server.token
-    path = places / "state" / "cellwright" / "mcp-token"
+    (path,) = (places / "state" / "cellwright").glob("mcp-token-*")
     assert path.read_text().strip() == token
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
@@ -390,10 +390,29 @@ def silent_callers(port: int, number: int) -> Iterator[list[socket.socket]]:
 
 
 def test_who_says_nothing_does_not_keep_others_out(root: Path) -> None:
-    with served(root, f"{LOOPBACK}:0") as server, silent_callers(server.port, 60):
+    with served(root, f"{LOOPBACK}:0") as server, silent_callers(server.port, 400):
         status, _ = raw(server.port, request(server.headers(), call("initialize", HELLO)))
 
     assert status == 200
+
+
+def test_a_new_token_ends_the_old_one_at_running_servers_of_that_root_and_mode(
+    root: Path,
+) -> None:
+    def ask(server: Served, token: str) -> int:
+        headers = server.headers(Authorization=f"Bearer {token}")
+        return raw(server.port, request(headers, call("initialize", HELLO)))[0]
+
+    with (
+        served(root, f"{LOOPBACK}:0") as first,
+        served(root, f"{LOOPBACK}:0", "--mode", "ask") as asking,
+    ):
+        assert ask(first, first.token) == 200
+        assert ask(asking, first.token) == 401
+        with served(root, f"{LOOPBACK}:0", "--new-token") as second:
+            assert second.token != first.token
+            assert [ask(first, token) for token in (first.token, second.token)] == [401, 200]
+            assert ask(asking, asking.token) == 200
 
 
 @pytest.mark.all

@@ -208,6 +208,21 @@ async def test_whatever_is_not_from_a_kernel_of_ours_is_refused(name: str, bridg
     assert (await send(bridge, request(bridge.token("s"))))[0] == 200  # and it serves on
 
 
+async def test_whoever_says_nothing_keeps_no_kernel_out(bridge: Bridge) -> None:
+    port = int(bridge.url.rpartition(":")[2])
+    silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(300)]
+    for _, writer in silent[::2]:
+        writer.write(b"POST /tools/x HTTP/1.1\r\nHost: ")
+    try:
+        status, answer = await send(bridge, request(bridge.token("s")))
+        async with asyncio.timeout(20):
+            assert await silent[0][0].read() == b""  # the oldest made room
+    finally:
+        for _, writer in silent:
+            writer.transport.abort()
+    assert (status, answer["ok"]) == (200, True)
+
+
 async def test_a_tool_that_is_not_there_is_an_answer(bridge: Bridge) -> None:
     status, answer = await send(bridge, request(bridge.token("s"), target="/tools/nothing"))
     assert (status, answer["data"]["code"]) == (200, "UNKNOWN_TOOL")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cellwright.errors import ConfigError
-from cellwright.mcp.http import HttpAddress, RateLimit, load_token, token_path
+from cellwright.mcp.http import HttpAddress, RateLimit, TokenFile
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,40 +50,68 @@ def test_nobody_listens_beyond_this_machine_in_the_clear_unless_told_to(host: st
         HttpAddress.parse(f"{host}:8765", certificate="c").check()
 
 
-def test_the_token_is_made_once_for_the_user_alone() -> None:
-    token, is_new = load_token()
+def test_the_token_is_made_once_for_the_user_alone(tmp_path: Path) -> None:
+    file = TokenFile(str(tmp_path), "agent")
+    token, is_new = file.load()
 
     assert is_new
     assert len(token) >= 43
-    assert stat.S_IMODE(token_path().stat().st_mode) == 0o600
-    assert load_token() == (token, False)
-    renewed, is_new = load_token(renew=True)
+    assert stat.S_IMODE(file.path.stat().st_mode) == 0o600
+    assert file.load() == (token, False)
+    renewed, is_new = file.load(renew=True)
     assert is_new
     assert renewed != token
 
 
+def test_a_token_is_that_of_one_root_and_mode(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path)
+    tokens = [
+        TokenFile(root, mode).load()[0]
+        for root in (str(tmp_path), f"{tmp_path}/link", f"{tmp_path}/other")
+        for mode in ("ask", "agent")
+    ]
+
+    assert tokens[:2] == tokens[2:4]  # the same root, by another name
+    assert len(set(tokens)) == 4
+
+
+def test_a_running_server_follows_the_file(tmp_path: Path) -> None:
+    running = TokenFile(str(tmp_path), "ask")
+    first, _ = running.load()
+    assert running.current() == first
+    second, _ = TokenFile(str(tmp_path), "ask").load(renew=True)
+    assert running.current() == second != first
+    running.path.chmod(0o644)
+    assert running.current() == ""
+    running.path.chmod(0o600)
+    assert running.current() == second
+    running.path.unlink()
+    assert running.current() == ""
+
+
 def test_a_token_that_others_could_read_or_have_put_there_is_not_used(tmp_path: Path) -> None:
-    load_token()
-    path = token_path()
+    file = TokenFile(str(tmp_path), "agent")
+    file.load()
+    path = file.path
     path.chmod(0o644)
     with pytest.raises(ConfigError):
-        load_token()
+        file.load()
 
     path.chmod(0o600)
     path.write_text("short\n")
     with pytest.raises(ConfigError):
-        load_token()
+        file.load()
 
     path.unlink()
     path.symlink_to(tmp_path / "theirs")
     (tmp_path / "theirs").write_text("A" * 43)
     with pytest.raises(ConfigError):
-        load_token()
+        file.load()
 
     path.unlink()
     os.mkfifo(path, 0o600)
     with pytest.raises(ConfigError):  # and does not wait for a writer
-        load_token()
+        file.load()
 
 
 def test_a_bucket_fills_again_and_forgets_the_oldest() -> None:

@@ -311,3 +311,79 @@ def test_hosts_are_split_or_are_none() -> None:
     assert split_host("[::1]") == ("::1", None)
     for wrong in ("[::1", "[]:1", "a:b", "a:", "a:1:2", "a:999999", "a:\u0661"):
         assert split_host(wrong)[0] == "", wrong
+
+
+async def test_a_token_that_was_replaced_opens_nothing_and_ends_open_streams(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "_LOOK_EVERY", 0.001)
+    tokens = [TOKEN]
+    begun = asyncio.Event()
+
+    async def stream(_scope: Any, _receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        begun.set()
+        await asyncio.Future()
+
+    door = Knocking()
+    door.guard = HttpGuard(stream, lambda: tokens[-1])
+    listening = asyncio.ensure_future(door.knock(method="GET"))
+    await begun.wait()
+    assert not listening.done()
+    tokens.append("another-token-of-the-same-user-entirely")
+    async with asyncio.timeout(20):
+        assert await listening == 200  # and it is over
+    assert await door.knock(method="GET") == 401
+    tokens.append("")
+    assert await door.knock({**GOOD, "authorization": "Bearer "}) == 401
+
+
+class SomeSessions:
+    """An app with sessions, which notes those that were ended."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.ended: list[str] = []
+        self.held = asyncio.Event()
+
+    async def __call__(self, scope: Any, _receive: Any, send: Any) -> None:
+        session = dict(scope["headers"]).get(b"mcp-session-id", b"").decode()
+        headers = []
+        if scope["method"] == "DELETE":
+            self.ended.append(session)
+        elif not session:
+            self.count += 1
+            headers = [(b"mcp-session-id", f"s{self.count}".encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        if scope["method"] == "GET" or session == "s1":
+            await self.held.wait()
+        await send({"type": "http.response.body", "body": b""})
+
+
+async def test_the_session_that_was_idle_for_longest_makes_room_for_a_new_one() -> None:
+    app = SomeSessions()
+    door = Knocking()
+    door.guard = HttpGuard(app, TOKEN, max_sessions=4)
+
+    async def use(session: str | None, method: str = "POST") -> int:
+        more = {} if session is None else {"mcp-session-id": session}
+        return await door.knock({**GOOD, **more}, method=method)
+
+    for _ in range(4):
+        assert await use(None) == 200
+    calling = asyncio.ensure_future(use("s1"))  # a call that takes long
+    listening = asyncio.ensure_future(use("s2", "GET"))
+    await asyncio.sleep(0)
+    await use("s3")
+    assert app.ended == []
+    await use(None)
+    assert app.ended == ["s4"]  # neither busy, nor listened to, nor used since
+    await use(None)
+    await use(None)
+    await use(None)
+    assert app.ended == ["s4", "s3", "s5", "s6"]
+    await use("s7", "DELETE")
+    await use(None)  # there is room
+    assert app.ended == ["s4", "s3", "s5", "s6", "s7"]
+    app.held.set()
+    await asyncio.gather(calling, listening)
