@@ -5,6 +5,7 @@ import type { Contents } from '@jupyterlab/services';
 
 import { Conflicts } from './conflicts';
 import { LiveDocument } from './document';
+import { Manipulator } from './manipulator';
 import { PresenceWatcher } from './presence';
 import type { Facts, Wire } from './wire';
 
@@ -22,6 +23,7 @@ export class LiveTab {
     this.document = new LiveDocument(panel);
     this.conflicts = new Conflicts(panel, contents);
     this.presence = new PresenceWatcher(panel, isCurrent, facts => this.tell('presence', facts));
+    this.manipulator = new Manipulator(panel, facts => this.call('manipulate', facts));
     panel.context.pathChanged.connect(this.onPath, this);
     panel.disposed.connect(() => this.dispose());
     this.path = panel.context.path;
@@ -44,6 +46,7 @@ export class LiveTab {
   dispose(): void {
     this.presence.dispose();
     this.document.dispose();
+    this.manipulator.dispose();
     this.tell('gone', {});
   }
 
@@ -70,15 +73,20 @@ export class LiveTab {
       case 'editor.merged':
         await this.conflicts.show(params.hash, params.conflicts);
         return {};
+      case 'editor.reply':
+        this.manipulator.reply(params.comm, params.data, params.channel);
+        return {};
       default:
         throw new Error(`unknown request ${method}`);
     }
   }
 
+  private call(what: string, facts: Facts): Promise<any> {
+    return this.wire.call(`editor.${what}`, { path: this.path, ...facts });
+  }
+
   private tell(what: string, facts: Facts): void {
-    if (this.wire.isOpen) {
-      this.wire.call(`editor.${what}`, { path: this.path, ...facts }).catch(() => undefined);
-    }
+    this.call(what, facts).catch(() => undefined);
   }
 
   /** Show which cells run for others; their outputs come by themselves. */
@@ -122,4 +130,5 @@ export class LiveTab {
   private readonly document: LiveDocument;
   private readonly conflicts: Conflicts;
   private readonly presence: PresenceWatcher;
+  private readonly manipulator: Manipulator;
 }

@@ -100,7 +100,7 @@ ROWS = (
 
     # JupyterLab
     row("D-174", "§2", "A live tab is the truth for the notebook it has open; the answer says host and saved", Done("tests/browser/test_tab.py::test_an_edit_appears_in_the_tab_in_place_and_is_saved", also=("tests/integration/engine/test_live.py::test_an_edit_happens_in_the_editor_and_is_saved_by_it", "tests/integration/engine/test_live.py::test_an_editor_that_does_not_answer_is_an_error_and_the_file_is_not_touched"))),
-    row("D-175", "§2", "An agent's edits in a tab are saved by default, a kernel's splices are not", NotYet("JupyterLab")),
+    row("D-175", "§2", "An agent's edits in a tab are saved by default, a kernel's splices are not", Done("tests/browser/test_manipulator.py::test_a_kernel_edits_and_runs_its_notebook_in_the_tab_once", also=("tests/browser/test_tab.py::test_an_edit_appears_in_the_tab_in_place_and_is_saved",))),
     row("D-176", "§10", "A wheel ships the built extension, and nobody needs Node to use it", NotYet("JupyterLab")),
 
     # Many notebooks

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from cellwright import connect
 from tests.conftest import PLACES, ROOT, require_tool
 from tests.engines import engine_of_its_own, wait_for
 
@@ -137,3 +138,41 @@ def open_page(browser: Browser, server: Server) -> Iterator[Callable[[str], Page
     yield open_one
     for context in contexts:
         context.close()
+
+
+@pytest.fixture(autouse=True)
+def _same_places(
+    server_places: tuple[pytest.MonkeyPatch, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Let this test find the engine of the server."""
+    patch, folder = server_places
+    del patch
+    for variable, name in PLACES.items():
+        monkeypatch.setenv(variable, str(folder / name))
+    monkeypatch.setenv("CELLWRIGHT_ENGINE", "always")
+
+
+@pytest.fixture
+def agent(server: Server) -> Iterator[Any]:
+    workspace = connect(cwd=str(server.folder), actor="mcp:agent")
+    assert workspace is not None
+    with workspace:
+        yield workspace
+
+
+def cells(page: Page) -> dict[str, Any]:
+    """The cells of the tab: source, count and outputs by id."""
+    found: dict[str, Any] = page.evaluate(
+        f"""() => Object.fromEntries([...{PANEL}.content.model.cells].map(
+            m => [m.id, {{source: m.sharedModel.getSource(), count: m.executionCount,
+                          outputs: m.outputs?.toJSON()}}]))"""
+    )
+    return found
+
+
+def texts(cell: dict[str, Any]) -> str:
+    """What a cell printed, showed or raised."""
+    return "".join(
+        output.get("text") or output.get("evalue") or output["data"]["text/plain"]
+        for output in cell["outputs"]
+    )

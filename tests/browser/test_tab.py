@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cellwright import connect
-from tests.browser.conftest import PANEL, Server
+from tests.browser.conftest import PANEL, Server, cells, texts
 from tests.engines import wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from playwright.sync_api import Page
@@ -20,45 +19,6 @@ if TYPE_CHECKING:
     OpenPage = Callable[[str], Page]
 
 pytestmark = pytest.mark.timeout(120)
-
-
-@pytest.fixture(autouse=True)
-def _same_places(
-    server_places: tuple[pytest.MonkeyPatch, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Let this test find the engine of the server."""
-    patch, folder = server_places
-    from tests.conftest import PLACES
-
-    del patch
-    for variable, name in PLACES.items():
-        monkeypatch.setenv(variable, str(folder / name))
-    monkeypatch.setenv("CELLWRIGHT_ENGINE", "always")
-
-
-@pytest.fixture
-def agent(server: Server) -> Iterator[Any]:
-    workspace = connect(cwd=str(server.folder), actor="mcp:agent")
-    assert workspace is not None
-    with workspace:
-        yield workspace
-
-
-def cells(page: Page) -> dict[str, Any]:
-    """The cells of the tab: source, count and outputs by id."""
-    found: dict[str, Any] = page.evaluate(
-        f"""() => Object.fromEntries([...{PANEL}.content.model.cells].map(
-            m => [m.id, {{source: m.sharedModel.getSource(), count: m.executionCount,
-                          outputs: m.outputs?.toJSON()}}]))"""
-    )
-    return found
-
-
-def texts(cell: dict[str, Any]) -> str:
-    return "".join(
-        output["text"] if "text" in output else output["data"]["text/plain"]
-        for output in cell["outputs"]
-    )
 
 
 def test_an_edit_appears_in_the_tab_in_place_and_is_saved(

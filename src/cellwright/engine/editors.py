@@ -8,8 +8,11 @@ import time
 
 from cellwright.engine.live import Editor, LiveHost
 from cellwright.errors import CellwrightError, InvalidCall
+from cellwright.kernel.events import CommMessage
+from cellwright.protocol.bridge import CommBridge
 from cellwright.workspace.hosts.file import FileHost
 from cellwright.workspace.hosts.host import KernelAddress, Presence
+from cellwright.workspace.runs.notebook_access import KernelAccess
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cellwright.engine.connection import Connection
+    from cellwright.protocol.messages import Reply
     from cellwright.workspace.caller import Caller
     from cellwright.workspace.hub import Hub
 
@@ -28,13 +32,14 @@ _LOOK_EVERY = 0.5
 class Editors:
     """Registers the pages of editors, and makes their notebooks live there; for the event loop.
 
-    The calls are those of `docs/live.md`: `editor.register`, `editor.presence`, `editor.gone`.
+    The calls are those of `docs/live.md`.
     """
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
         self._hosts: dict[str, LiveHost] = {}
         self._watching: dict[str, asyncio.Task[None]] = {}
+        self._comms: dict[str, PageComms] = {}
 
     async def handle(
         self, client: Connection, caller: Caller, method: str, params: Mapping[str, Any]
@@ -50,6 +55,8 @@ class Editors:
         if method == "editor.gone":
             await self._remove(caller.open(path).real, client)
             return {}
+        if method == "editor.manipulate":
+            return self._manipulate(client, caller, path, params)
         raise InvalidCall(f"there is no `{method}`")
 
     async def forget(self, client: Connection) -> None:
@@ -102,6 +109,16 @@ class Editors:
                     editor.focused = time.monotonic()
         return {}
 
+    def _manipulate(
+        self, client: Connection, caller: Caller, path: str, params: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Take what a kernel says on a comm; nothing is awaited, so that the order stays."""
+        real = caller.open(path).real
+        if real not in self._hosts:
+            raise InvalidCall(f"{path} is not open here")
+        comms = self._comms.setdefault(real, PageComms())
+        return {"taken": comms.take(client, caller, path, _read_comm(params), params.get("cell"))}
+
     async def _remove(self, real: str, client: Connection) -> None:
         host = self._hosts.get(real)
         if host is None:
@@ -110,6 +127,9 @@ class Editors:
         if host.editors:
             return
         del self._hosts[real]
+        comms = self._comms.pop(real, None)
+        if comms is not None:
+            await comms.bridge.close()
         self._watching.pop(real).cancel()
         self._hub.remove_host(real)
         if self._hub.find_session(real) is None:
@@ -125,6 +145,51 @@ class Editors:
                 await self._hub.in_file_thread(host.outside.merge_new)
             except CellwrightError as error:
                 log.info("%s: %s", host.file.path, error)
+
+
+class PageComms:
+    """What the kernel of an open notebook asks of it, through the page whose cell it runs.
+
+    The notebook is read and changed as every other: through its host, on record. The answer goes
+    back through the page that asked last.
+    """
+
+    def __init__(self) -> None:
+        self.bridge = CommBridge(self._find_notebook, self._send, waits=False)
+        self._page: tuple[Connection, Caller, str] | None = None
+
+    def take(
+        self, client: Connection, caller: Caller, path: str, message: CommMessage, cell: object
+    ) -> bool:
+        """Take a message, and return whether it belongs to the protocol."""
+        self._page = (client, caller, path)
+        return self.bridge.feed(message, caller=cell if isinstance(cell, str) else None)
+
+    def _find_notebook(self) -> KernelAccess | None:
+        if self._page is None:
+            return None
+        _, caller, path = self._page
+        return KernelAccess(caller.open(path))
+
+    async def _send(self, answer: Reply) -> None:
+        if self._page is not None:
+            client, _, path = self._page
+            facts = {"comm": answer.comm_id, "data": dict(answer.data), "channel": answer.channel}
+            await client.call("editor.reply", {"path": path, **facts})
+
+
+def _read_comm(params: Mapping[str, Any]) -> CommMessage:
+    """Read a message of a kernel.
+
+    Raises:
+        InvalidCall: it has the wrong shape.
+    """
+    kind, comm, data = params.get("kind"), params.get("comm"), params.get("data")
+    if kind not in ("open", "msg", "close") or not (
+        isinstance(comm, str) and isinstance(data, dict)
+    ):
+        raise InvalidCall("`kind` is open, msg or close, `comm` an id, `data` an object")
+    return CommMessage(kind, comm, str(params.get("target") or ""), data)
 
 
 def _read_presence(params: Mapping[str, Any]) -> Presence:

@@ -302,6 +302,11 @@ class Session:
         return self._turn.locked() or self.waiting > 0
 
     @property
+    def has_running_cell(self) -> bool:
+        """Whether the kernel runs a cell of ours now."""
+        return self._running is not None
+
+    @property
     def state(self) -> State:
         """What the session is doing."""
         if self.is_closed:

@@ -53,11 +53,14 @@ class CommBridge:
     Args:
         host: finds the notebook when a request is carried out; None if there is none.
         send: sends an answer to the kernel; if it fails, the kernel is gone.
+        waits: whether cells wait for the one that asks, if the kernel cannot run them inside it;
+            otherwise they are refused at once.
     """
 
-    def __init__(self, host: FindNotebook, send: Send) -> None:
+    def __init__(self, host: FindNotebook, send: Send, *, waits: bool = True) -> None:
         self._host = host
         self._send = send
+        self._waits = waits
         self._desk = RequestDesk()
         self._queue: deque[ManipulatorRequest] = deque()
         self._worker: asyncio.Task[None] | None = None
@@ -121,6 +124,11 @@ class CommBridge:
             if request.method == "execute_cell_range":
                 plan = await plan_run(host, request)
                 self._refuse_own(request, plan)
+                if not self._waits and plan.cells and request.caller and not request.nests:
+                    raise refuse_execution(  # noqa: TRY301
+                        plan.places[0],
+                        "the cell that asks still runs, and its kernel runs no cell inside another",
+                    )
                 # Put down here, so that a request that follows sees it.
                 self._running[id(request)] = (request.caller, plan)
                 self._start(self._execute(host, request, plan))

@@ -52,9 +52,10 @@ class Stage:
     target: str = MANIPULATOR
     answers: list[Reply] = field(default_factory=list)
     features: tuple[str, ...] = ()
+    waits: bool = True
 
     def __post_init__(self) -> None:
-        self.bridge = CommBridge(lambda: self.host, self._send)
+        self.bridge = CommBridge(lambda: self.host, self._send, waits=self.waits)
         self._ids = itertools.count(1)
         self.feed("open", target=self.target, data={"features": list(self.features)})
 

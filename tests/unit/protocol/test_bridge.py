@@ -266,6 +266,25 @@ async def test_a_nested_cell_cannot_run_the_one_that_waits_for_it() -> None:
     assert await stage.done("execute_cell_range", {"start": 2, "end": 3}, caller="a") == {}
 
 
+async def test_a_frontend_that_cannot_wait_refuses_cells_that_would_not_be_nested() -> None:
+    for features, nested, is_refused in (
+        ((), True, True),
+        (("nested_execute",), False, True),
+        (("nested_execute",), True, False),
+    ):
+        stage = Stage(features=features, waits=False)
+        asked = stage.send("execute_cell_range", {"start": 0, "end": 1}, caller="c", nested=nested)
+        await settle(stage)
+        answer = stage.answer_to(asked)
+        assert (answer["status"] == "error") is is_refused, answer
+        if is_refused:
+            assert answer["error"]["code"] == "EXECUTION_FAILED"
+    # Between cells there is nothing to wait for.
+    between = stage.send("execute_cell_range", {"start": 0, "end": 1}, nested=False)
+    await settle(stage)
+    assert stage.answer_to(between)["status"] == "ok"
+
+
 async def test_what_waits_is_dropped_when_the_bridge_closes() -> None:
     host = Held()
     stage = Stage(host)

@@ -62,6 +62,7 @@ class KernelAccess:
         wanted = [notebook.cell(ref) for ref in cells]
         run = NotebookRun(book, notebook, wanted, RunOptions(nested=nested))
         if nested is not None:
+            book.hub.sessions.serve_notebook(book.real, self)
             await run.execute()  # in the turn of the cell that waits for it
         else:
             book.hub.runs.start(run)

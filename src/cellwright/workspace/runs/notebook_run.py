@@ -319,8 +319,9 @@ class NotebookRun(Run):
 
         listener = self._make_listener(place, run, saves)
         timeout = options.timeout or 0
+        # The cell that waits for a nested one may be another client's, such as a tab's.
         try:
-            if options.nested is not None:
+            if options.nested is not None and session.has_running_cell:
                 return await session.run_nested(
                     make_code, timeout=timeout, on_event=listener, caller=cell.handle
                 )
