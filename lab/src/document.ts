@@ -12,7 +12,11 @@ type Edit = Facts & { edit: string };
 
 /** Counts the changes of a notebook, so that only what is new travels, and applies edits by id. */
 export class LiveDocument {
-  constructor(readonly panel: NotebookPanel) {
+  /** `isTaken` says whether the person runs a cell: the outputs of others do not land there. */
+  constructor(
+    readonly panel: NotebookPanel,
+    private readonly isTaken: (id: string) => boolean
+  ) {
     this.notebook = panel.content.model!.sharedModel;
     this.notebook.changed.connect(this.noteChange, this);
     panel.context.saveState.connect(this.noteSave, this);
@@ -52,7 +56,8 @@ export class LiveDocument {
     if (before !== undefined) {
       return before; // asked again: it was applied, and the answer got lost
     }
-    const applied = this.mayApply(since, edits);
+    const isFree = (edit: Edit) => edit.edit !== 'outputs' || !this.isTaken(edit.cell);
+    const applied = this.mayApply(since, edits) && (!isLanding || edits.every(isFree));
     if (applied) {
       this.apply(edits, !isLanding);
     }

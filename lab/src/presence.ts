@@ -10,6 +10,7 @@ export class PresenceWatcher {
   constructor(
     private readonly panel: NotebookPanel,
     private readonly isCurrent: () => boolean,
+    private readonly life: () => string | null,
     private readonly tell: (facts: Facts) => void
   ) {
     const { content, context, sessionContext } = panel;
@@ -18,6 +19,7 @@ export class PresenceWatcher {
     content.stateChanged.connect(this.note, this);
     context.model.stateChanged.connect(this.note, this);
     sessionContext.kernelChanged.connect(this.note, this);
+    sessionContext.statusChanged.connect(this.note, this);
     context.saveState.connect(this.noteSave, this);
     window.addEventListener('focus', this.onFocus);
     window.addEventListener('blur', this.onFocus);
@@ -30,6 +32,7 @@ export class PresenceWatcher {
     content.stateChanged.disconnect(this.note, this);
     context.model.stateChanged.disconnect(this.note, this);
     sessionContext.kernelChanged.disconnect(this.note, this);
+    sessionContext.statusChanged.disconnect(this.note, this);
     context.saveState.disconnect(this.noteSave, this);
     window.removeEventListener('focus', this.onFocus);
     window.removeEventListener('blur', this.onFocus);
@@ -45,7 +48,7 @@ export class PresenceWatcher {
       mode: content.mode,
       focused: this.isCurrent() && document.hasFocus(),
       dirty: context.model.dirty,
-      kernel: kernel ? { id: kernel.id } : null
+      kernel: kernel ? { id: kernel.id, life: this.life() } : null
     };
   }
 

@@ -7,6 +7,7 @@ import { Conflicts } from './conflicts';
 import { LiveDocument } from './document';
 import { Manipulator } from './manipulator';
 import { PresenceWatcher } from './presence';
+import { PersonRuns } from './runs';
 import type { Facts, Wire } from './wire';
 
 const MARKED = 2_000;
@@ -20,9 +21,15 @@ export class LiveTab {
     isCurrent: () => boolean,
     private readonly follows: () => boolean
   ) {
-    this.document = new LiveDocument(panel);
+    this.runs = new PersonRuns(panel, facts => this.tell('executed', facts));
+    this.document = new LiveDocument(panel, id => this.runs.has(id));
     this.conflicts = new Conflicts(panel, contents);
-    this.presence = new PresenceWatcher(panel, isCurrent, facts => this.tell('presence', facts));
+    this.presence = new PresenceWatcher(
+      panel,
+      isCurrent,
+      () => this.runs.life,
+      facts => this.tell('presence', facts)
+    );
     this.manipulator = new Manipulator(panel, facts => this.call('manipulate', facts));
     panel.context.pathChanged.connect(this.onPath, this);
     panel.disposed.connect(() => this.dispose());
@@ -47,6 +54,7 @@ export class LiveTab {
     this.presence.dispose();
     this.document.dispose();
     this.manipulator.dispose();
+    this.runs.dispose();
     this.tell('gone', {});
   }
 
@@ -102,7 +110,7 @@ export class LiveTab {
   private setState(id: string, state: 'running' | 'idle'): void {
     const cells = this.panel.content.model?.cells;
     for (const model of cells ?? []) {
-      if (model.id === id && model.type === 'code') {
+      if (model.id === id && model.type === 'code' && !this.runs.has(id)) {
         (model as ICodeCellModel).executionState = state;
       }
     }
@@ -131,4 +139,5 @@ export class LiveTab {
   private readonly conflicts: Conflicts;
   private readonly presence: PresenceWatcher;
   private readonly manipulator: Manipulator;
+  private readonly runs: PersonRuns;
 }

@@ -176,3 +176,14 @@ def texts(cell: dict[str, Any]) -> str:
         output.get("text") or output.get("evalue") or output["data"]["text/plain"]
         for output in cell["outputs"]
     )
+
+
+def run_cell(page: Page, index: int) -> dict[str, Any]:
+    """Run a cell as a person does, and wait for its end."""
+    page.evaluate(
+        f"""async () => {{
+            {PANEL}.content.activeCellIndex = {index};
+            await window.jupyterapp.commands.execute('notebook:run-cell');
+        }}"""
+    )
+    return list(cells(page).values())[index]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.browser.conftest import PANEL, Server, cells, texts
+from tests.browser.conftest import PANEL, Server, cells, run_cell, texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,17 +41,6 @@ other.on_msg(lambda message: answers.append(message['content']['data']))
 other.send({'method': 'execute_cell_range', 'request_id': 'p1', 'start': 1, 'end': 2})
 import time; time.sleep(0.5)  # it still runs when the page looks
 """
-
-
-def run_cell(page: Page, index: int) -> dict[str, Any]:
-    """Run a cell as a person does, and wait for its end."""
-    page.evaluate(
-        f"""async () => {{
-            {PANEL}.content.activeCellIndex = {index};
-            await window.jupyterapp.commands.execute('notebook:run-cell');
-        }}"""
-    )
-    return list(cells(page).values())[index]
 
 
 def test_a_kernel_edits_and_runs_its_notebook_in_the_tab_once(

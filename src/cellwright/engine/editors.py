@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from dataclasses import replace
 
+from cellwright.document._bytes.slots import hash_cell
 from cellwright.engine.live import Editor, LiveHost
 from cellwright.errors import CellwrightError, InvalidCall
+from cellwright.journal.executions import ExecutionRecord
 from cellwright.kernel.events import CommMessage
 from cellwright.protocol.bridge import CommBridge
 from cellwright.workspace.hosts.file import FileHost
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("cellwright.engine")
 
 _LOOK_EVERY = 0.5
+_RUN_STATUSES = ("pending", "running", "ok", "error", "cancelled", "died")
 
 
 class Editors:
@@ -55,6 +59,8 @@ class Editors:
         if method == "editor.gone":
             await self._remove(caller.open(path).real, client)
             return {}
+        if method == "editor.executed":
+            return await self._note_run(client, caller, path, params)
         if method == "editor.manipulate":
             return self._manipulate(client, caller, path, params)
         raise InvalidCall(f"there is no `{method}`")
@@ -104,10 +110,39 @@ class Editors:
             if editor.connection is client:
                 editor.presence = _read_presence(params)
                 if "kernel" in params:
-                    editor.kernel = _read_kernel(params)
+                    editor.kernel = _read_kernel(params, editor.kernel)
                 if editor.presence.focused:
                     editor.focused = time.monotonic()
         return {}
+
+    async def _note_run(
+        self, client: Connection, caller: Caller, path: str, params: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Note that the person runs a cell; once it is over, it is on record."""
+        real, ran = caller.open(path).real, _read_run(params)
+        host = self._hosts.get(real)
+        editor = next((e for e in host.editors if e.connection is client), None) if host else None
+        if host is None or editor is None:
+            raise InvalidCall(f"{path} is not open here")
+        editor.running.pop(ran.cell, None)
+        if ran.status in ("pending", "running"):
+            editor.running[ran.cell] = ran.status
+            if ran.status == "pending" and self._hub.has_runs:
+                self._hub.runs.give_up(real, ran.cell)
+        if ran.kernel and editor.kernel is not None:
+            editor.kernel = editor.kernel.replace(life=ran.kernel)
+        if ran.kernel and ran.status not in ("pending", "running"):
+            ran = replace(ran, actor=caller.actor)
+            await self._hub.in_file_thread(self._record, host, real, ran)
+        facts = {"handle": ran.cell, "status": ran.status, "actor": caller.actor}
+        self._hub.events.publish(real, "executed", **facts)
+        return {}
+
+    def _record(self, host: LiveHost, real: str, ran: ExecutionRecord) -> None:
+        cells = host.read().cells
+        index = next((cell.index for cell in cells if cell.handle == ran.cell), -1)
+        self._hub.actors.note(real, ran.actor, "run")
+        self._hub.journal.executed(real, replace(ran, index=index))
 
     def _manipulate(
         self, client: Connection, caller: Caller, path: str, params: Mapping[str, Any]
@@ -192,6 +227,31 @@ def _read_comm(params: Mapping[str, Any]) -> CommMessage:
     return CommMessage(kind, comm, str(params.get("target") or ""), data)
 
 
+def _read_run(params: Mapping[str, Any]) -> ExecutionRecord:
+    """Read what an editor says of a cell that the person runs; its place is not known yet.
+
+    Raises:
+        InvalidCall: it has the wrong shape.
+    """
+    cell, status, source = params.get("cell"), params.get("status"), params.get("source", "")
+    if not (isinstance(cell, str) and isinstance(source, str)) or status not in _RUN_STATUSES:
+        raise InvalidCall(f"`cell` is an id, `status` one of {', '.join(_RUN_STATUSES)}")
+    count, life = params.get("count"), params.get("life")
+    began, seconds = params.get("began"), params.get("seconds")
+    return ExecutionRecord(
+        cell=cell,
+        index=-1,
+        hash=hash_cell("code", source),
+        source=source,
+        kernel=life if isinstance(life, str) else "",
+        status=status,
+        count=count if isinstance(count, int) else None,
+        began=float(began) if isinstance(began, (int, float)) else time.time(),
+        seconds=float(seconds) if isinstance(seconds, (int, float)) else 0.0,
+        actor="",
+    )
+
+
 def _read_presence(params: Mapping[str, Any]) -> Presence:
     """Read where a person is.
 
@@ -212,8 +272,10 @@ def _read_presence(params: Mapping[str, Any]) -> Presence:
     )
 
 
-def _read_kernel(params: Mapping[str, Any]) -> KernelAddress | None:
-    """Read which kernel the editor runs the notebook in.
+def _read_kernel(
+    params: Mapping[str, Any], known: KernelAddress | None = None
+) -> KernelAddress | None:
+    """Read which kernel the editor runs the notebook in; `known` is what it had said before.
 
     Raises:
         InvalidCall: it has the wrong shape.
@@ -227,4 +289,7 @@ def _read_kernel(params: Mapping[str, Any]) -> KernelAddress | None:
         raise InvalidCall("`kernel` needs a `server` and an `id`") from None
     if not (isinstance(server, str) and isinstance(kernel_id, str)):
         raise InvalidCall("`kernel` needs a `server` and an `id`")
-    return KernelAddress(server, kernel_id, token if isinstance(token, str) else None)
+    life = found.get("life")
+    if not isinstance(life, str):
+        life = known.life if known is not None and known.kernel_id == kernel_id else None
+    return KernelAddress(server, kernel_id, token if isinstance(token, str) else None, life)

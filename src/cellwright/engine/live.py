@@ -43,6 +43,7 @@ class Editor:
     """One page of an editor that has one notebook open.
 
     `path` is what the editor calls the notebook; `focused` is when a person was last there.
+    `running` are the cells that the person runs there, `running` or `pending`.
     """
 
     def __init__(self, connection: Connection, path: str, loop: asyncio.AbstractEventLoop) -> None:
@@ -51,6 +52,7 @@ class Editor:
         self.focused = time.monotonic()
         self.presence = Presence()
         self.kernel: KernelAddress | None = None
+        self.running: dict[str, str] = {}
         self.document = EditorDocument(path)
         self.guard = threading.RLock()  # one exchange at a time, so that versions follow each other
         self._loop = loop
@@ -241,6 +243,10 @@ class LiveHost:
         """Return the kernel that the editor runs the notebook in."""
         editor = self.editor
         return None if editor is None else editor.kernel
+
+    def list_running(self) -> dict[str, str]:
+        """Return the cells that a person runs, in any page."""
+        return {cell: now for each in self.editors for cell, now in list(each.running.items())}
 
     def own(self) -> None:
         """Keep other processes from running the notebook."""

@@ -280,7 +280,7 @@ class Session:
         self.executions = 0
         self.waiting = 0
         self.transport: Transport | None = None
-        self.life = ""  # identifies the kernel process; a restarted kernel has another one
+        self._life = ""
         self.is_closed = False
         self.on_comm: OnComm | None = None  # gets messages on comms, and the cell they are from
         self.on_fresh: Callable[[], object] | None = None  # called when the kernel is a new one
@@ -300,6 +300,18 @@ class Session:
     def is_busy(self) -> bool:
         """Whether a cell runs or waits, or the kernel is being started or ended."""
         return self._turn.locked() or self.waiting > 0
+
+    @property
+    def life(self) -> str:
+        """What identifies the kernel process: a restarted kernel has another one.
+
+        A kernel that other clients use too is called what it calls itself in its messages, so that
+        all of them call it the same.
+        """
+        process = getattr(self.transport, "process", None)
+        if process:
+            self._life = process
+        return self._life
 
     @property
     def has_running_cell(self) -> bool:
@@ -562,7 +574,7 @@ class Session:
             self._idle_reader = asyncio.ensure_future(self._read_idle_events(self.transport))
 
     def _begin_life(self) -> None:
-        self.life = uuid.uuid4().hex[:12]
+        self._life = uuid.uuid4().hex[:12]
         if self.on_fresh is not None:
             self.on_fresh()
 

@@ -187,9 +187,11 @@ class Hub:
 
         None if another process runs it.
         """
-        if real not in self._hosts and not self.leases.owns(real) and self.leases.is_held(real):
+        host = self._hosts.get(real)
+        if host is None and not self.leases.owns(real) and self.leases.is_held(real):
             return None
-        return self._runs.list_cells(real) if self._runs is not None else {}
+        ours = self._runs.list_cells(real) if self._runs is not None else {}
+        return ours if host is None else {**host.list_running(), **ours}
 
     def find_session(self, name: str) -> Session | None:
         """Return the open session of that name, if there is one."""

@@ -23,6 +23,8 @@ class LiveEditor(ScriptedEditor):
         super().__init__(file.read_bytes(), file)
         self.path = file.name
         self.is_silent = False
+        self._answers: dict[int, Any] = {}
+        self._answered = threading.Condition()
         self._socket = connect_or_start()
         self._lines = self._socket.makefile("rb")
         self._number = 0
@@ -39,6 +41,18 @@ class LiveEditor(ScriptedEditor):
         self._lines.close()
         self._socket.close()
 
+    def say(self, method: str, **params: Any) -> Any:
+        """Call the engine about the notebook, and return its answer."""
+        with self._answered:
+            self._number += 1
+            number = self._number
+            message = wire.make_call(number, f"editor.{method}", {"path": self.path, **params})
+            self._socket.sendall(wire.encode(message))
+            assert self._answered.wait_for(lambda: number in self._answers, 20), method
+            answer = self._answers.pop(number)
+        assert "result" in answer, answer
+        return answer["result"]
+
     def _call(self, method: str, params: dict[str, Any]) -> None:
         self._number += 1
         self._socket.sendall(wire.encode(wire.make_call(self._number, method, params)))
@@ -49,6 +63,10 @@ class LiveEditor(ScriptedEditor):
         with contextlib.suppress(OSError, ValueError):
             for line in self._lines:
                 message = json.loads(line)
-                if "method" in message and not self.is_silent:
+                if "method" not in message:
+                    with self._answered:
+                        self._answers[message["id"]] = message
+                        self._answered.notify_all()
+                elif not self.is_silent:
                     result = self.answer(message["method"], message["params"])
                     self._socket.sendall(wire.encode(wire.make_answer(message["id"], result)))

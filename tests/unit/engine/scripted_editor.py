@@ -39,6 +39,7 @@ class ScriptedEditor:
         self.dirty = False
         self.hash = hashlib.sha256(content).hexdigest()
         self.conflicts: list[dict[str, Any]] = []
+        self.replies: list[dict[str, Any]] = []  # to the kernel
         self.asked: list[tuple[str, dict[str, Any]]] = []
         self.seen: dict[str, dict[str, Any]] = {}
         self.typed: Any = lambda: None
@@ -73,6 +74,9 @@ class ScriptedEditor:
         if name == "merged":
             self.conflicts = params["conflicts"]
             self.hash = params["hash"]
+            return {}
+        if name == "reply":
+            self.replies.append(params["data"])
             return {}
         assert name == "save"
         if self.file is not None:

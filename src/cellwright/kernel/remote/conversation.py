@@ -32,7 +32,8 @@ _CELLS_REMEMBERED = 1000
 class RemoteConversation:
     """A connection to one kernel, until either is gone; a restarted kernel is another one.
 
-    `end` says why it is over; None while it lasts.
+    `end` says why it is over; None while it lasts. `process` is what the kernel process calls
+    itself, as far as it was heard.
     """
 
     def __init__(self, server: RemoteServer, kernel_id: str, idle_events: IdleEventQueue) -> None:
@@ -50,7 +51,7 @@ class RemoteConversation:
         self._idle_events = idle_events
         self._cell_ids: OrderedDict[str, str | None] = OrderedDict()
         self._context = jupyter.KernelContext()
-        self._process: str | None = None
+        self.process: str | None = None
         self._count: int | None = None
         self._had_gap = False
         self._cell: RemoteCell | None = None
@@ -84,7 +85,7 @@ class RemoteConversation:
             request = self._link.make_message(channel, "kernel_info_request", {})
             with contextlib.suppress(ConnectionLost, TimeoutError):
                 reply, _ = await self._link.ask(request, min(patience, left))
-                self._process = str(reply.header.get("session", ""))
+                self.process = str(reply.header.get("session", ""))
                 language = reply.content.get("language_info")
                 if isinstance(language, dict):
                     self.language = str(language.get("name", "")).lower()
@@ -119,7 +120,7 @@ class RemoteConversation:
             ),
             metadata={**({"cellId": code.cell_id} if code.cell_id else {}), **code.metadata},
         )
-        cell = RemoteCell(str(request.header["msg_id"]), self._link.session, self._process)
+        cell = RemoteCell(str(request.header["msg_id"]), self._link.session, self.process)
         self._cell_ids[cell.identity] = code.cell_id
         while len(self._cell_ids) > _CELLS_REMEMBERED:
             self._cell_ids.popitem(last=False)
@@ -133,7 +134,7 @@ class RemoteConversation:
             if cell.has_died:
                 self._on_end("it died")
             elif not cell.is_abandoned:
-                self._process, self._had_gap = cell.process, False
+                self.process, self._had_gap = cell.process, False
             for event in await watcher.find_verdict(code, self.language, self._count):
                 yield event
             self._count = cell.count if cell.count is not None else self._count
@@ -219,7 +220,7 @@ class RemoteConversation:
         with contextlib.suppress(ConnectionLost, TimeoutError):
             reply, _ = await self._link.ask(request, _REQUEST_PATIENCE)
             self._had_gap = False
-            if self._process != str(reply.header.get("session", "")):
+            if self.process != str(reply.header.get("session", "")):
                 self._on_end("another process took its place")
 
     async def _send(self, message: RemoteMessage) -> None:

@@ -67,6 +67,11 @@ class RemoteKernel:
         return self._talk is not None and self._talk.end is None
 
     @property
+    def process(self) -> str | None:
+        """What the kernel process calls itself in its messages; a restarted one has another name."""
+        return self._talk.process if self._talk is not None else None
+
+    @property
     def exit(self) -> KernelExit | None:
         """An exit without a code once it ended; None while it lives."""
         return KernelExit() if self._talk is not None and self._talk.end is not None else None

@@ -146,6 +146,10 @@ class FileHost:
     def kernel(self) -> None:
         """Return that it has none of its own."""
 
+    def list_running(self) -> dict[str, str]:
+        """Return no cells: what runs here is a run of ours."""
+        return {}
+
     def own(self) -> None:
         """Take the lease, which keeps other processes from running the notebook."""
         self._leases.own(self.real)

@@ -36,11 +36,16 @@ class Presence(Value):
 
 
 class KernelAddress(Value):
-    """A kernel that another program runs: a Jupyter server's, by its id."""
+    """A kernel that another program runs: a Jupyter server's, by its id.
+
+    `life` is what its process calls itself; empty if it has run nothing since it was started, and
+    None if that is not known.
+    """
 
     server: str
     kernel_id: str
     token: str | None = None
+    life: str | None = None
 
 
 class NotebookHost(Protocol):
@@ -110,6 +115,10 @@ class NotebookHost(Protocol):
 
     def kernel(self) -> KernelAddress | None:
         """Return the kernel that the notebook has already; None if it gets one of ours."""
+        ...
+
+    def list_running(self) -> dict[str, str]:
+        """Return the cells that a person runs, by handle: `running` or `pending`."""
         ...
 
     def own(self) -> None:

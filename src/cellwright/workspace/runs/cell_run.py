@@ -30,8 +30,9 @@ class CellRun:
 
     `cell` is what it was when the run was asked for. `began` is when its kernel got it, in its
     `life`; 0 before that. `is_changed` says that a later cell has changed one of its displays,
-    `is_unsaved` that this has not landed yet. `injected` are the parameters that were set after
-    it. `kernel` is what a notebook's metadata says about its kernel.
+    `is_unsaved` that this has not landed yet. `is_taken` says that a person has run the cell
+    since: the outputs in the notebook are theirs. `injected` are the parameters that were set
+    after it. `kernel` is what a notebook's metadata says about its kernel.
     """
 
     def __init__(self, cell: Cell, collector: Collector) -> None:
@@ -44,6 +45,7 @@ class CellRun:
         self.is_unsaved = False
         self.is_changed = False
         self.is_over = False
+        self.is_taken = False
         self.injected: tuple[str, CellOutcome] | None = None
         self.notes: list[str] = []
         self.kernel: dict[str, Any] = {}

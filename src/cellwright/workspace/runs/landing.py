@@ -143,6 +143,10 @@ class RunRecord:
             artifact, where = self._keep(own)
             note = f"The outputs are {where}: {failure.message}"
             return Landed(notes=[note], save_error=failure.code, artifact=artifact)
+        if run.is_taken:
+            artifact, where = self._keep(own)
+            note = f"A person ran the cell; these outputs are {where}"
+            return Landed(notes=[note], artifact=artifact)
         if not edited:
             artifact, where = self._keep(own)
             note = f"The cell was deleted while it ran; its outputs are {where}"
@@ -280,7 +284,7 @@ def _make_landing(run: CellRun, outputs: Sequence[OutputsSoFar], edited: list[bo
         edited.clear()
         edits: list[Edit] = []
         for each in outputs:
-            cell = each.run.find_in(notebook)
+            cell = None if each.run.is_taken else each.run.find_in(notebook)
             if cell is not None and cell.type == "code":
                 edits += each.make_edits(cell)
                 if each.run is run:

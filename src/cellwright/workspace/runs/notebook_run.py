@@ -115,6 +115,12 @@ class NotebookRun(Run):
 
         return Notebook.of_state(written, path=self.book.path)
 
+    def give_up(self, handle: str) -> None:
+        """Land no more outputs of a cell: a person runs it now."""
+        for run in self._runs:
+            if run.cell.handle == handle and not run.is_over:
+                run.is_taken = True
+
     # -- the run as a whole -----------------------------------------------------------------
 
     @contextlib.asynccontextmanager

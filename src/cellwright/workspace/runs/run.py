@@ -318,6 +318,9 @@ class Run:
             self.status,
         )
 
+    def give_up(self, handle: str) -> None:
+        """Land no more outputs of a cell; code that is in no notebook lands none."""
+
     # -- for the registry -------------------------------------------------------------------
 
     def start(self, at_end: Callable[[Run], object]) -> None:
@@ -407,6 +410,12 @@ class RunRegistry:
             for handle, status in list(run.cells.items())
             if status in ("running", "pending")
         }
+
+    def give_up(self, subject: str, handle: str) -> None:
+        """Leave a cell to a person who runs it now."""
+        for run in self._runs.values():
+            if run.subject == subject and not run.is_over:
+                run.give_up(handle)
 
     async def close(self) -> None:
         """Stop all runs, and wait for their end."""

@@ -133,6 +133,9 @@ async def follow_run(run: NotebookRun) -> None:
 
 def _find_life(book: OpenNotebook) -> str:
     """Return the life of the kernel that a notebook has now; a new one, if it has none."""
+    address = book.host.kernel()
+    if address is not None and address.life is not None:
+        return address.life or "none yet"  # an editor hears whatever runs in its kernel
     session = book.hub.find_session(book.real)
     kernel = None if session is None else session.transport
     return session.life if session and kernel is not None and kernel.is_alive else "none yet"
