@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from dataclasses import replace
+from functools import partial
 
 from cellwright.document._bytes.slots import hash_cell
 from cellwright.engine.live import Editor, LiveHost
+from cellwright.engine.outside import OutsideChanges, find_saved
 from cellwright.errors import CellwrightError, InvalidCall
 from cellwright.journal.executions import ExecutionRecord
 from cellwright.kernel.events import CommMessage
@@ -20,8 +23,9 @@ from cellwright.workspace.runs.notebook_access import KernelAccess
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
+    from typing import Any, Literal
 
+    from cellwright.document.notebook import Notebook
     from cellwright.engine.connection import Connection
     from cellwright.protocol.messages import Reply
     from cellwright.workspace.caller import Caller
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("cellwright.engine")
 
 _LOOK_EVERY = 0.5
+_STATES_TRIED = 20
 _RUN_STATUSES = ("pending", "running", "ok", "error", "cancelled", "died")
 
 
@@ -77,35 +82,46 @@ class Editors:
         book = caller.open(path)
         real = book.real
         await self._hub.in_file_thread(self._hub.leases.own, real)
-        host = self._hosts.get(real)
-        if host is None:
-            file = FileHost(
-                book.path,
-                real,
-                root=caller.root,
-                name=book.name,
-                settings=caller.settings,
-                leases=self._hub.leases,
-                recent=self._hub.recent,
-            )
-            host = await self._hub.in_file_thread(LiveHost, file)
-            host = self._hosts.setdefault(real, host)  # another page may have been faster
-            if real not in self._watching:
-                self._watching[real] = asyncio.ensure_future(self._watch_file(host))
+        file = FileHost(
+            book.path,
+            real,
+            root=caller.root,
+            name=book.name,
+            settings=caller.settings,
+            leases=self._hub.leases,
+            recent=self._hub.recent,
+        )
+        host = self._hosts.get(real) or LiveHost(file)
         editor = Editor(client, path, asyncio.get_running_loop())
         editor.presence, editor.kernel = _read_presence(params), _read_kernel(params)
-        host.editors = [each for each in host.editors if each.connection is not client] + [editor]
+        recall = partial(self._recall, real)
+        editor.outside = await self._hub.in_file_thread(OutsideChanges, host, editor, recall)
+        # Nothing is awaited from here on: another page may come or go at any time.
+        host = self._hosts.setdefault(real, host)
+        host.add(editor)
+        if real not in self._watching:
+            self._watching[real] = asyncio.ensure_future(self._watch_file(host))
         self._hub.add_host(real, host)
         log.info("%s has %s open", client.name, real)
         self._hub.events.publish(real, "opened", actor=caller.actor)
-        return {"notebook": real}
+        return {"notebook": real, "actor": caller.actor}
+
+    def _recall(self, real: str, digest: str) -> Notebook | None:
+        """Find what a file held by the hash of its bytes, among its last states on record."""
+        journal = self._hub.journal
+        with contextlib.suppress(CellwrightError):
+            sides: tuple[Literal["after", "before"], ...] = ("after", "before")
+            entries = journal.log(real, limit=_STATES_TRIED)
+            states = (journal.state(real, each.id, side) for each in entries for side in sides)
+            return find_saved(states, digest)
+        return None
 
     async def _note_presence(
         self, client: Connection, caller: Caller, path: str, params: Mapping[str, Any]
     ) -> dict[str, Any]:
         host = self._hosts.get(caller.open(path).real)
         if host is not None and params.get("saved") is True:
-            await self._hub.in_file_thread(host.outside.merge_new)
+            await self._hub.in_file_thread(host.merge_outside)
         for editor in host.editors if host is not None else ():
             if editor.connection is client:
                 editor.presence = _read_presence(params)
@@ -177,7 +193,7 @@ class Editors:
         while True:
             await asyncio.sleep(_LOOK_EVERY)
             try:
-                await self._hub.in_file_thread(host.outside.merge_new)
+                await self._hub.in_file_thread(host.merge_outside)
             except CellwrightError as error:
                 log.info("%s: %s", host.file.path, error)
 

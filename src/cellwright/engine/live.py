@@ -18,17 +18,17 @@ from cellwright.document._bytes.layout import Layout
 from cellwright.document._bytes.slots import Slot
 from cellwright.document.change import State, longest_increasing
 from cellwright.document.notebook import Notebook
-from cellwright.engine.outside import OutsideChanges
 from cellwright.errors import Conflict, EditorLost, EditorSilent, EditorUnfit
 from cellwright.workspace.hosts.host import Presence, do_nothing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
     from cellwright.document.change import Change
     from cellwright.engine.connection import Connection
+    from cellwright.engine.outside import OutsideChanges
     from cellwright.workspace.hosts.file import FileHost, FileLanding
     from cellwright.workspace.hosts.host import Hook, KernelAddress, Make
 
@@ -53,6 +53,7 @@ class Editor:
         self.presence = Presence()
         self.kernel: KernelAddress | None = None
         self.running: dict[str, str] = {}
+        self.outside: OutsideChanges | None = None
         self.document = EditorDocument(path)
         self.guard = threading.RLock()  # one exchange at a time, so that versions follow each other
         self._loop = loop
@@ -158,7 +159,7 @@ class LiveHost:
     def __init__(self, file: FileHost) -> None:
         self.file = file
         self.editors: list[Editor] = []
-        self.outside = OutsideChanges(self)
+        self.changed: Editor | None = None  # where we changed it last: what is saved is that
         self._requests = itertools.count(1)
 
     @property
@@ -166,6 +167,21 @@ class LiveHost:
         """The page that answers for the notebook; None if all are closed."""
         found = [editor for editor in self.editors if not editor.is_gone]
         return max(found, key=lambda editor: editor.focused, default=None)
+
+    def add(self, editor: Editor) -> None:
+        """Add a page that has the notebook open, instead of one with the same connection."""
+        others = [each for each in self.editors if each.connection is not editor.connection]
+        self.editors = [*others, editor]
+
+    def merge_outside(self) -> None:
+        """Merge what other programs, or other pages, have written to the file, into each page.
+
+        Raises:
+            CellwrightError: a page does not answer.
+        """
+        for editor in self.editors:
+            if editor.outside is not None:
+                editor.outside.merge_new()
 
     def exists(self) -> bool:
         """Whether there is a notebook."""
@@ -176,6 +192,10 @@ class LiveHost:
         editor = self.editor
         if editor is None:
             return self.file.read()
+        return self.read_in(editor)
+
+    def read_in(self, editor: Editor) -> Notebook:
+        """Return the notebook as one page has it."""
         with editor.guard:
             return self._fetch(editor)
 
@@ -209,7 +229,12 @@ class LiveHost:
         editor = self.editor
         if editor is None:
             return self.file.change(make, create=create, on_saved=on_saved, on_failed=on_failed)
+        self.changed = editor
         return self._apply(editor, "change", make, on_saved, on_failed)
+
+    def change_in(self, editor: Editor, make: Make, describe: Callable[[], Shape]) -> Change:
+        """Let `make` change the notebook in one page; `describe` says what to send with it."""
+        return self._apply(editor, "change", make, do_nothing, do_nothing, describe)
 
     def begin_landing(self, start: State) -> LiveLanding:
         """Begin to receive the outputs of a run."""
@@ -221,14 +246,18 @@ class LiveHost:
         Raises:
             EditorUnfit: the editor could not.
         """
-        editor = self.editor
-        if editor is None:
+        # The person may have gone to another page since.
+        editor = self.changed if self.changed in self.editors else self.editor
+        if editor is None or editor.is_gone:
             return
         with editor.guard:
-            self.outside.merge_new()  # or the editor would ask the person which version to keep
+            outside = editor.outside
+            if outside is not None:
+                outside.merge_new()  # or the editor would ask the person which version to keep
             if not editor.ask("save").get("saved"):
                 raise EditorUnfit(editor.path, "it did not save the notebook")
-            self.outside.merge_new()  # what it saved is what both sides agree on
+            if outside is not None:
+                outside.merge_new()  # what it saved is what both sides agree on
 
     def back_up(self, state: State) -> str:
         """Write a copy beside the file, and return its path."""
@@ -260,14 +289,20 @@ class LiveHost:
         return editor.document.build()
 
     def _apply(
-        self, editor: Editor, method: str, make: Make, on_saved: Hook, on_failed: Hook
+        self,
+        editor: Editor,
+        method: str,
+        make: Make,
+        on_saved: Hook,
+        on_failed: Hook,
+        describe: Callable[[], Shape] = dict,
     ) -> Change:
         """Let `make` change the notebook, and send the editor what that means for its cells."""
         with editor.guard:
             for _ in range(_TRIES):
                 change = make(self._fetch(editor))
                 try:
-                    is_applied = not change or self._send(editor, method, change)
+                    is_applied = not change or self._send(editor, method, change, describe())
                 except BaseException:
                     on_failed()
                     raise
@@ -277,7 +312,7 @@ class LiveHost:
                 on_failed()
         raise Conflict(f"{editor.path} is being changed in its editor all the time")
 
-    def _send(self, editor: Editor, method: str, change: Change) -> bool:
+    def _send(self, editor: Editor, method: str, change: Change, more: Shape) -> bool:
         """Send a change; returns whether the editor took it, and it is there."""
         pinned = {editor.presence.active} if editor.presence.active else set()
         answer = editor.ask(
@@ -285,6 +320,7 @@ class LiveHost:
             request=f"{id(self):x}-{next(self._requests)}",
             since=editor.document.version,
             edits=list(describe_edits(change, pinned)),
+            **more,
         )
         editor.document.take(answer)
         if not answer.get("applied"):
@@ -342,6 +378,7 @@ class LiveLanding:
                     self._unsaved.append((make, on_saved, on_failed))
                 on_saved()
 
+            self._host.changed = editor
             try:
                 self._host._apply(editor, "land", make_and_note, note_and_tell, on_failed)  # noqa: SLF001  # a part of the host
             except EditorLost:

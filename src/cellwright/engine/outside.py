@@ -5,27 +5,35 @@ from __future__ import annotations
 import hashlib
 
 from cellwright.document.merge import merge
+from cellwright.document.notebook import Notebook
 from cellwright.errors import CellwrightError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cellwright.document.change import Change
-    from cellwright.document.notebook import Notebook
-    from cellwright.engine.live import LiveHost
+    from collections.abc import Callable, Iterable
+
+    from cellwright.document.change import Change, State
+    from cellwright.engine.live import Editor, LiveHost
+
+    Recall = Callable[[str], Notebook | None]
 
 
 class OutsideChanges:
-    """Merges outside changes of the file into the editor, cell by cell.
+    """Merges outside changes of the file into one page of an editor, cell by cell.
 
-    The base is what editor and file last agreed on: the file when it was opened, or as the editor
+    The base is what page and file last agreed on: the file when it was opened, or as the page
     last saved it. Cells that both sides changed stay as the person has them, and are shown with
-    both versions.
+    both versions. What another page saves comes here in the same way.
     """
 
-    def __init__(self, host: LiveHost) -> None:
+    def __init__(self, host: LiveHost, editor: Editor, recall: Recall = lambda _: None) -> None:
+        """Begin; `recall` finds what the file held by the hash of its bytes, if it is on record."""
         self._host = host
-        self._seen = host.file.signature()
-        self._base = self._read_file()
+        self._editor = editor
+        self._recall = recall
+        self._seen: str | None = None
+        self._base: Notebook | None = None
+        self._first = self._read_file()
 
     def merge_new(self) -> None:
         """Look whether the file has changed, and merge what another program wrote.
@@ -33,39 +41,54 @@ class OutsideChanges:
         Raises:
             CellwrightError: the editor does not answer.
         """
-        host = self._host
-        editor, now = host.editor, host.file.signature()
-        if editor is None or now is None or now == self._seen:
+        host, editor = self._host, self._editor
+        now = host.file.signature()
+        if editor.is_gone or now is None or now == self._seen:
             return
         found = self._read_file()
         if found is None:
             return  # it is being written, or broken: the next look tells
         with editor.guard:
-            current = host.read()
+            host.read_in(editor)
             if editor.document.is_saving:
                 return
-            digest = hashlib.sha256(found.to_bytes()).hexdigest()
-            if digest != editor.document.saved_hash and self._base is not None:
-                self._merge(found, current, digest)
-            self._base, self._seen = found, now
+            digest, known = _hash(found), editor.document.saved_hash
+            base = found if digest == known else self._base or self._find_base(known)
+            if base is not None:
+                if base is not found:
+                    self._merge(base, found, digest)
+                self._base = found
+            self._seen = now
 
-    def _merge(self, found: Notebook, current: Notebook, digest: str) -> None:
-        host, base = self._host, self._base
-        assert base is not None  # noqa: S101  # the caller looked
-        merged = merge(base, current, found)
+    def _find_base(self, known: str) -> Notebook | None:
+        """Find the file as a page knows it that was not with us until now, by its hash.
+
+        If it is not found, nothing can be merged; the page asks the person before it saves.
+        """
+        if self._first is not None and _hash(self._first) == known:
+            return self._first
+        return self._recall(known)
+
+    def _merge(self, base: Notebook, found: Notebook, digest: str) -> None:
+        editor = self._editor
+        was_dirty = editor.document.is_dirty
+        conflicts: list[dict[str, str | None]] = []
 
         def make(notebook: Notebook) -> Change:
             # The person may have typed since: then it is merged anew.
-            return notebook.become(merge(base, notebook, found).notebook.state)
-
-        host.change(make)
-        editor = host.editor
-        if editor is not None:
-            conflicts = [
+            merged = merge(base, notebook, found)
+            conflicts[:] = [
                 {"cell": each.handle, "current": each.current, "other": each.other}
                 for each in merged.conflicts
             ]
-            editor.ask("merged", hash=digest, conflicts=conflicts)
+            return notebook.become(merged.notebook.state)
+
+        # In one step with the change, or a person who saves right then would be asked.
+        self._host.change_in(editor, make, lambda: {} if conflicts else {"hash": digest})
+        # A page that had nothing to save has nothing to save now, unless the person typed since.
+        is_as_file = not was_dirty and not conflicts
+        version = editor.document.version if is_as_file else None
+        editor.ask("merged", hash=digest, conflicts=conflicts, saved_version=version)
 
     def _read_file(self) -> Notebook | None:
         try:
@@ -73,3 +96,13 @@ class OutsideChanges:
         except CellwrightError:
             return None
         return None if found.needs_upgrade else found
+
+
+def find_saved(states: Iterable[State], digest: str) -> Notebook | None:
+    """Return the notebook whose bytes have this hash, if it is among these states."""
+    found = (Notebook.of_state(state) for state in states)
+    return next((notebook for notebook in found if _hash(notebook) == digest), None)
+
+
+def _hash(notebook: Notebook) -> str:
+    return hashlib.sha256(notebook.to_bytes()).hexdigest()

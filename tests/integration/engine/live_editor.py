@@ -19,8 +19,12 @@ if TYPE_CHECKING:
 class LiveEditor(ScriptedEditor):
     """Has one notebook open, registered with the engine, until `close`."""
 
-    def __init__(self, file: Path, **presence: Any) -> None:
+    def __init__(
+        self, file: Path, *, content: ScriptedEditor | None = None, **presence: Any
+    ) -> None:
         super().__init__(file.read_bytes(), file)
+        if content is not None:  # a page that was here before
+            self.cells, self.hash = content.cells, content.hash
         self.path = file.name
         self.is_silent = False
         self._answers: dict[int, Any] = {}

@@ -141,3 +141,111 @@ def test_a_cell_that_both_sides_changed_stays_as_typed_and_both_versions_are_sho
     (conflict,) = editor.conflicts
     assert conflict == {"cell": "a", "current": "mine", "other": "theirs"}
     assert [editor.find(cell)["source"] for cell in "ab"] == ["mine", "only theirs"]
+
+
+def test_what_one_page_saves_comes_into_the_other_and_nothing_is_lost(
+    editor: LiveEditor, book: Any, file: Path
+) -> None:
+    other = LiveEditor(file, focused=True)
+    try:
+        editor.type("a", "typed = 'in the first page'")
+        book.edit([{"op": "replace", "cell": "b", "source": "agent = 1"}])
+        wait_for(lambda: editor.find("b")["source"] == "agent = 1", "the first page to follow")
+        assert (other.find("b")["source"], other.dirty) == ("agent = 1", False)
+        # The person comes back to the first page, which has changes of its own.
+        editor.say("presence", focused=True)
+        assert book.edit([{"op": "replace", "cell": "c", "source": "agent = 2"}]).saved
+        wanted = ["typed = 'in the first page'", "agent = 1", "agent = 2"]
+        wait_for(lambda: [other.find(cell)["source"] for cell in "abc"] == wanted, "the other page")
+        assert [editor.find(cell)["source"] for cell in "abc"] == wanted
+        wait_for(lambda: not other.dirty, "the other page to be as the file is")
+        saved = json.loads(file.read_bytes())["cells"]
+        assert ["".join(cell["source"]) for cell in saved if cell["id"] in "abc"] == wanted
+    finally:
+        other.close()
+
+
+def test_what_was_changed_in_a_page_is_saved_there_though_the_person_left_it(
+    editor: LiveEditor, book: Any, file: Path
+) -> None:
+    other = LiveEditor(file, focused=True)
+    # The person goes to the first page while the edit is on its way.
+    other.typed = lambda: editor.say("presence", focused=True)
+    answer = book.edit([{"op": "replace", "cell": "a", "source": "kept = 1"}])
+    assert answer.saved
+    assert b"kept = 1" in file.read_bytes()
+    other.close()
+
+
+def test_a_page_that_is_renamed_or_loaded_again_is_the_notebook_again(
+    editor: LiveEditor, book: Any, file: Path
+) -> None:
+    # A page that is loaded again: the new one may be there before the old one is gone, or after.
+    again = LiveEditor(file)
+    editor.close()
+    assert book.edit([{"op": "replace", "cell": "a", "source": "one"}]).host == "tab"
+    assert again.find("a")["source"] == "one"
+    new = file.with_name("new.ipynb")
+    file.rename(new)
+    again.say("gone")
+    again.path, again.file = new.name, new
+    again.say("register")
+    moved = book.workspace.open(new.name)
+    assert moved.edit([{"op": "replace", "cell": "a", "source": "two"}]).host == "tab"
+    assert again.find("a")["source"] == "two"
+    assert not file.exists()
+    again.close()
+    wait_for(
+        lambda: moved.edit([{"op": "replace", "cell": "a", "source": "three"}]).host == "file",
+        "the page to be gone",
+    )
+
+
+def test_a_kernel_reads_and_edits_its_notebook_through_the_page_that_runs_its_cell(
+    editor: LiveEditor,
+) -> None:
+    before = editor.file.read_bytes()  # type: ignore[union-attr]
+    target = "jupyter.notebook.manipulator.v1"
+    editor.say("manipulate", kind="open", comm="k", target=target, data={}, cell="a")
+
+    def ask(method: str, **params: Any) -> Any:
+        data = {"method": method, "request_id": f"r{len(editor.replies)}", "params": params}
+        editor.say("manipulate", kind="msg", comm="k", data=data, cell="a")
+        return wait_for(
+            lambda: next(
+                (r for r in editor.replies if r["request_id"] == data["request_id"]), None
+            ),
+            method,
+        )
+
+    count = ask("get_cell_count")["result"]["count"]
+    assert count == len(editor.cells)
+    cell = {"cell_type": "code", "source": "made", "metadata": {}}
+    assert ask("splice_cell_range", start=0, delete_count=0, cells=[cell])["status"] == "ok"
+    assert (editor.cells[0]["source"], len(editor.cells)) == ("made", count + 1)
+    assert editor.dirty
+    assert editor.file.read_bytes() == before, "saving is the person's"  # type: ignore[union-attr]
+    refused = ask("execute_cell_range", start=0, end=1)["error"]
+    assert refused["code"] == "EXECUTION_FAILED"
+    assert ask("no_such_method")["error"]["code"] == "UNKNOWN_METHOD"
+
+
+def test_what_was_written_while_the_page_was_away_is_merged_when_it_is_back(
+    editor: LiveEditor, book: Any, file: Path
+) -> None:
+    book.edit([{"op": "replace", "cell": "b", "source": "b = 1"}])
+    known = editor.hash
+    editor.close()
+    wait_for(
+        lambda: book.edit([{"op": "replace", "cell": "c", "source": "c = 1"}]).host == "file",
+        "the page to be gone",
+    )
+    # The page is the same as before, with what the person typed meanwhile.
+    back = LiveEditor(file, content=editor)
+    assert back.hash == known
+    back.type("a", "typed = 1")
+    wait_for(lambda: back.find("c")["source"] == "c = 1", "the merge")
+    assert book.edit([{"op": "replace", "cell": "b", "source": "b = 2"}]).saved
+    saved = {cell["id"]: "".join(cell["source"]) for cell in json.loads(file.read_bytes())["cells"]}
+    assert [saved[cell] for cell in "abc"] == ["typed = 1", "b = 2", "c = 1"]
+    back.close()

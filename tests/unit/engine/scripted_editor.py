@@ -10,6 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from cellwright.engine.live import Editor, LiveHost
+from cellwright.engine.outside import OutsideChanges
 from cellwright.workspace.hosts.file import FileHost
 
 if TYPE_CHECKING:
@@ -74,6 +75,8 @@ class ScriptedEditor:
         if name == "merged":
             self.conflicts = params["conflicts"]
             self.hash = params["hash"]
+            if params["saved_version"] == self.version:
+                self.dirty = False
             return {}
         if name == "reply":
             self.replies.append(params["data"])
@@ -197,7 +200,9 @@ def open_in_editor(hub: Hub, file: Path, content: bytes) -> ScriptedEditor:
         )
     )
     connection: Any = EditorConnection(found)
-    host.editors.append(Editor(connection, file.name, _start_loop()))
+    editor = Editor(connection, file.name, _start_loop())
+    editor.outside = OutsideChanges(host, editor)
+    host.add(editor)
     hub.add_host(path, host)
     return found
 

@@ -1,0 +1,120 @@
+"""What happens to the tab, the server and the engine, and what becomes of the notebook."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cellwright import connect
+from cellwright.errors import EngineLost
+from tests.browser.conftest import PANEL, Server, cells, keep_picture, texts
+from tests.engines import ask, wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from playwright.sync_api import Page
+
+    OpenPage = Callable[[str], Page]
+
+pytestmark = pytest.mark.timeout(120)
+
+
+def find_pid() -> int | None:
+    try:
+        return int(ask("status")["pid"])
+    except (ConnectionError, EngineLost):
+        return None
+
+
+def wait_shared(page: Page) -> None:
+    page.wait_for_function(
+        f"() => window.jupyterapp && {PANEL}?.hasClass?.('cw-shared')", timeout=60_000
+    )
+
+
+def test_a_tab_that_is_loaded_again_and_renamed_in_the_middle_of_a_run_loses_nothing(
+    server: Server, open_page: OpenPage, agent: Any
+) -> None:
+    go = server.folder / "go-reload"
+    wait = f"import os, time\nprint('begun', flush=True)\nwhile not os.path.exists({str(go)!r}): time.sleep(0.02)\nprint('end')"
+    path = server.write("again.ipynb", wait, "b = 0")
+    page = open_page("again.ipynb")
+    run = agent.open("again.ipynb").run(["a"], detach=0.0)
+    page.wait_for_function(f"() => {PANEL}.content.model.cells.get(0).outputs.length > 0")
+    page.reload()
+    wait_shared(page)
+    go.touch()
+    assert agent.attach(run.run).state == "done"
+    wait_for(lambda: b"end" in path.read_bytes(), "the outputs in the file")
+    page.wait_for_function(
+        f"() => JSON.stringify({PANEL}.content.model.cells.get(0).outputs.toJSON()).includes('end')"
+    )
+    assert texts(cells(page)["a"]) == "begun\nend\n"
+    # Renamed as in the file browser, with changes that are not saved.
+    page.evaluate(
+        f"""async () => {{
+            {PANEL}.content.model.cells.get(1).sharedModel.setSource('b = "typed"');
+            await window.jupyterapp.serviceManager.contents.rename('again.ipynb', 'moved.ipynb');
+        }}"""
+    )
+    wait_shared(page)
+    moved = server.folder / "moved.ipynb"
+    book = agent.open("moved.ipynb")
+
+    answer = book.edit([{"op": "replace", "cell": "a", "source": "1 + 1"}])
+    assert (answer.host, answer.saved) == ("tab", True)
+    assert book.run(["a"]).ok
+    page.evaluate(f"async () => await {PANEL}.context.save()")
+    assert page.locator(".jp-Dialog").count() == 0
+    saved = json.loads(moved.read_bytes())["cells"]
+    assert ["".join(cell["source"]) for cell in saved] == ["1 + 1", 'b = "typed"']
+    assert [cell["source"] for cell in cells(page).values()] == ["1 + 1", 'b = "typed"']
+    assert not path.exists()
+
+
+def test_two_pages_and_an_engine_that_is_killed_lose_nothing(
+    server: Server, open_page: OpenPage
+) -> None:
+    path = server.write("pages.ipynb", "a = 0", "b = 0", "c = 0")
+    first, second = open_page("pages.ipynb"), open_page("pages.ipynb")
+    first.evaluate(f"() => {PANEL}.content.model.cells.get(0).sharedModel.setSource('a = 1')")
+
+    def edit(cell: str, source: str) -> bool:
+        workspace = connect(cwd=str(server.folder), actor="mcp:agent")
+        assert workspace is not None
+        with workspace:
+            book = workspace.open("pages.ipynb")
+            return book.edit([{"op": "replace", "cell": cell, "source": source}]).host == "tab"
+
+    assert edit("b", "b = 1")
+    for page in (first, second):
+        page.wait_for_function(
+            f"() => {PANEL}.content.model.cells.get(1).sharedModel.getSource() === 'b = 1'"
+        )
+    before = ask("status")["pid"]
+    os.kill(before, signal.SIGKILL)
+    # Both pages find the next engine by themselves.
+    wait_for(lambda: find_pid() not in (None, before), "the next engine")
+    for page in (first, second):
+        wait_shared(page)
+    assert edit("c", "c = 1")
+    first.wait_for_function(
+        f"() => {PANEL}.content.model.cells.get(2).sharedModel.getSource() === 'c = 1'"
+    )
+    first.evaluate(f"async () => await {PANEL}.context.save()")
+    wanted = ["a = 1", "b = 1", "c = 1"]
+    for page in (first, second):
+        page.wait_for_function(
+            f"""wanted => JSON.stringify([...{PANEL}.content.model.cells].map(
+                m => m.sharedModel.getSource())) === JSON.stringify(wanted)""",
+            arg=wanted,
+        )
+        assert page.locator(".jp-Dialog").count() == 0
+    keep_picture(second, "two-pages")
+    saved = json.loads(path.read_bytes())["cells"]
+    assert ["".join(cell["source"]) for cell in saved] == wanted
