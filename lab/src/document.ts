@@ -23,6 +23,9 @@ export class LiveDocument {
     this.watchCells();
   }
 
+  /** The number of the newest change. */
+  version = 1;
+
   dispose(): void {
     this.notebook.changed.disconnect(this.noteChange, this);
     this.panel.context.saveState.disconnect(this.noteSave, this);
@@ -37,7 +40,7 @@ export class LiveDocument {
       version: this.version,
       dirty: this.panel.context.model.dirty,
       saving: this.isSaving,
-      hash: this.panel.context.contentsModel?.hash ?? '',
+      hash: this.findHash(),
       nbformat_minor: this.notebook.nbformat_minor,
       cells: cells.map(cell => ({ ...cell.toJSON(), id: cell.id }))
     };
@@ -72,6 +75,12 @@ export class LiveDocument {
   /** The cells that were edited for others lately, to be shown to the person. */
   find(id: string): ISharedCell | undefined {
     return this.notebook.cells.find(cell => cell.id === id);
+  }
+
+  /** The hash of the file as it was read or saved last; JupyterLab loses it when it is renamed. */
+  private findHash(): string {
+    this.hash = this.panel.context.contentsModel?.hash ?? this.hash;
+    return this.hash;
   }
 
   private mayApply(since: number, edits: Edit[]): boolean {
@@ -213,8 +222,8 @@ export class LiveDocument {
   }
 
   private readonly notebook: ISharedNotebook;
+  private hash = '';
   private isSaving = false;
-  private version = 1;
   private structure = 1;
   private metadata = 1;
   private readonly changed = new Map<string, number>();

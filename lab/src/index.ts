@@ -1,9 +1,10 @@
 // The plugin: every open notebook is shared with the engine.
 import { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { ICommandPalette } from '@jupyterlab/apputils';
 import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 
-import { LiveTab } from './tab';
+import { LiveTab, TabSettings } from './tab';
 import { Facts, Wire } from './wire';
 
 const plugin: JupyterFrontEndPlugin<void> = {
@@ -11,17 +12,21 @@ const plugin: JupyterFrontEndPlugin<void> = {
   description: 'Agents, terminals and people work in one open notebook.',
   autoStart: true,
   requires: [INotebookTracker],
-  optional: [ISettingRegistry],
+  optional: [ISettingRegistry, ICommandPalette],
   activate: async (
     app: JupyterFrontEnd,
     tracker: INotebookTracker,
-    registry: ISettingRegistry | null
+    registry: ISettingRegistry | null,
+    palette: ICommandPalette | null
   ): Promise<void> => {
     const settings = await registry?.load(plugin.id).catch(() => null);
     if (settings?.composite.share === false) {
       return;
     }
-    const follows = () => settings?.composite.follow === true;
+    const set: TabSettings = {
+      follow: () => settings?.composite.follow === true,
+      stale: () => settings?.composite.stale !== false
+    };
     const tabs = new Map<NotebookPanel, LiveTab>();
 
     const answer = async (method: string, params: Facts): Promise<Facts> => {
@@ -40,7 +45,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
       }
       const isCurrent = () => tracker.currentWidget === panel;
       const { contents } = app.serviceManager;
-      const tab = new LiveTab(panel, wire, contents, isCurrent, follows);
+      const tab = new LiveTab(panel, wire, contents, isCurrent, set);
       tabs.set(panel, tab);
       panel.disposed.connect(() => tabs.delete(panel));
       if (wire.isOpen) {
@@ -48,10 +53,33 @@ const plugin: JupyterFrontEndPlugin<void> = {
       }
     };
 
+    const addCommand = (name: string, label: string, act: (tab: LiveTab) => unknown): void => {
+      const find = () => tracker.currentWidget && tabs.get(tracker.currentWidget);
+      const command = `cellwright:${name}`;
+      app.commands.addCommand(command, {
+        label,
+        isEnabled: () => wire.isOpen && !!find(),
+        execute: () => {
+          const tab = find();
+          return tab && act(tab);
+        }
+      });
+      palette?.addItem({ command, category: 'Cellwright' });
+    };
+    addCommand('run-stale', 'Run stale cells', tab => tab.runStale());
+    addCommand('accept-all', 'Accept all changes of agents', tab => tab.review.acceptAll());
+    addCommand('undo-all', 'Undo all changes of agents', tab => tab.review.undoAll());
+    app.commands.addCommand('cellwright:mark-stale', {
+      label: 'Mark stale cells',
+      isToggled: set.stale,
+      isEnabled: () => !!settings,
+      execute: () => settings?.set('stale', !set.stale())
+    });
+    palette?.addItem({ command: 'cellwright:mark-stale', category: 'Cellwright' });
+    settings?.changed.connect(() => tabs.forEach(tab => tab.stale.note()));
+
     wire.changed.connect((_, isOpen) => {
-      if (isOpen) {
-        tabs.forEach(tab => tab.register());
-      }
+      tabs.forEach(tab => (isOpen ? tab.register() : tab.lose()));
     });
     tracker.widgetAdded.connect((_, panel) => void add(panel));
     tracker.forEach(panel => void add(panel));

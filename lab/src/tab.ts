@@ -7,10 +7,15 @@ import { Conflicts } from './conflicts';
 import { LiveDocument } from './document';
 import { Manipulator } from './manipulator';
 import { PresenceWatcher } from './presence';
+import { Review } from './review';
 import { PersonRuns } from './runs';
+import { StaleMarks } from './stale';
 import type { Facts, Wire } from './wire';
 
 const MARKED = 2_000;
+
+/** What a person has set, as it is now. */
+export type TabSettings = { follow: () => boolean; stale: () => boolean };
 
 /** A tab, from the moment its notebook is there until it is closed. */
 export class LiveTab {
@@ -19,7 +24,7 @@ export class LiveTab {
     private readonly wire: Wire,
     contents: Contents.IManager,
     isCurrent: () => boolean,
-    private readonly follows: () => boolean
+    private readonly settings: TabSettings
   ) {
     this.runs = new PersonRuns(panel, facts => this.tell('executed', facts));
     this.document = new LiveDocument(panel, id => this.runs.has(id));
@@ -31,6 +36,9 @@ export class LiveTab {
       facts => this.tell('presence', facts)
     );
     this.manipulator = new Manipulator(panel, facts => this.call('manipulate', facts));
+    this.review = new Review(panel, change => this.wire.call('undo', { path: this.path, change }));
+    const findStale = () => this.wire.call('stale', { path: this.path });
+    this.stale = new StaleMarks(panel, findStale, settings.stale);
     panel.context.pathChanged.connect(this.onPath, this);
     panel.disposed.connect(() => this.dispose());
     this.path = panel.context.path;
@@ -38,19 +46,39 @@ export class LiveTab {
 
   /** The path that the engine knows it by. */
   path: string;
+  readonly review: Review;
+  readonly stale: StaleMarks;
 
   register(): void {
     const facts = this.presence.describe();
     this.wire.call('editor.register', { path: this.path, ...facts }).then(
-      () => {
+      answer => {
+        this.actor = answer.actor;
         this.panel.addClass('cw-shared');
         this.watch();
+        this.stale.note();
       },
       error => console.warn(`Cellwright: ${this.path} is not shared:`, error.message)
     );
   }
 
+  /** The engine cannot be reached: until it can, the file is the notebook to others. */
+  lose(): void {
+    this.panel.removeClass('cw-shared');
+  }
+
+  /** Have the engine run what is stale, in the kernel of this tab. */
+  async runStale(): Promise<void> {
+    try {
+      await this.wire.call('run', { path: this.path, stale: true });
+    } catch (error) {
+      this.review.report((error as Error).message);
+    }
+  }
+
   dispose(): void {
+    this.unwatch();
+    this.stale.dispose();
     this.presence.dispose();
     this.document.dispose();
     this.manipulator.dispose();
@@ -70,16 +98,22 @@ export class LiveTab {
         if (facts.applied && !isLanding) {
           this.mark(params.edits);
         }
+        if (facts.applied && params.hash && !this.conflicts.open.length) {
+          this.conflicts.know(params.hash);
+        }
         return facts;
       }
       case 'editor.save':
-        if (this.conflicts.size) {
-          throw new Error(`cells ${[...this.conflicts.keys()].join(', ')} are in conflict with the file`);
+        if (this.conflicts.open.length) {
+          throw new Error(`cells ${this.conflicts.open.join(', ')} are in conflict with the file`);
         }
         await this.panel.context.save();
         return { saved: !this.panel.context.model.dirty };
       case 'editor.merged':
         await this.conflicts.show(params.hash, params.conflicts);
+        if (params.saved_version === this.document.version) {
+          this.panel.context.model.dirty = false;
+        }
         return {};
       case 'editor.reply':
         this.manipulator.reply(params.comm, params.data, params.channel);
@@ -97,14 +131,19 @@ export class LiveTab {
     this.call(what, facts).catch(() => undefined);
   }
 
-  /** Show which cells run for others; their outputs come by themselves. */
+  /** Show what happens to the notebook elsewhere; outputs come by themselves. */
   private watch(): void {
-    const onEvent = (facts: Facts) => {
-      if (facts.event === 'cell') {
-        this.setState(facts.handle, facts.status === 'running' ? 'running' : 'idle');
+    this.unwatch();
+    this.unwatch = this.wire.watch({ path: this.path }, event => {
+      if (event.event === 'cell') {
+        this.setState(event.handle, event.status === 'running' ? 'running' : 'idle');
+        return;
       }
-    };
-    this.wire.call('watch', { path: this.path }, onEvent).catch(() => undefined);
+      if (event.event === 'changed' && event.actor !== this.actor) {
+        this.review.note(event);
+      }
+      this.stale.note();
+    });
   }
 
   private setState(id: string, state: 'running' | 'idle'): void {
@@ -124,7 +163,7 @@ export class LiveTab {
       widget.addClass('cw-changed');
       setTimeout(() => widget.removeClass('cw-changed'), MARKED);
     }
-    if (widgets.length && this.follows()) {
+    if (widgets.length && this.settings.follow()) {
       void this.panel.content.scrollToCell(widgets[0], 'auto');
     }
   }
@@ -132,9 +171,12 @@ export class LiveTab {
   private onPath(): void {
     this.tell('gone', {});
     this.path = this.panel.context.path;
+    this.lose();
     this.register();
   }
 
+  private actor = '';
+  private unwatch: () => void = () => undefined;
   private readonly document: LiveDocument;
   private readonly conflicts: Conflicts;
   private readonly presence: PresenceWatcher;

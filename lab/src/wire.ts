@@ -68,6 +68,20 @@ export class Wire {
     });
   }
 
+  /** Hear what happens to a notebook, or to all; returns what ends it. */
+  watch(params: Facts, onEvent: (facts: Facts) => void): () => void {
+    if (!this.isOpen) {
+      return () => undefined;
+    }
+    this.call('watch', params, onEvent).catch(() => undefined);
+    const call = this.number;
+    return () => {
+      if (this.calls.has(call)) {
+        this.send({ method: 'stop', params: { call } });
+      }
+    };
+  }
+
   private send(message: Facts): void {
     if (this.isOpen) {
       this.socket!.send(JSON.stringify({ jsonrpc: '2.0', ...message }));

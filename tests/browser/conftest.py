@@ -187,3 +187,20 @@ def run_cell(page: Page, index: int) -> dict[str, Any]:
         }}"""
     )
     return list(cells(page).values())[index]
+
+
+def change_on_disk(path: Path, **sources: str) -> None:
+    shape = json.loads(path.read_bytes())
+    for cell in shape["cells"]:
+        if cell["id"] in sources:
+            cell["source"] = sources[cell["id"]]
+    new = path.with_suffix(".new")
+    new.write_text(json.dumps(shape, indent=1), encoding="utf-8")
+    new.replace(path)
+
+
+def keep_picture(page: Page, name: str) -> None:
+    """Keep what the page shows, to be looked at."""
+    folder = ROOT / ".dev" / "pictures"
+    folder.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=folder / f"{name}.png")

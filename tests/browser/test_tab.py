@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.browser.conftest import PANEL, Server, cells, texts
+from tests.browser.conftest import PANEL, Server, cells, change_on_disk, texts
 from tests.engines import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from playwright.sync_api import Page
 
@@ -122,16 +121,6 @@ def test_where_the_person_is_reaches_the_engine(
         )
 
     wait_for(look, "the selection")
-
-
-def change_on_disk(path: Path, **sources: str) -> None:
-    shape = json.loads(path.read_bytes())
-    for cell in shape["cells"]:
-        if cell["id"] in sources:
-            cell["source"] = sources[cell["id"]]
-    new = path.with_suffix(".new")
-    new.write_text(json.dumps(shape, indent=1), encoding="utf-8")
-    new.replace(path)
 
 
 def test_a_person_an_agent_and_git_change_one_notebook_and_all_of_it_is_there(

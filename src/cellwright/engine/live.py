@@ -234,7 +234,7 @@ class LiveHost:
 
     def change_in(self, editor: Editor, make: Make, describe: Callable[[], Shape]) -> Change:
         """Let `make` change the notebook in one page; `describe` says what to send with it."""
-        return self._apply(editor, "change", make, do_nothing, do_nothing, describe)
+        return self._apply(editor, "change", make, do_nothing, do_nothing, describe=describe)
 
     def begin_landing(self, start: State) -> LiveLanding:
         """Begin to receive the outputs of a run."""
@@ -295,6 +295,7 @@ class LiveHost:
         make: Make,
         on_saved: Hook,
         on_failed: Hook,
+        *,
         describe: Callable[[], Shape] = dict,
     ) -> Change:
         """Let `make` change the notebook, and send the editor what that means for its cells."""

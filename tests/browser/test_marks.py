@@ -1,0 +1,141 @@
+"""Marks in the tab: what is stale, what agents changed; and that none of it can run code."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cellwright import connect
+from tests.browser.conftest import PANEL, Server, cells, change_on_disk, keep_picture, run_cell
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from playwright.sync_api import Page
+
+    OpenPage = Callable[[str], Page]
+
+pytestmark = pytest.mark.timeout(120)
+
+
+def execute(page: Page, command: str) -> None:
+    page.evaluate(f"async () => await window.jupyterapp.commands.execute('{command}')")
+
+
+def test_stale_cells_are_marked_with_their_reason_and_run_by_a_command(
+    server: Server, open_page: OpenPage
+) -> None:
+    path = server.write("stale.ipynb", "x = 1", "y = x + 1", "z = 3")
+    page = open_page("stale.ipynb")
+    for index in range(3):
+        run_cell(page, index)
+    mark = page.locator(".cw-stale")
+    page.evaluate(
+        f"() => {PANEL}.content.model.cells.get(0).sharedModel.setSource('x = 2')",
+    )
+    page.wait_for_function("() => document.querySelectorAll('.cw-stale').length === 2")
+    found = [mark.nth(number).get_attribute("title") or "" for number in range(2)]
+    assert "edited" in found[0] or "changed" in found[0], found
+    assert "x" in found[1], found
+    keep_picture(page, "stale")
+    for count in (0, 2):  # a setting, off and on again
+        execute(page, "cellwright:mark-stale")
+        page.wait_for_function(f"() => document.querySelectorAll('.cw-stale').length === {count}")
+    execute(page, "cellwright:run-stale")
+    page.wait_for_function("() => document.querySelectorAll('.cw-stale').length === 0")
+    assert [cell["count"] for cell in cells(page).values()] == [4, 5, 3]
+    page.evaluate(f"async () => await {PANEL}.context.save()")
+    assert b"stale" not in path.read_bytes()
+
+
+def test_what_agents_changed_is_marked_until_it_is_accepted_or_undone(
+    server: Server, open_page: OpenPage, agent: Any
+) -> None:
+    path = server.write("review.ipynb", "a = 0", "b = 0", "c = 0", "d = 0")
+    page = open_page("review.ipynb")
+    book = agent.open("review.ipynb")
+    book.edit([{"op": "replace", "cell": "a", "source": "a = 1"}])
+    book.edit([{"op": "replace", "cell": "b", "source": "b = 1"}])
+    book.edit([{"op": "delete", "cell": "d"}])
+    bars = page.locator(".cw-review")
+    page.wait_for_function("() => document.querySelectorAll('.cw-review').length === 3")
+    assert "mcp:agent deleted a cell" in bars.all_inner_texts()[0]
+    assert all("mcp:agent" in text for text in bars.all_inner_texts())
+    keep_picture(page, "review")
+    first = page.locator(".jp-Cell").nth(0).locator(".cw-review")
+    first.get_by_text("Accept").click()
+    page.wait_for_function("() => document.querySelectorAll('.cw-review').length === 2")
+    # A cell that is moved keeps its bar.
+    page.evaluate(f"() => {PANEL}.content.model.sharedModel.moveCell(1, 2)")
+    page.wait_for_function(
+        f"() => {PANEL}.content.widgets[2].node.querySelector('.cw-review') !== null"
+    )
+    page.locator(".jp-Cell .cw-review").get_by_text("Undo").click()
+    page.wait_for_function("() => document.querySelectorAll('.cw-review').length === 1")
+    assert cells(page)["b"]["source"] == "b = 0"
+    execute(page, "cellwright:undo-all")
+    page.wait_for_function("() => document.querySelectorAll('.cw-review').length === 0")
+    assert {name: cell["source"] for name, cell in cells(page).items()} == {
+        "a": "a = 1",
+        "b": "b = 0",
+        "c": "c = 0",
+        "d": "d = 0",
+    }
+    book.edit([{"op": "replace", "cell": "c", "source": "c = 1"}])
+    page.wait_for_function("() => document.querySelectorAll('.cw-review').length === 1")
+    execute(page, "cellwright:accept-all")
+    assert bars.count() == 0
+    saved = path.read_text()
+    assert "agent" not in saved
+    assert "".join(json.loads(saved)["cells"][0]["source"]) == "a = 1"
+
+
+RUN = "window.pwned=1"
+PAYLOADS = (
+    f"<img src=x onerror={RUN}>",
+    f"<script>{RUN}</script>",
+    f"<svg onload={RUN}>",
+    f"<iframe srcdoc='<script>parent.{RUN}</script>'></iframe>",
+    f"<a href='javascript:{RUN}'>x</a>",
+    f"'\"><img src=x onerror={RUN}>",
+    f"</pre><img src=x onerror={RUN}>",
+    f"<details open ontoggle={RUN}>",
+    f"<input autofocus onfocus={RUN}>",
+    f"<math><mtext><img src=x onerror={RUN}></mtext></math>",
+    f"<button data-commandlinker-command=cellwright:undo-all onclick={RUN}>x</button>",
+    f"<style>@import 'javascript:{RUN}'</style>",
+    f"${{{RUN}}} {{{{{RUN}}}}}",
+)
+
+
+def test_no_text_of_others_runs_in_the_page(server: Server, open_page: OpenPage) -> None:
+    """In conflict bars, review bars, reasons, and the name of the notebook."""
+    name = "<img src=x onerror=window.pwned=1>.ipynb"
+    path = server.write(name, *(f"{chr(97 + n)} = 0" for n in range(len(PAYLOADS))))
+    page = open_page("%3Cimg%20src=x%20onerror=window.pwned=1%3E.ipynb")
+    ids = [chr(97 + number) for number in range(len(PAYLOADS))]
+    page.evaluate(
+        f"() => [...{PANEL}.content.model.cells].forEach(m => m.sharedModel.setSource('mine'))"
+    )
+    change_on_disk(path, **dict(zip(ids, PAYLOADS, strict=True)))
+    count = len(PAYLOADS)
+    page.wait_for_function(f"() => document.querySelectorAll('.cw-conflict').length === {count}")
+    shown = page.locator(".cw-conflict pre").all_text_contents()
+    assert shown == list(PAYLOADS)
+    for number in range(count):
+        page.locator(".cw-conflict").first.get_by_text("Keep mine").click()
+        assert page.locator(".cw-conflict").count() == count - number - 1
+    for payload, cell in zip(PAYLOADS, ids, strict=True):
+        workspace = connect(cwd=str(server.folder), actor=f"mcp:{payload}")
+        assert workspace is not None
+        with workspace:
+            workspace.open(name).edit([{"op": "replace", "cell": cell, "source": "y = 1"}])
+    page.wait_for_function(f"() => document.querySelectorAll('.cw-review').length === {count}")
+    texts = page.locator(".cw-review span").all_text_contents()
+    assert [text.removeprefix("Changed by mcp:") for text in texts] == list(PAYLOADS)
+    page.mouse.move(300, 300)
+    run = page.evaluate("() => new Promise(done => setTimeout(() => done(window.pwned), 300))")
+    assert run is None
+    assert page.locator(".cw-bar img, .cw-bar script, .cw-bar svg, .cw-bar a").count() == 0
