@@ -124,10 +124,10 @@ class Editors:
             await self._hub.in_file_thread(host.merge_outside)
         for editor in host.editors if host is not None else ():
             if editor.connection is client:
-                editor.presence = _read_presence(params)
+                before, editor.presence = editor.presence, _read_presence(params)
                 if "kernel" in params:
                     editor.kernel = _read_kernel(params, editor.kernel)
-                if editor.presence.focused:
+                if editor.presence.focused and editor.presence != before:
                     editor.focused = time.monotonic()
         return {}
 
@@ -165,8 +165,12 @@ class Editors:
     ) -> dict[str, Any]:
         """Take what a kernel says on a comm; nothing is awaited, so that the order stays."""
         real = caller.open(path).real
-        if real not in self._hosts:
+        host = self._hosts.get(real)
+        if host is None:
             raise InvalidCall(f"{path} is not open here")
+        for editor in host.editors:
+            if editor.connection is client and params.get("kind") == "msg":
+                editor.focused = time.monotonic()  # the person runs a cell there
         comms = self._comms.setdefault(real, PageComms())
         return {"taken": comms.take(client, caller, path, _read_comm(params), params.get("cell"))}
 
