@@ -132,6 +132,10 @@ class PlainFileHost:
     def kernel(self) -> None:
         """Return that it has none of its own."""
 
+    def list_running(self) -> dict[str, str]:
+        """Return no cells: what runs here is a run of ours."""
+        return {}
+
     def own(self) -> None:
         """Do nothing: no kernel runs it."""
 
