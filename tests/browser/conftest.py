@@ -130,9 +130,12 @@ def open_page(browser: Browser, server: Server) -> Iterator[Callable[[str], Page
         page = context.new_page()
         page.goto(f"{server.url}lab/tree/{name}?token={server.token}&reset")
         page.wait_for_function(
-            f"() => {PANEL}?.sessionContext?.session?.kernel?.status === 'idle'", timeout=60_000
+            f"() => window.jupyterapp?.shell && {PANEL}?.sessionContext?.session?.kernel?.status === 'idle'",
+            timeout=60_000,
         )
-        page.wait_for_function(f"() => {PANEL}.hasClass('cw-shared')", timeout=20_000)
+        page.wait_for_function(
+            f"() => window.jupyterapp?.shell && {PANEL}?.hasClass('cw-shared')", timeout=20_000
+        )
         return page
 
     yield open_one

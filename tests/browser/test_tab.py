@@ -140,7 +140,7 @@ def test_a_person_an_agent_and_git_change_one_notebook_and_all_of_it_is_there(
         f"() => {PANEL}.content.model.cells.get(3).sharedModel.getSource() === \"d = 'from git'\""
     )
     page.evaluate(f"async () => await {PANEL}.context.save()")
-    assert page.locator(".jp-Dialog").count() == 0
+    assert page.locator(".jp-Dialog").all_inner_texts() == []
     saved = {cell["id"]: cell for cell in json.loads(path.read_bytes())["cells"]}
     assert {name: "".join(cell["source"]) for name, cell in saved.items()} == {
         "a": "a = 0 + 1 + 2",
@@ -171,5 +171,5 @@ def test_a_conflict_with_the_file_is_shown_in_the_cell_and_the_person_chooses(
     assert cells(page)["a"]["source"] == "x = 'theirs'"
     page.wait_for_function("() => document.querySelector('.cw-conflict') === null")
     page.evaluate(f"async () => await {PANEL}.context.save()")
-    assert page.locator(".jp-Dialog").count() == 0
+    assert page.locator(".jp-Dialog").all_inner_texts() == []
     assert b"y = 'theirs'" in path.read_bytes()
