@@ -42,15 +42,19 @@ class OutsideChanges:
             CellwrightError: the editor does not answer.
         """
         host, editor = self._host, self._editor
-        now = host.file.signature()
-        if editor.is_gone or now is None or now == self._seen:
+        if editor.is_gone or host.file.signature() == self._seen:
             return
-        found = self._read_file()
-        if found is None:
-            return  # it is being written, or broken: the next look tells
+        # The file is read while no one else looks: merged into a newer base, an older file would
+        # take back what the person has saved since.
         with editor.guard:
+            now = host.file.signature()
+            if now is None or now == self._seen:
+                return
+            found = self._read_file()
+            if found is None:
+                return  # it is being written, or broken: the next look tells
             host.read_in(editor)
-            if editor.document.is_saving:
+            if editor.document.is_saving or host.file.signature() != now:
                 return
             digest, known = _hash(found), editor.document.saved_hash
             base = found if digest == known else self._base or self._find_base(known)
