@@ -245,10 +245,14 @@ class LiveHost:
 
         Raises:
             EditorUnfit: the editor could not.
+            EditorLost: the page that has our last change is gone, and the change with it.
         """
+        changed, self.changed = self.changed, None
+        if changed is not None and changed.is_gone:
+            raise EditorLost(changed.path)
         # The person may have gone to another page since.
-        editor = self.changed if self.changed in self.editors else self.editor
-        if editor is None or editor.is_gone:
+        editor = changed if changed in self.editors else self.editor
+        if editor is None:
             return
         with editor.guard:
             outside = editor.outside
@@ -430,7 +434,7 @@ class LiveLanding:
         landing.land(make, is_last=is_last, on_saved=note_and_tell, on_failed=on_failed)
 
 
-# -- a change, as an editor is told of it -------------------------------------------------------
+# -- a change, as messages describe it ----------------------------------------------------------
 
 
 def describe_edits(change: Change, pinned: set[str]) -> Iterator[Shape]:
