@@ -82,11 +82,15 @@ async def test_progress_names_each_cell_by_index_and_handle(book: Book) -> None:
 async def test_a_run_knows_every_execution_as_soon_as_it_is_over(book: Book, folder: Path) -> None:
     use(book, folder, "update d old", "update d new", "input x\nraise E x", "print never")
     gate = Gate()
-    early = await run(book, ask=gate.ask, detach=0)
-    going = book.workspace.caller.hub.runs.get(early.run)
-    await until(lambda: statuses(going.answer()) == ["ok", "ok", "pending", "pending"])  # type: ignore[arg-type]
-    assert (statuses(early), early.done) == (["pending"] * 4, False)  # what was answered then
-    assert await going.wait()
+    whole = asyncio.ensure_future(run(book, ask=gate.ask))
+    await gate.reached.wait()
+    runs = book.workspace.caller.hub.runs
+    going = runs.get(runs.list()[0].run)
+    early = going.answer()
+    assert isinstance(early, Executions)
+    assert (statuses(early), early.done) == (["ok", "ok", "running", "pending"], False)
+    gate.opened.set()
+    await whole
     answer = going.answer()
     assert isinstance(answer, Executions)
     assert (statuses(answer), answer.done) == (["ok", "ok", "error", "pending"], True)
