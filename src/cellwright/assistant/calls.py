@@ -200,7 +200,7 @@ async def wait_for_run(result: ToolResult, workspace: AsyncWorkspace) -> ToolRes
     executions = found.answer if isinstance(found.answer, Executions) else Executions()
     page = Page(_TOKENS)
     page.head(summarize_run(executions))
-    show_run(page, executions)
+    await asyncio.to_thread(show_run, page, executions)  # it may decode pictures
     data = {**result.data, "done": True, "executions": run_facts(executions)}
     return page.to_result(
         data, is_error=any(each.is_failure or each.is_unsaved for each in executions)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
+import asyncio
+from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,6 +12,7 @@ from cellwright import AsyncWorkspace
 from cellwright.kernel.factory import KernelFactory
 from cellwright.kernel.memory import MemoryKernel
 from cellwright.kernel.transport import Launch
+from cellwright.outputs import images
 from cellwright.tools.profiles import PROFILES
 from cellwright.tools.tool import ToolCaller
 from cellwright.tools.toolbox import Toolbox
@@ -23,6 +25,20 @@ if TYPE_CHECKING:
     from cellwright.kernel.factory import KernelRequest
     from cellwright.tools.tool import ToolResult
     from cellwright.workspace.api.requests import Mode
+
+
+@pytest.fixture(autouse=True)
+def _decodes_pictures_off_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a tool answers, others do not wait while a picture is decoded for it."""
+    open_image = images._open
+
+    def open_off_the_loop(image: images.MimeImage) -> Any:
+        with suppress(RuntimeError):
+            asyncio.get_running_loop()
+            pytest.fail("a picture was decoded on the loop")
+        return open_image(image)
+
+    monkeypatch.setattr(images, "_open", open_off_the_loop)
 
 
 @pytest.fixture

@@ -383,7 +383,7 @@ async def load_picture(
         return ()  # it made room for others meanwhile
     data = whole.base64 or whole.text
     shown = {"output_type": "display_data", "metadata": {}, "data": {mime: data}}
-    return describe([shown], 100, images=1).images
+    return (await asyncio.to_thread(describe, [shown], 100, images=1)).images
 
 
 LIST = Tool(

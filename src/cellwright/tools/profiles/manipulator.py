@@ -6,6 +6,7 @@ What the protocol's parameters mean, and what it refuses in which words, is said
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +14,7 @@ from pydantic import BeforeValidator, Field, create_model
 
 from cellwright.errors import CellwrightError, Conflict, UnknownRevision
 from cellwright.outputs.describe import CHARACTERS_PER_TOKEN, describe
+from cellwright.outputs.images import PixelBudget
 from cellwright.protocol.access import CellResult
 from cellwright.protocol.messages import ErrorCode, ManipulatorRequest, Refusal, refusal_of
 from cellwright.protocol.methods import plan_run, read_or_edit, run_plan
@@ -103,7 +105,7 @@ def _make_call(name: str) -> Callable[[ToolCaller, Any], Awaitable[ToolResult]]:
                 result = await read_or_edit(host, request)
         except Refusal as refusal:
             return describe_refusal(refusal)
-        return _describe_result(result)
+        return await asyncio.to_thread(_describe_result, result)  # it may decode pictures
 
     return call
 
@@ -134,12 +136,14 @@ def shorten_result(
             return {"names": names[:100]}, (), "the values, which are too long"
         return shown, (), ""
     pictures: list[ModelImage] = []
+    pixels = PixelBudget()
     kept: list[Any] = []
     room = tokens * CHARACTERS_PER_TOKEN
     for place, cell in enumerate(cells):
         outputs = cell.get("outputs") or []
         if len(pictures) < IMAGES and any("data" in output for output in outputs):
-            pictures += describe(outputs, 100, images=IMAGES - len(pictures)).images
+            found = describe(outputs, 100, images=IMAGES - len(pictures), pixels=pixels)
+            pictures += found.images
         shape = _shorten_value(cell)
         size = len(json.dumps(shape, ensure_ascii=False))
         if size > room and kept:

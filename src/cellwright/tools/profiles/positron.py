@@ -6,6 +6,7 @@ one difference: a run in which a cell failed is not called a success.
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 import json
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -162,7 +163,7 @@ async def get_cell_outputs(
         end = show_part(page, cell, params.offset)
         if end is not None:
             page.leave_out(f"the rest; GetCellOutputs with offset={end} continues")
-    elif not page.show_outputs(cell.handle, outputs):
+    elif not await asyncio.to_thread(page.show_outputs, cell.handle, outputs):
         page.leave_out("parts of the outputs; GetCellOutputs with offset=0 begins with all of it")
     return page.to_result({"outputs": len(outputs)})
 
@@ -199,7 +200,7 @@ async def run_notebook_cells(
         )
     else:
         page.head(f"Successfully executed {len(done)} cell(s).")
-    _show_outputs(page, done)
+    await asyncio.to_thread(_show_outputs, page, done)  # it may decode pictures
     data = {"run": done.run, "done": done.done, "executions": run_facts(done)}
     return page.to_result(data, is_error=failed is not None)
 
