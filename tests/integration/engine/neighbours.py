@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from cellwright.engine import connect
 from tests.unit.cli import samples
+from tests.unit.tools.support import picture
 
 MOST_SECONDS = 1.0
 """What the small client may wait, in 99 of 100 calls."""
@@ -63,10 +64,8 @@ def prepare(folder: Path, cells: int = 5000) -> None:
     (folder / "small.ipynb").write_bytes(samples.SALES)
     large = [samples.code(f"c{n}", f"x{n} = x{max(0, n - 1)} + {n}") for n in range(cells)]
     (folder / "large.ipynb").write_bytes(samples.write(*large))
-    picture = samples.code("p", "1")
-    data = {"image/png": "iVBORw0KGgo" + "A" * 2_000_000}
-    picture["outputs"] = [{"output_type": "display_data", "data": data, "metadata": {}}]
-    (folder / "pictures.ipynb").write_bytes(samples.write(picture))
+    shown = [picture(1000, 600, pixel=b"") for _ in range(5)]
+    (folder / "pictures.ipynb").write_bytes(samples.write(samples.code("p", "1", *shown)))
 
 
 def measure(folder: Path, greed: str, *, least: int = 50) -> Waits:

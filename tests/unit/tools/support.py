@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import re
 import struct
 import zlib
@@ -13,9 +14,9 @@ from tests.unit.cli import samples
 _opening = re.compile(r"<data ([0-9a-f]{4,})(?:: ([^<>\n]*))?>").fullmatch
 
 
-def png(width: int = 4, height: int = 4) -> bytes:
-    """A small picture."""
-    rows = b"".join(b"\0" + b"\x80\x10\x20" * width for _ in range(height))
+def png(width: int = 4, height: int = 4, pixel: bytes = b"\x80\x10\x20") -> bytes:
+    """A picture of one colour; of noise, if `pixel` is empty."""
+    rows = b"".join(b"\0" + (pixel * width or os.urandom(3 * width)) for _ in range(height))
     parts = [(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))]
     parts += [(b"IDAT", zlib.compress(rows)), (b"IEND", b"")]
     chunks = (
@@ -25,9 +26,9 @@ def png(width: int = 4, height: int = 4) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
 
 
-def picture(width: int = 4, height: int = 4) -> dict[str, Any]:
+def picture(width: int = 4, height: int = 4, **how: bytes) -> dict[str, Any]:
     """An output that is a picture."""
-    data = base64.b64encode(png(width, height)).decode()
+    data = base64.b64encode(png(width, height, **how)).decode()
     return {
         "output_type": "display_data",
         "metadata": {},
