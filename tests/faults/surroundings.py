@@ -1,29 +1,41 @@
 """Faults around a save: the journal cannot be read, the answer cannot be given, a disk is full.
 
-Every command runs as a process, with one system call made to fail by strace, once for each time
-that it is made. Counted are runs in which the history was put aside, in which the command said
-anything else than what holds, or in which it did not answer in time.
+Every command runs as a process. Some have one system call made to fail by strace, once for each
+time that it is made; others meet an engine that is lost or frozen, a kernel that is stopped, or
+another program that saves. Counted are runs in which the history was put aside, in which the
+command said anything else than what holds, in which it did not answer in time, and processes that
+were left.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import resource
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cellwright.engine.client import LONG_PATIENCE, PATIENCE
+from tests.engines import is_alive
 from tests.unit.cli import samples
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 WITHIN = 30.0
+BEYOND = 5.0
+"""How much longer than its own time limit a command may take, in seconds."""
 _ERRORS = {
     "close": ("EIO",),
     "fdatasync": ("EIO", "ENOSPC"),
@@ -56,13 +68,14 @@ class Surrounding(NamedTuple):
 class Place:
     """A folder with a notebook and a history, and commands that run there."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, engine: str = "never") -> None:
         self.folder = folder
+        self._engine = engine
         self.state = folder / "state"
         self.notebook = folder / "nb.ipynb"
         self.notebook.write_bytes(samples.SALES)
         (folder / "run").mkdir(mode=0o700)
-        assert self.run("edit", "nb.ipynb", "replace", "load", "x = 0").returncode == 0
+        assert self.run("edit", "nb.ipynb", "replace", "later", "print(0)").returncode == 0
         self._old = self.notebook.read_bytes()
         shutil.copytree(self.state, folder / "state.kept")
 
@@ -80,23 +93,43 @@ class Place:
     def lost_history(self) -> bool:
         return any(self.state.rglob("*.broken-*"))
 
-    def run(self, *words: str, strace: tuple[str, ...] = ()) -> subprocess.CompletedProcess[bytes]:
+    def run(
+        self, *words: str, strace: tuple[str, ...] = (), within: float = WITHIN
+    ) -> subprocess.CompletedProcess[bytes]:
         """Run a command to its end, perhaps under strace."""
         return subprocess.run(
             [*strace, sys.executable, "-B", "-m", "cellwright", *words],
             cwd=self.folder,
             env={
                 **os.environ,
-                "CELLWRIGHT_ENGINE": "never",
+                "CELLWRIGHT_ENGINE": self._engine,
                 "CELLWRIGHT_RUNTIME_DIR": str(self.folder / "run"),
                 "XDG_STATE_HOME": str(self.state),
                 "HOME": str(self.folder),
             },
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=WITHIN,
+            timeout=within,
             check=False,
         )
+
+    def find_engine(self) -> int:
+        """The process of the engine."""
+        answer = json.loads(self.run("engine", "status", "--json").stdout)
+        return int(answer["data"]["pid"])
+
+    def list_processes(self) -> list[int]:
+        """The processes that were started here, by the folder in their environment."""
+        mark = os.fsencode(f"CELLWRIGHT_RUNTIME_DIR={self.folder}/")
+        found = []
+        for place in Path("/proc").glob("[0-9]*"):
+            try:
+                is_ours = mark in (place / "environ").read_bytes()
+            except OSError:
+                continue
+            if is_ours and is_alive(int(place.name)):
+                found.append(int(place.name))
+        return found
 
     def fail(self, call: str, error: str, number: int, *words: str) -> Iterator[str]:
         """Let one call fail; yields what is wrong with the outcome."""
@@ -143,10 +176,15 @@ class Place:
 
 
 @contextmanager
-def make_place() -> Iterator[Place]:
-    """Make a place that is removed afterwards."""
-    with tempfile.TemporaryDirectory(prefix="cellwright-faults-") as name:
-        yield Place(Path(name).resolve())
+def make_place(engine: str = "never") -> Iterator[Place]:
+    """Make a place that is removed afterwards, with all processes that were left there."""
+    with tempfile.TemporaryDirectory(prefix="cw", ignore_cleanup_errors=True) as name:
+        place = Place(Path(name).resolve(), engine=engine)
+        try:
+            yield place
+        finally:
+            for pid in place.list_processes():
+                os.kill(pid, signal.SIGKILL)
 
 
 def fail_journal(every: int = 1) -> Surrounding:
@@ -217,4 +255,197 @@ def _fill(write: Callable[[bytes], object]) -> None:
         return
 
 
-SURROUNDINGS = (fail_journal, fail_after_rename, fill_disks)
+# --- The engine and its kernels ------------------------------------------------------------------
+
+
+def _delete_socket(place: Place, _: int) -> None:
+    for path in (place.folder / "run").rglob("*"):
+        if path.is_socket() and path.name.startswith("engine"):
+            path.unlink()
+
+
+def _delete_folder(place: Place, _: int) -> None:
+    shutil.rmtree(place.folder / "run")
+    (place.folder / "run").mkdir(mode=0o700)
+
+
+def _freeze(_: Place, pid: int) -> None:
+    os.kill(pid, signal.SIGSTOP)
+
+
+def _saturate(place: Place, pid: int) -> list[socket.socket]:
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (64, 64))
+    (path,) = (p for p in (place.folder / "run").rglob("engine*") if p.is_socket())
+    idle = [socket.socket(socket.AF_UNIX) for _ in range(80)]
+    for each in idle:
+        each.setblocking(False)
+        try:
+            each.connect(str(path))
+        except BlockingIOError:
+            break
+    return idle
+
+
+def _kill(_: Place, pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)
+
+
+def lose_engine(every: int = 1) -> Surrounding:
+    """The engine is lost, frozen or saturated while commands come (row 13)."""
+    # Patience of the client, and once more because it then tries without the engine.
+    commands: dict[tuple[str, ...], float] = {
+        ("read", "nb.ipynb"): 2 * PATIENCE,
+        ("log", "nb.ipynb"): 2 * PATIENCE,
+        _EDIT: 2 * PATIENCE,
+        ("eval", "1 + 1"): LONG_PATIENCE + PATIENCE,
+        ("engine", "status"): 2 * PATIENCE,
+    }
+    faults = (_delete_socket, _delete_folder, _freeze, _saturate, _kill)[::every]
+    problems: Counter[str] = Counter()
+    points = 0
+    for fault in faults:
+        with make_place("always") as place:
+            kernel = int(place.run("eval", "import os; os.getpid()").stdout)
+            pid = place.find_engine()
+            held = fault(place, pid)
+            for words, own in commands.items():
+                points += 1
+                problems.update(_answer(place, words, own))
+            points += 1
+            problems.update(_answer(place, ("engine", "stop"), 2 * PATIENCE))
+            left = {pid, kernel, *place.list_processes()}
+            problems["processes left"] += _count_left(left)
+            del held
+    return Surrounding("the engine lost, frozen or saturated", points, +problems)
+
+
+def stop_processes(every: int = 1) -> Surrounding:
+    """A kernel, or a process that keeps one, is stopped; then the engine is ended (row 14)."""
+    problems: Counter[str] = Counter()
+    points = 0
+    with make_place("always") as place:
+        place.run("eval", "1")
+        number = len(place.list_processes())
+    for which in range(0, number, every):
+        with make_place("always") as place:
+            place.run("eval", "1")
+            pids = sorted(place.list_processes())
+            engine = place.find_engine()
+            for pid in pids[which : which + 1]:
+                if pid != engine:
+                    os.kill(pid, signal.SIGSTOP)
+            points += 1
+            problems.update(_answer(place, ("engine", "stop"), 2 * PATIENCE))
+            problems["processes left"] += _count_left({*pids, *place.list_processes()})
+    return Surrounding("a stopped process, and the engine is ended", points, +problems)
+
+
+def _answer(place: Place, words: tuple[str, ...], own: float) -> Iterator[str]:
+    """Run a command beside a fault; yields what is wrong with its answer."""
+    place.reset()
+    try:
+        done = place.run(*words, within=own + BEYOND)
+    except subprocess.TimeoutExpired:
+        yield "without an answer"
+        return
+    said = (done.stdout + done.stderr).decode(errors="replace")
+    if "bug" in said or "Traceback" in said:
+        yield "called a bug"
+    if words == _EDIT and (done.returncode == 0) != place.has_new_bytes:
+        yield "false answers"
+    if done.returncode and not done.stderr and not done.stdout:
+        yield "failures without a word"
+
+
+def _count_left(pids: set[int]) -> int:
+    """How many of them live five seconds later."""
+    until = time.monotonic() + BEYOND
+    while (left := sum(map(is_alive, pids))) and time.monotonic() < until:
+        time.sleep(0.05)
+    return left
+
+
+# --- Another program, and outputs that cannot be saved --------------------------------------------
+
+
+def save_in_place(every: int = 1) -> Surrounding:
+    """Another program empties, halves or removes the file, and writes it a moment later (row 16)."""
+    problems: Counter[str] = Counter()
+    points = 0
+    with make_place() as place:
+        whole = place.notebook.read_bytes()
+        for written in (b"", whole[: len(whole) // 2], None)[::every]:
+            for words in (("read", "nb.ipynb"), _EDIT, ("log", "nb.ipynb")):
+                place.reset()
+                # It begins in the middle of the command, after Python's own start.
+                ends = threading.Event()
+                saver = threading.Thread(target=_save_often, args=(place, whole, written, ends))
+                saver.start()
+                done = place.run(*words)
+                ends.set()
+                saver.join()
+                points += 1
+                said = (done.stdout + done.stderr).decode(errors="replace")
+                if done.returncode and "may be saving" not in said and "CONFLICT" not in said:
+                    problems["false failures"] += 1
+                if "bug" in said or "Traceback" in said:
+                    problems["called a bug"] += 1
+    return Surrounding("another program saves in place", points, +problems)
+
+
+def _save_often(place: Place, whole: bytes, half: bytes | None, ends: threading.Event) -> None:
+    """Save as many programs do, again and again, so that every moment of a command is met."""
+    while not ends.wait(0.05):
+        if half is None:
+            place.notebook.unlink(missing_ok=True)
+        else:
+            place.notebook.write_bytes(half)
+        ends.wait(0.02)
+        place.notebook.write_bytes(whole)
+
+
+def fail_outputs(every: int = 1) -> Surrounding:
+    """What a cell printed cannot be saved (row 17)."""
+    problems: Counter[str] = Counter()
+    ways = [
+        (call, error)
+        for call in ("rename,renameat,renameat2", "fsync")
+        for error in ("ENOSPC", "EIO", "EDQUOT", "EROFS")
+    ][::every]
+    with make_place() as place:
+        for call, error in ways:
+            place.reset()
+            trace = ("strace", "-f", "-o", os.devnull, "-e", f"trace={call}")
+            inject = ("-e", f"inject={call}:error={error}")
+            words = ("run", "nb.ipynb", "later", "--json")
+            try:
+                done = place.run(*words, strace=(*trace, *inject), within=2 * WITHIN)
+            except subprocess.TimeoutExpired:
+                problems["without an answer"] += 1
+                continue
+            problems.update(_judge_outputs(place, done))
+    return Surrounding("outputs that cannot be saved", len(ways), +problems)
+
+
+def _judge_outputs(place: Place, done: subprocess.CompletedProcess[bytes]) -> Iterator[str]:
+    said = (done.stdout + done.stderr).decode(errors="replace")
+    if "bug" in said or "Traceback" in said:
+        yield "called a bug"
+    cells: list[dict[str, Any]] = json.loads(place.notebook.read_bytes())["cells"]
+    count = next(cell["execution_count"] for cell in cells if cell["id"] == "later")
+    is_saved = count is not None
+    if done.returncode == 0 and not is_saved:
+        yield "false successes"
+    if not is_saved and (done.returncode != 3 or "only in this answer" not in said):
+        yield "not told as unsaved"
+
+
+SURROUNDINGS: tuple[Callable[..., Surrounding], ...] = (
+    fail_journal,
+    fail_after_rename,
+    lose_engine,
+    stop_processes,
+    save_in_place,
+    fail_outputs,
+    fill_disks,
+)
