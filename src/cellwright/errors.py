@@ -156,6 +156,12 @@ class NotebookNotFound(DocumentError, FileNotFoundError):
         super().__init__(f"No notebook at {path}", hint=hint or "Check the path, or create it")
         self.path = path
 
+    def under(self, path: str) -> NotebookNotFound:
+        """The same about the file as its user names it."""
+        found = NotebookNotFound(path, hint=self.hint)
+        found.retryable = self.retryable
+        return found
+
 
 class UnreadableFile(DocumentError, OSError):
     """The path is not a regular file, or the system refused to read it."""

@@ -229,9 +229,12 @@ def _read(
             return _read_once(name, real, max_bytes, reached, recent)
         except (NotebookNotFound, InvalidJson, NotUtf8) as error:
             # Many programs save in place: for a moment, a file is empty, half there, or missing.
-            age = _find_age(reached or name, is_missing=isinstance(error, NotebookNotFound))
+            is_missing = isinstance(error, NotebookNotFound)
+            age = _find_age(reached or name, is_missing=is_missing)
             if age is None or age > _SAVING or patience <= 0:
-                if age is not None and age < _JUST_SAVED and not isinstance(error, OSError):
+                # What was never there is a wrong name, however new its folder is.
+                was_there = not is_missing or (recent is not None and recent.knows(real))
+                if age is not None and age < _JUST_SAVED and was_there:
                     error.suggest_retry("Another program may be saving it: try again")
                 raise
         time.sleep(_LOOK_EVERY)
@@ -348,6 +351,11 @@ class Recent:
             if real in self._kept:
                 self._kept.move_to_end(real)
         return found[0]
+
+    def knows(self, real: str) -> bool:
+        """Whether there is a content of this file."""
+        with self._lock:
+            return real in self._kept
 
     def keep(self, real: str, state: State) -> None:
         """Remember the content of a file, if it is not too large or in too many pieces."""

@@ -73,6 +73,20 @@ def test_a_save_that_does_not_end_is_an_error_that_says_so_and_may_be_tried_agai
     assert "may be saving" in str(caught.value.hint)
 
 
+def test_a_file_that_was_there_and_is_missing_may_come_back(path: Path) -> None:
+    with Workspace(path.parent, cwd=str(path.parent)) as workspace:
+        book = workspace.open("nb.ipynb")
+        book.read()
+        remove(path)
+        with pytest.raises(NotebookNotFound) as caught:
+            book.read()
+        assert caught.value.retryable
+        assert "may be saving" in str(caught.value.hint)
+        with pytest.raises(NotebookNotFound) as caught:
+            workspace.open("none.ipynb").read()
+        assert not caught.value.retryable
+
+
 def test_what_was_broken_long_ago_is_not_waited_for(path: Path) -> None:
     halve(path)
     os.utime(path, (1, 1))

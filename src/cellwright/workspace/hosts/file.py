@@ -86,8 +86,8 @@ class FileHost:
                     reached=place,
                     recent=self._recent,
                 )
-        except NotebookNotFound:
-            raise NotebookNotFound(self._name) from None
+        except NotebookNotFound as error:
+            raise error.under(self._name) from None
 
     def read_bytes(self) -> bytes:
         """Return the bytes of the file, whether it is a notebook or not."""
@@ -185,8 +185,8 @@ class FileHost:
                     reached=place,
                     recent=self._recent,
                 )
-        except NotebookNotFound:
-            raise NotebookNotFound(self._name) from None
+        except NotebookNotFound as error:
+            raise error.under(self._name) from None
         return change
 
 
