@@ -192,5 +192,8 @@ ROWS = (
     row("D-249", "§8", "A token opens one root and mode; a new one ends the old at running servers, open streams included", Done("tests/integration/mcp/test_http.py::test_a_new_token_ends_the_old_one_at_running_servers_of_that_root_and_mode", also=("tests/unit/mcp/test_http_guard.py::test_a_token_that_was_replaced_opens_nothing_and_ends_open_streams", "tests/unit/mcp/test_http.py::test_a_token_is_that_of_one_root_and_mode"))),
     row("D-250", "§8", "300 half-open connections keep out neither a client with the token nor a kernel", Done("tests/integration/mcp/test_http.py::test_who_says_nothing_does_not_keep_others_out", also=("tests/integration/tools/test_bridge.py::test_whoever_says_nothing_keeps_no_kernel_out",))),
     row("D-251", "§8", "The HTTP session that was idle for longest makes room for a new one", Done("tests/unit/mcp/test_http_guard.py::test_the_session_that_was_idle_for_longest_makes_room_for_a_new_one")),
+    row("D-252", "§7", "`cellwright lab NB` opens NB, and nothing in its folder is run", Done("tests/browser/test_start.py::test_it_opens_the_notebook_that_is_named_and_runs_nothing_of_its_folder")),
+    row("D-253", "§4", "A lost engine, another saver and outputs that cannot be saved cost no true word and no edit", Done("tests/faults/test_faults.py::test_a_fault_around_a_save_costs_no_history_and_no_true_word")),
+    row("D-254", "§7", "No tool decodes a picture on the loop", Done("tests/unit/tools/test_profile_manipulator.py::test_pictures_come_beside_the_cells", also=("tests/unit/tools/test_profile_positron.py::test_the_outputs_of_a_cell", "tests/unit/tools/test_running.py::test_pictures_and_json_of_eval"))),
 )
 # fmt: on

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 LAB = ROOT / ".dev" / "lab" / "bin"
 BUILT = ROOT / "src" / "cellwright" / "server" / "labextensions" / "cellwright-lab" / "package.json"
+FIRST = "first day.ipynb"
+# What JupyterLab or Python would run if it looked for them in the working folder.
+PLANTED = ("click", "ipykernel", "jupyter_config", "jupyter_lab_config", "jupyter_server_config")
 PANEL = "window.jupyterapp.shell.currentWidget"
 
 
@@ -45,10 +48,11 @@ def browser() -> Iterator[Browser]:
 class Server:
     """A JupyterLab server; notebooks are in `folder`."""
 
-    def __init__(self, folder: Path, url: str, token: str) -> None:
+    def __init__(self, folder: Path, url: str, token: str, log: Path) -> None:
         self.folder = folder
         self.url = url
         self.token = token
+        self.log = log
 
     def write(self, name: str, *sources: str) -> Path:
         """Write a notebook with these cells, named a, b, c …"""
@@ -93,10 +97,15 @@ def server(server_places: tuple[pytest.MonkeyPatch, Path]) -> Iterator[Server]:
     _, folder = server_places
     notebooks, token = folder / "notebooks", secrets.token_hex(8)
     notebooks.mkdir()
+    Server(notebooks, "", "", folder).write(FIRST, "1 + 1")
+    for name in PLANTED:
+        (notebooks / f"{name}.py").write_text(
+            f"open({str(folder / 'planted')!r}, 'a').write({name!r})"
+        )
     log = folder / "server.log"
     environ = {name: value for name, value in os.environ.items() if not name.startswith("CELLWR")}
     command = [
-        *(str(LAB / "python"), "-P", "-m", "cellwright", "lab", "--no-browser", "--"),
+        *(str(LAB / "python"), "-P", "-m", "cellwright", "lab", "--no-browser", FIRST, "--"),
         *("--allow-root", "--ip=127.0.0.1", "--port=0", "--expose-app-in-browser"),
         f"--IdentityProvider.token={token}",
         "--ServerApp.base_url=/user/ada/",
@@ -113,7 +122,7 @@ def server(server_places: tuple[pytest.MonkeyPatch, Path]) -> Iterator[Server]:
         return found and found[0]
 
     try:
-        yield Server(notebooks, wait_for(find_address, "JupyterLab", 60), token)
+        yield Server(notebooks, wait_for(find_address, "JupyterLab", 60), token, log)
     finally:
         process.terminate()
         process.wait(20)

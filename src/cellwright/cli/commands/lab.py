@@ -37,7 +37,7 @@ def lab_command(call: CommandCall, words: tuple[str, ...], *, no_browser: bool) 
         # We run from the sources, where `./dev lab` has built it; a wheel installs it for Jupyter.
         command.append(f"--LabApp.extra_labextensions_path={built}")
     if notebook is not None:
-        command.append(f"--ServerApp.default_url=/lab/tree/{_find_inside(notebook, root)}")
+        command.append(f"--LabApp.default_url=/lab/tree/{_find_inside(notebook, root)}")
     if no_browser:
         command.append("--no-browser")
     os.execv(command[0], [*command, *words[notebook is not None :]])  # noqa: S606  # our own interpreter
