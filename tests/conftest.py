@@ -39,7 +39,7 @@ hypothesis.settings.register_profile(
     "ci",
     deadline=None,
     derandomize=False,  # hypothesis itself would turn it on where CI is set
-    max_examples=60,
+    max_examples=30,
     print_blob=True,
     # Two busy cores make any generator look slow.
     suppress_health_check=[hypothesis.HealthCheck.too_slow],

@@ -6,9 +6,12 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from tests.conftest import ROOT
 
 
+@pytest.mark.timeout(300)
 def test_the_demo_plays_to_its_end() -> None:
     done = subprocess.run(
         [sys.executable, "examples/demo.py"],

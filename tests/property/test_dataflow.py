@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from tests.property.dataflow_oracle import Story
 
 pytestmark = pytest.mark.timeout(600)  # thousands of small notebooks, on whatever machine
-enough = settings(max_examples=3000 if RUN_ALL else 120)
-fewer = settings(max_examples=1000 if RUN_ALL else 50)
+enough = settings(max_examples=3000 if RUN_ALL else 50)
+fewer = settings(max_examples=1000 if RUN_ALL else 20)
 EVERYTHING = PLAIN + RICH
 SIZES = 60, 120, 240
 FRAGMENTS = [
@@ -206,7 +206,7 @@ cell_counts = st.sampled_from(["two", "many"])
 
 
 @pytest.mark.parametrize("shape", ["ring", "two rings", "chain", "diamonds", "tree", "tangle"])
-@settings(max_examples=100 if RUN_ALL else 6)
+@settings(max_examples=100 if RUN_ALL else 3)
 @given(cells=cell_counts, question=questions, seed=st.integers(0, 2**32))
 def test_the_work_grows_with_the_number_of_functions(
     shape: str, cells: str, question: Callable[..., object], seed: int
@@ -231,7 +231,7 @@ def test_the_work_grows_with_the_number_of_functions(
         "class {new}:\n    def m(self): return {old}.m(self)",
     ],
 )
-@settings(max_examples=60 if RUN_ALL else 4)
+@settings(max_examples=60 if RUN_ALL else 2)
 @given(cells=cell_counts, question=questions)
 def test_the_work_grows_with_the_number_of_statements(
     statement: str, cells: str, question: Callable[..., object]

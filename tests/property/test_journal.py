@@ -21,7 +21,7 @@ from tests.property.test_lossless import edit_lists
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-few = settings(max_examples=300 if RUN_ALL else 30)
+few = settings(max_examples=300 if RUN_ALL else 12)
 numbers = itertools.count()
 
 

@@ -54,7 +54,7 @@ lines = st.sampled_from(
 marker_text = st.lists(lines, max_size=5).map("\n".join)
 texts = st.one_of(strategies.text, marker_text)
 # A whole notebook takes its time to draw.
-some_notebooks = settings(max_examples=1500 if RUN_ALL else 80)
+some_notebooks = settings(max_examples=1500 if RUN_ALL else 40)
 
 
 @st.composite
@@ -81,7 +81,7 @@ def told(notebook: Notebook) -> list[tuple[str, str]]:
 
 
 @pytest.mark.timeout(300)
-@settings(max_examples=5000 if RUN_ALL else 200)
+@settings(max_examples=5000 if RUN_ALL else 80)
 @given(notebooks())
 def test_rendering_and_parsing_is_the_identity_for_every_notebook(data: bytes) -> None:
     notebook = Notebook(data)
@@ -97,7 +97,7 @@ def test_rendering_and_parsing_is_the_identity_for_every_notebook(data: bytes) -
 
 
 @pytest.mark.timeout(300)
-@settings(max_examples=5000 if RUN_ALL else 500)
+@settings(max_examples=5000 if RUN_ALL else 150)
 @given(st.lists(st.tuples(st.sampled_from(KINDS), texts), max_size=4))
 def test_sources_full_of_markers_come_back_as_they_were(cells: list[tuple[str, str]]) -> None:
     """Small documents, and therefore many: the identity is about the sources."""

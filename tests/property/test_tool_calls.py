@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cellwright.kernel.memory import MemoryKernel
     from cellwright.tools.tool import Tool, ToolResult
 
-EXAMPLES = 5000 if RUN_ALL else 250
+EXAMPLES = 5000 if RUN_ALL else 100
 HANG = 30.0
 
 TOOLS = [

@@ -15,7 +15,7 @@ from tests.property.test_lossless import edit_lists
 if TYPE_CHECKING:
     from cellwright.document.change import Change
 
-few = settings(max_examples=500 if RUN_ALL else 50)
+few = settings(max_examples=500 if RUN_ALL else 20)
 
 
 @few
