@@ -36,7 +36,7 @@ from cellwright.errors import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
 OK, FAILED, USAGE, BAD_NOTEBOOK, KERNEL, FORBIDDEN, CONFLICT = 0, 1, 2, 3, 4, 5, 6
@@ -217,49 +217,6 @@ def _to_json(value: Any) -> Any:
 def write(text: str) -> None:
     """Write text to stdout as UTF-8; `cellwright write` reads lone surrogates back."""
     write_bytes(text.encode("utf-8", "surrogatepass"))
-
-
-def make_text_writer() -> Callable[[str], None]:
-    """Make a function that writes the text of running cells to stdout, piece by piece.
-
-    It removes control sequences, also in a pipe: a terminal or a model may be at its other end.
-    """
-    from cellwright.outputs.sanitize import Sanitizer
-
-    sanitizer = Sanitizer()
-    return lambda text: write_bytes(sanitizer.feed(text).encode("utf-8", "backslashreplace"))
-
-
-class LiveText:
-    """Shows what cells print while they run; `progress` of a verb that runs cells.
-
-    In a pipe, all of it arrives, at the reader's pace. A terminal that is too slow misses some,
-    which is counted.
-    """
-
-    def __init__(self, output: CommandOutput, *, shows_text: bool = True) -> None:
-        self.output = output
-        self.wants_all = not is_terminal(sys.stdout)
-        self._shows_text = shows_text and not output.as_json
-        self._write_text = make_text_writer()
-
-    def __call__(self, report: dict[str, Any]) -> None:
-        """Print one report of a run."""
-        if "missed" in report:
-            self._count_missed(report)
-        elif "text" in report:
-            if self._shows_text:
-                self._write_text(report["text"])
-        elif "status" in report:
-            self.show_status(report)
-
-    def show_status(self, report: dict[str, Any]) -> None:
-        """Show that a cell began or ended."""
-
-    def _count_missed(self, report: dict[str, Any]) -> None:
-        size = report.get("missed_bytes")
-        what = f"{report['missed']:,} events" if size is None else f"{size:,} bytes of output"
-        self.output.warn([f"{what} were skipped here; nothing of the outputs is lost"])
 
 
 class ReaderGone(Exception):

@@ -9,12 +9,12 @@ import sys
 import click
 
 from cellwright.cli.commands.run import describe_detached
+from cellwright.cli.live import LiveCells
 from cellwright.cli.options import CommandCall, common
 from cellwright.cli.output import (
     OK,
     STATUS_CODES,
     STATUS_ERRORS,
-    LiveText,
     is_terminal,
     print_json,
     read_input,
@@ -62,7 +62,7 @@ def eval_command(call: CommandCall, code: tuple[str, ...], **options: Any) -> in
 
     cells = _collect_cells(code, options)
     can_ask = is_terminal(sys.stdin) and not call.output.as_json
-    with call.workspace(start=True) as workspace:
+    with call.workspace(start=True) as workspace, _EvalPrinter(call.output, cells) as live:
         answer = workspace.eval(
             cells,
             session=options["session"],
@@ -75,8 +75,8 @@ def eval_command(call: CommandCall, code: tuple[str, ...], **options: Any) -> in
             timeout=options["timeout"],
             answers=options["answers"],
             keep_going=options["keep_going"],
-            ask=answer_input if can_ask else None,
-            progress=_EvalPrinter(call.output, cells),
+            ask=live.wrap(answer_input) if can_ask else None,
+            progress=live,
             detach=options["detach"],
         )
     failed = [run for run in answer.cells if run.is_failure]
@@ -129,21 +129,18 @@ def _describe_cut(run: Execution) -> list[str]:
     return [f"{run.total_lines:,} lines of output; all stored as artifact://{run.artifact}"]
 
 
-class _EvalPrinter(LiveText):
+class _EvalPrinter(LiveCells):
     """Prints what cells print, and on a terminal the status of each cell."""
 
     _COLORS = {"complete": "green", "running": "cyan", "pending": "bright_black"}  # noqa: RUF012
 
     def __init__(self, output: CommandOutput, cells: list[dict[str, Any]]) -> None:
-        super().__init__(output)
         self._titles = [cell.get("title") or "" for cell in cells]
-        self._shows_status = is_terminal(sys.stderr) and (len(cells) > 1 or any(self._titles))
+        super().__init__(output, shows_cells=len(cells) > 1 or any(self._titles))
 
     def show_status(self, report: dict[str, Any]) -> None:
         """Show the status of a cell, and which cells wait for it."""
         cell, status = report["cell"], report["status"]
-        if not self._shows_status:
-            return
         if status == "running":
             self._print_line(cell, "running")
             for number in range(1, len(self._titles) if cell == 0 else 0):
@@ -154,4 +151,4 @@ class _EvalPrinter(LiveText):
     def _print_line(self, cell: int, word: str) -> None:
         title = f" {self._titles[cell]}" if self._titles[cell] else ""
         text = f"[{cell + 1}/{len(self._titles)}]{title}: {word}"
-        self.output.say(text, color=self._COLORS.get(word, "red"))
+        self.say(text, self._COLORS.get(word, "red"))

@@ -8,6 +8,7 @@ import time
 import click
 
 from cellwright.cli.hints import complete_notes
+from cellwright.cli.live import LiveCells
 from cellwright.cli.options import CommandCall, common
 from cellwright.cli.output import (
     BAD_NOTEBOOK,
@@ -15,9 +16,7 @@ from cellwright.cli.output import (
     OK,
     STATUS_CODES,
     STATUS_ERRORS,
-    STATUS_SIGNS,
     TIMEOUT,
-    LiveText,
     is_terminal,
     one_line,
     print_json,
@@ -80,14 +79,16 @@ def run_command(call: CommandCall, notebook: str, cells: tuple[str, ...], **opti
     options = {name: value for name, value in options.items() if value not in (None, {}, ())}
     can_ask = is_terminal(sys.stdin) and not call.output.as_json
     began = time.monotonic()
+    live = LiveCells(call.output, shows_text=not options["check"])
     with call.workspace(start=True) as workspace:
         book = workspace.open(notebook)
-        done = book.run(
-            list(cells) or None,
-            progress=_RunPrinter(call.output, shows_text=not options["check"]),
-            ask=answer_input if can_ask else None,
-            **options,
-        )
+        with live:
+            done = book.run(
+                list(cells) or None,
+                progress=live,
+                ask=live.wrap(answer_input) if can_ask else None,
+                **options,
+            )
         warnings = book.warnings()
     code = _exit_code_of_check(done) if options["check"] else _exit_code(done, is_over=done.done)
     if call.output.as_json:
@@ -167,16 +168,6 @@ def describe_failure(run: Execution, notebook: str) -> dict[str, Any]:
         "hint": ". ".join(complete_notes(run, notebook)) or "Its traceback is in the outputs",
         "retryable": False,
     }
-
-
-class _RunPrinter(LiveText):
-    """Prints text when a cell prints it, and the status on a terminal."""
-
-    def show_status(self, report: dict[str, Any]) -> None:
-        """Show the status, in its colour."""
-        status = report["status"]
-        if status != "pending" and is_terminal(sys.stderr):
-            self.output.say(f"[{report['cell']}] {status}", color=STATUS_SIGNS[status][1])
 
 
 def _exit_code(done: Sequence[Execution], *, is_over: bool) -> int:
@@ -261,8 +252,8 @@ def attach_command(call: CommandCall, run: str, wait: float | None) -> int:
     cellwright attach r1a2b3c4d
     cellwright attach r1a2b3c4d --wait 5 --json
     """
-    with call.workspace() as workspace:
-        found = workspace.attach(run, progress=LiveText(call.output), wait=wait)
+    with call.workspace() as workspace, LiveCells(call.output) as live:
+        found = workspace.attach(run, progress=live, wait=wait)
     return _report_run(call, found)
 
 

@@ -6,12 +6,13 @@ import re
 from functools import cache, lru_cache
 from itertools import islice
 
-from rich.color import Color
+from rich.color import Color, ColorSystem
+from rich.console import Console
 from rich.style import Style
 from rich.syntax import ANSISyntaxTheme, Syntax
 from rich.text import Text
 
-from cellwright.outputs.sanitize import split_colors
+from cellwright.outputs.sanitize import fold_lines, split_colors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -115,9 +116,33 @@ def _find_syntax(language: str) -> Syntax:
     return Syntax("", lexer if lexer is not None else "text", theme=_theme)
 
 
-def style_lines(lines: Iterable[str]) -> list[Text]:
-    """Read the colours of printed lines into styles; a colour lasts until the next one."""
-    state: dict[str, Any] = {}
+def style_printed(
+    line: str, state: dict[str, Any], width: int | None = None, *, colored: bool
+) -> str:
+    """A printed line in its last state, for a terminal: its colours stay, nothing else does.
+
+    `state` is the colour that lasts from the lines before; it is changed. The line is cropped to a
+    width, if one is given.
+    """
+    (text,) = style_lines(fold_lines(line), state)
+    if width is not None:
+        text.expand_tabs(8)
+        text.truncate(width, overflow="ellipsis")
+    if not colored:
+        return text.plain
+    console = Console(force_terminal=True, color_system="truecolor", legacy_windows=False)
+    return "".join(
+        piece if style is None else style.render(piece, color_system=ColorSystem.TRUECOLOR)
+        for piece, style, _ in text.render(console)
+    )
+
+
+def style_lines(lines: Iterable[str], state: dict[str, Any] | None = None) -> list[Text]:
+    """Read the colours of printed lines into styles; a colour lasts until the next one.
+
+    `state` is the colour that they begin with, and is changed to the one that they end with.
+    """
+    state = {} if state is None else state
     result = []
     for line in lines:
         text = Text()

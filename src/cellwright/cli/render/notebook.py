@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from cellwright.cli.render.outputs import ShownOutput
     from cellwright.document.cells import Cell
     from cellwright.document.notebook import Notebook
     from cellwright.document.outputs import Output
@@ -153,7 +152,7 @@ class CellRenderer:
                 yield Text(" " * self.gutter + "│", DIM)
             elif source:
                 yield Text()
-            yield from self._output(show_output(output, self.view))
+            yield from self.output_parts(output)
         if len(outputs) > most:
             yield self._notice(Notice(len(outputs) - most, "outputs"))
 
@@ -199,7 +198,9 @@ class CellRenderer:
         parts: list[RenderableType] = [FoldedLines(lines)]
         return [*parts, Notice(clipped.hidden, "lines")] if clipped.hidden else parts
 
-    def _output(self, shown: ShownOutput) -> Iterator[RenderableType]:
+    def output_parts(self, output: Output) -> Iterator[RenderableType]:
+        """The parts of one output, right of a rule."""
+        shown = show_output(output, self.view)
         if shown.label is not None:
             yield from self._add_rule(Text(shown.label, shown.style), shown.style)
         if shown.picture is not None:

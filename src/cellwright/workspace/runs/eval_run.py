@@ -10,7 +10,7 @@ from functools import partial
 from cellwright.errors import InvalidEdit
 from cellwright.workspace.api.answers import EvalAnswer
 from cellwright.workspace.runs.execution import Execution
-from cellwright.workspace.runs.recorder import EvalRecorder
+from cellwright.workspace.runs.recorder import EvalRecorder, find_title
 from cellwright.workspace.runs.run import Run, RunOptions
 from cellwright.workspace.runs.sessions import EvalCell, find_kernel_name
 
@@ -77,13 +77,15 @@ class EvalRun(Run):
         cell, request, caller = self._code[place], self._request, self._caller
         sessions = caller.hub.sessions
         self._running = place, time.monotonic()
-        self.report_cell(place, status="running")
+        self.report_cell(
+            place, status="running", began=time.time(), title=cell.title or find_title(cell.code)
+        )
         timeout = self._find_timeout(cell)
         async with self._open_session(cell) as (session, withheld):
             recorder = EvalRecorder(
                 sessions.settings,
                 None if sessions.store is None else sessions.store.stamp(self.origin),
-                lambda text: self.report_cell(place, text=text),
+                partial(self.report_cell, place),
                 withheld,
             )
             ran = await session.run(

@@ -31,6 +31,7 @@ from cellwright.workspace.runs.execution import (
 )
 from cellwright.workspace.runs.landing import RunRecord
 from cellwright.workspace.runs.parameters import Parameters
+from cellwright.workspace.runs.recorder import describe_display, describe_stream, find_title
 from cellwright.workspace.runs.run import Run, finish_despite_cancel
 from cellwright.workspace.runs.sessions import find_kernel_name
 
@@ -159,8 +160,8 @@ class NotebookRun(Run):
                 address=None if options.check else book.host.kernel(),
             )
             try:
-                for place in range(len(self._chosen)):
-                    self.report_cell(place, status="pending")
+                for place, cell in enumerate(self._chosen):
+                    self.report_cell(place, status="pending", title=find_title(cell.source))
                 yield
             finally:
                 await self._end_cells()
@@ -216,7 +217,7 @@ class NotebookRun(Run):
             interval = self.book.caller.settings.run_save_interval
         saves = InterimSaves(lambda: self._land_so_far(run), interval)
         self._runs.append(run)
-        self.report_cell(place, status="running")
+        self.report_cell(place, status="running", began=time.time())
         announcing = asyncio.ensure_future(self._announce(run, interval / 2))
         try:
             ran = await self._execute(place, run, saves, is_first=is_first)
@@ -384,7 +385,9 @@ class NotebookRun(Run):
                         earlier.is_unsaved = earlier.is_changed = True
             saves.touch()
             if isinstance(event, StreamEvent):
-                self.report_cell(place, text=event.text)
+                self.report_cell(place, **describe_stream(event))
+            elif isinstance(event, DisplayEvent) and not event.is_update:
+                self.report_cell(place, **describe_display(event))
 
         return listen
 

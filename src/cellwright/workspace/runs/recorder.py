@@ -1,4 +1,4 @@
-"""Take the events of one cell of `eval`, and make an `Execution` of them."""
+"""Take the events of one cell: as reports while it runs, and of `eval` as an `Execution`."""
 
 from __future__ import annotations
 
@@ -21,33 +21,72 @@ from cellwright.outputs.mime import (
     UnreadPart,
     choose_parts,
     latest_statuses,
+    part_size,
 )
 from cellwright.outputs.sink import OutputSink
 from cellwright.workspace.runs.execution import CellError, Execution, ExitView
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
+    from typing import Any
 
     from cellwright.config.settings import Settings
     from cellwright.kernel.events import KernelEvent
     from cellwright.kernel.session import CellOutcome
     from cellwright.outputs.artifacts import ArtifactStore
-    from cellwright.outputs.mime import MimePart
+    from cellwright.outputs.mime import MimeChoice, MimePart
 
 _MOST_PARTS = 200
+_LARGEST_DISPLAY = 2**21
+_LONGEST_TITLE = 200
+
+
+def find_title(source: str) -> str:
+    """Return the first line of a source that says something, for those who watch it run."""
+    return next((line.strip() for line in source.split("\n") if line.strip()), "")[:_LONGEST_TITLE]
+
+
+def describe_stream(event: StreamEvent) -> dict[str, Any]:
+    """Describe printed text for those who watch: `text`, and `stream` if it is not stdout."""
+    return {"text": event.text, **({} if event.name == "stdout" else {"stream": event.name})}
+
+
+def describe_display(event: DisplayEvent) -> dict[str, Any]:
+    """Describe a display for those who watch: as `text`, and if it is more as `output`, too."""
+    return _describe_choice(event, choose_parts(event.data))
+
+
+def _describe_choice(event: DisplayEvent, chosen: MimeChoice) -> dict[str, Any]:
+    text = ""
+    if chosen.text is not None and chosen.text.text:
+        text = chosen.text.text.removesuffix("\n") + "\n"
+    elif chosen.text is None:
+        named = (part for part in chosen.parts if isinstance(part, (MimeImage, UnreadPart)))
+        text = "".join(f"{part}\n" for part in named)
+    facts: dict[str, Any] = {"text": text}
+    if set(event.data) - {"text/plain"} and measure_display(event.data) <= _LARGEST_DISPLAY:
+        kind = "execute_result" if event.is_result else "display_data"
+        facts["output"] = {"output_type": kind, "data": dict(event.data), "metadata": {}}
+    return facts
+
+
+def measure_display(data: Mapping[str, Any]) -> int:
+    """The characters of a display, as far as they are text; what is JSON is small or measured."""
+    return sum(part_size(str(mime), value) for mime, value in data.items())
 
 
 @dataclass
 class EvalRecorder:
     """Takes the events of one cell of `eval` and makes an `Execution` of them.
 
-    `on_text` gets every piece of text as it comes, neither sanitised nor bounded.
+    `on_report` gets what `describe_stream` and `describe_display` say of every piece as it comes,
+    neither sanitised nor bounded.
     """
 
     settings: Settings
     store: ArtifactStore | None = None
-    on_text: Callable[[str], object] | None = None
+    on_report: Callable[..., object] | None = None
     withheld: Collection[str] = ()
     _parts: list[MimePart] = field(default_factory=list)
     _dropped: int = 0
@@ -65,7 +104,7 @@ class EvalRecorder:
     def feed(self, event: KernelEvent) -> None:
         """Take the next event."""
         if isinstance(event, StreamEvent):
-            self._say(event.text)
+            self._say(**describe_stream(event))
         elif isinstance(event, DisplayEvent):
             self._show(event)
         elif isinstance(event, ErrorEvent):
@@ -111,26 +150,21 @@ class EvalRecorder:
             notes=[*self._list_notes(ran), *notes],
         )
 
-    def _say(self, text: str) -> None:
+    def _say(self, text: str, **facts: Any) -> None:
         if self._clears_next:
             self._clear()
         self._sink.feed(text)
-        if self.on_text is not None:
-            self.on_text(text)
+        if self.on_report is not None and (text or facts):
+            self.on_report(text=text, **facts)
 
     def _show(self, event: DisplayEvent) -> None:
         chosen = choose_parts(event.data)
-        if chosen.text is not None and chosen.text.text:
-            self._say(chosen.text.text.removesuffix("\n") + "\n")
-        elif self._clears_next:
-            self._clear()
+        self._say(**_describe_choice(event, chosen))
         for part in chosen.parts:
             if len(self._parts) >= _MOST_PARTS and not isinstance(part, StatusReport):
                 self._dropped += 1
                 continue
             self._parts.append(part)
-            if isinstance(part, (MimeImage, UnreadPart)) and chosen.text is None:
-                self._say(f"{part}\n")
         if sum(isinstance(part, StatusReport) for part in self._parts) > _MOST_PARTS:
             others = [part for part in self._parts if not isinstance(part, StatusReport)]
             kept = latest_statuses(part for part in self._parts if isinstance(part, StatusReport))

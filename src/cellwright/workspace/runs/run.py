@@ -24,6 +24,7 @@ from cellwright.errors import (
 from cellwright.workspace.api.answers import RunFailure, RunView
 from cellwright.workspace.api.values import KW_ONLY, Value
 from cellwright.workspace.runs.execution import Execution, Executions
+from cellwright.workspace.runs.recorder import measure_display
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 
 _EVENTS_KEPT = 2_000
 _TEXT_KEPT = 2**18
+# A display larger than this reaches those who watch, but is not kept for those who come later.
+_DISPLAY_KEPT = 2**15
 _ENDED_KEPT = 100
 _ANSWERS_KEPT = 10  # they hold outputs, which may be large; those of notebooks are in their files
 
@@ -170,7 +173,9 @@ class Run:
                     break
                 execution = await self._run_cell(place)
                 self.executions[place] = execution
-                self.report_cell(place, status=execution.status)
+                self.report_cell(
+                    place, status=execution.status, seconds=round(execution.seconds, 3)
+                )
                 if execution.status == "pending" or self._is_last(place, execution):
                     break
 
@@ -233,10 +238,13 @@ class Run:
         """Tell those who watch what happened, and keep it for those who watch later."""
         if "handle" in event and "status" in event:
             self.cells[event["handle"]] = event["status"]
-        self._events.append(event)
-        self._text += len(event.get("text", ""))
+        kept = event
+        if _measure_event(event) > len(event.get("text", "")) + _DISPLAY_KEPT:
+            kept = {name: value for name, value in event.items() if name != "output"}
+        self._events.append(kept)
+        self._text += _measure_event(kept)
         while len(self._events) > _EVENTS_KEPT or self._text > _TEXT_KEPT:
-            self._text -= len(self._events.popleft().get("text", ""))
+            self._text -= _measure_event(self._events.popleft())
             self.missed_events += 1
         for listener in list(self._listeners):
             listener(event)
@@ -434,6 +442,14 @@ class RunRegistry:
         """Tell those who watch the notebook which cells run; what they print is in the run."""
         if "status" in event:
             self._events.publish(run.subject, "cell", run=run.id, actor=run.actor, **event)
+
+
+def _measure_event(event: Event) -> int:
+    """The characters in an event: its text, and the texts of what it displays."""
+    size = len(event.get("text", ""))
+    if "output" in event:
+        size += measure_display(event["output"]["data"])
+    return size
 
 
 class Turns:

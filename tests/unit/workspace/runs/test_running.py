@@ -67,9 +67,13 @@ async def test_progress_names_each_cell_by_index_and_handle(book: Book) -> None:
     reports: list[dict[str, Any]] = []
     await run(book, "c1", "c2", progress=reports.append)
     assert reports.pop(0).keys() == {"run"}
+    named = ((each, name) for each in reports for name in ("began", "seconds"))
+    times = [each.pop(name) for each, name in named if name in each]
+    assert all(isinstance(each, float) for each in times)
+    assert len(times) == 4
     assert reports == [
-        {"cell": 1, "handle": "c1", "status": "pending"},
-        {"cell": 2, "handle": "c2", "status": "pending"},
+        {"cell": 1, "handle": "c1", "status": "pending", "title": "print b"},
+        {"cell": 2, "handle": "c2", "status": "pending", "title": "print c"},
         {"cell": 1, "handle": "c1", "status": "running"},
         {"cell": 1, "handle": "c1", "text": "b\n"},
         {"cell": 1, "handle": "c1", "status": "ok"},
@@ -77,6 +81,18 @@ async def test_progress_names_each_cell_by_index_and_handle(book: Book) -> None:
         {"cell": 2, "handle": "c2", "text": "c\n"},
         {"cell": 2, "handle": "c2", "status": "ok"},
     ]
+
+
+async def test_progress_tells_results_and_displays_as_text_and_as_they_are(
+    book: Book, folder: Path
+) -> None:
+    use(book, folder, "show text/html <b>x</b>", "result 42")
+    reports: list[dict[str, Any]] = []
+    await run(book, progress=reports.append)
+    said = [report for report in reports if "text" in report]
+    assert [each["text"] for each in said] == ["x\n", "42\n"]
+    assert said[0]["output"]["data"]["text/html"] == "<b>x</b>"
+    assert "output" not in said[1]  # the text says it all
 
 
 async def test_a_run_knows_every_execution_as_soon_as_it_is_over(book: Book, folder: Path) -> None:
