@@ -166,7 +166,7 @@ def test_selected_cells_are_told(use: Use) -> None:
     chat("sales.ipynb", "--select", "load,plot", "-p", "x")
     assert model.requests[0].situation.request.editor is not None
     assert model.requests[0].situation.request.editor.selected == ("load", "plot")
-    chat("sales.ipynb", stdin="/select 1-2 later\nx\n")
+    chat("sales.ipynb", stdin="/select 2-3 later\nx\n")
     assert model.requests[1].situation.request.editor is not None
     assert model.requests[1].situation.request.editor.selected == ("load", "sum", "later")
 

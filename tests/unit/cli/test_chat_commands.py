@@ -100,9 +100,12 @@ def test_a_notebook_that_is_not_there_cannot_be_opened() -> None:
     assert "outside" in complaint("/open ../x.ipynb", words=("--root", ".")).lower()
 
 
-def test_selected_cells_are_named_by_number_id_and_index() -> None:
-    said = talk("/select 1-2,plot", "/select")
-    assert "cell 2 (load, index 1), cell 3 (sum, index 2), cell 5 (plot, index 4)" in said
+def test_a_number_that_the_chat_shows_selects_the_same_cell() -> None:
+    said = talk("/select 2-3,plot", "/select 5", "/select")
+    assert "cell 2 (load), cell 3 (sum), cell 5 (plot)" in said
+    assert "Selected cell 5 (plot)" in said
+    assert "Did you mean " in complaint("/select 0")
+    assert "The notebook has the cells 1 to 7" in complaint("/select 9")
     assert "Nothing is selected" in said
     assert "CELL_NOT_FOUND" not in complaint("/select nope")
     assert "No notebook is open" in complaint("/select 1", words=())
@@ -173,6 +176,8 @@ def test_a_review_shows_each_cell_and_rejects_what_is_named(use: Use) -> None:
     assert "Added cell 8 · " in said
     assert source("load") == "print 42"
     assert len(read("sales.ipynb").cells) == 8
+    use([UPDATE, ADD], "done")
+    assert "rejected load" in talk("/mode agent", "change it", "/review reject 2")
 
 
 def test_a_review_shows_files_and_rejects_one_of_them(use: Use, chat_folder: Path) -> None:

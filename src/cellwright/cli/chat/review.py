@@ -36,6 +36,7 @@ class ReviewedCell:
     path: str
     cell: str
     change: DisplayedChange
+    number: str = ""  # counted from 1, as it is shown
 
 
 class TurnReview:
@@ -93,7 +94,8 @@ class TurnReview:
             for fact, part in zip(shown.cells, split_diff(shown.diff), strict=False):
                 if (path, fact.handle) in remaining:
                     change = _describe_change(path, fact, part, language)
-                    found.append(ReviewedCell(path, fact.handle, change))
+                    number = str(_place_of(fact) + 1) if is_notebook(path) else ""
+                    found.append(ReviewedCell(path, fact.handle, change, number))
         return found
 
     async def _find_language(self, path: str) -> str:
@@ -140,9 +142,12 @@ def split_diff(diff: str) -> list[str]:
     return ["\n".join(part) for part in found]
 
 
+def _place_of(fact: CellChangeView) -> int:
+    return fact.after if fact.after is not None else fact.before or 0
+
+
 def _describe_change(path: str, fact: CellChangeView, diff: str, language: str) -> DisplayedChange:
-    index = fact.after if fact.after is not None else fact.before or 0
-    what = f"cell {index + 1}" if is_notebook(path) else "file"
+    what = f"cell {_place_of(fact) + 1}" if is_notebook(path) else "file"
     return DisplayedChange(
         action=f"{_VERBS.get(fact.kind, 'Updated')} {what}",
         name=one_line(fact.handle[:80]),
@@ -156,10 +161,11 @@ def _describe_change(path: str, fact: CellChangeView, diff: str, language: str) 
 def _choose_cells(cells: list[ReviewedCell], names: list[str]) -> list[ReviewedCell]:
     if not names:
         return cells
-    known = {each.cell: each for each in cells}
+    known = {each.number: each for each in cells if each.number}
+    known |= {each.cell: each for each in cells}
     for name in names:
         if name not in known:
-            raise CellNotFound(name, near=list(known)[:3])
+            raise CellNotFound(name, near=[each.cell for each in cells[:3]])
     return [known[name] for name in names]
 
 

@@ -13,7 +13,7 @@ from cellwright.assistant.models.direct import DirectModel
 from cellwright.assistant.transcripts import Transcripts, to_markdown
 from cellwright.cli.chat.review import TurnReview
 from cellwright.cli.chat.state import MODES, WrongCommand, require_file, shorten_path
-from cellwright.errors import AlreadyExists, NothingToUndo
+from cellwright.errors import AlreadyExists, CellNotFound, NothingToUndo
 from cellwright.outputs.sanitize import one_line
 
 TYPE_CHECKING = False
@@ -48,7 +48,7 @@ class SlashCommand:
 
 COMMANDS = {
     "open": SlashCommand("/open [NB]", "open a notebook, as in an editor; alone: close it"),
-    "select": SlashCommand("/select [CELLS]", "select cells by id, index or range; alone: none"),
+    "select": SlashCommand("/select [CELLS]", "select cells by id, number or range; alone: none"),
     "attach": SlashCommand("/attach FILE|#TOOL", "attach a file or a tool to your prompts"),
     "detach": SlashCommand("/detach [FILE|#TOOL]", "remove an attachment; alone: all"),
     "mode": SlashCommand("/mode [ask|edit|agent]", "what the assistant may do"),
@@ -161,7 +161,12 @@ class SlashCommands:
         workspace = await self._chat.workspaces.get(state.mode)
         notebook = await workspace.open(state.open).load()
         refs = [ref for word in words for ref in word.split(",") if ref]
-        cells = choose_cells(notebook, refs)
+        try:
+            cells = choose_cells(notebook, refs, first=1)
+        except CellNotFound as error:
+            count = len(notebook.cells)
+            hint = error.hint if error.near else f"The notebook has the cells 1 to {count}"
+            raise WrongCommand(error.message, hint=hint) from None
         state.selected = tuple(cell.handle for cell in cells)
         self._display.print_note(f"Selected {', '.join(map(_describe_cell, cells))}")
 
@@ -300,7 +305,7 @@ def _require_one(words: list[str], usage: str) -> str:
 
 
 def _describe_cell(cell: Cell) -> str:
-    return f"cell {cell.index + 1} ({one_line(cell.handle[:60])}, index {cell.index})"
+    return f"cell {cell.index + 1} ({one_line(cell.handle[:60])})"
 
 
 def describe_model(chat: Chat) -> str:

@@ -25,7 +25,7 @@ _PASSED_ON = ("prompt", "cell", "accept", "select", "attach", "model", "yes", "r
 @click.option("--accept", is_flag=True, help="With --cell: accept the proposed source.")
 @click.option("--open", "opened", metavar="NB", help="The open notebook; by default the first.")
 @click.option(
-    "--select", multiple=True, metavar="CELLS", help="Selected cells in it; may be repeated."
+    "--select", multiple=True, metavar="CELLS", help="Selected cells in it, by id or index."
 )
 @click.option(
     "--attach", multiple=True, metavar="FILE|#TOOL", help="Attach this, too; may be repeated."

@@ -71,18 +71,35 @@ def choose_code(
     return [cell for cell in every if cell.type == "code"]
 
 
-def choose_cells(notebook: Notebook, refs: Sequence[CellRef]) -> list[Cell]:
+def choose_cells(notebook: Notebook, refs: Sequence[CellRef], *, first: int = 0) -> list[Cell]:
     """Return the cells of any type that are named, one by one or as ranges, in order.
+
+    `first` is the number of the first cell: a chat counts from 1.
 
     Raises:
         CellNotFound, AmbiguousCell: a cell is not there, or not the only one.
     """
+
+    def find(ref: CellRef) -> Cell:
+        return notebook.cell(_shift(notebook, ref, first))
+
     chosen: dict[int, Cell] = {}
     for ref in refs:
-        found = _find_span(notebook, ref) if isinstance(ref, str) and "-" in ref else None
-        cells = [notebook.cell(ref)] if found is None else notebook.cells[found[0] : found[1] + 1]
+        found = _find_span(notebook, ref, find) if isinstance(ref, str) and "-" in ref else None
+        cells = [find(ref)] if found is None else notebook.cells[found[0] : found[1] + 1]
         chosen.update((cell.index, cell) for cell in cells)
     return [chosen[index] for index in sorted(chosen)]
+
+
+def _shift(notebook: Notebook, ref: CellRef, first: int) -> CellRef:
+    """A reference with its number counted from 0; an id stays, also one that looks like a number."""
+    if not (first and isinstance(ref, str) and ref.isascii() and ref.isdigit()):
+        return ref
+    if any(cell.id == ref for cell in notebook.cells):
+        return ref
+    if int(ref) < first:
+        raise CellNotFound(ref, near=[cell.handle for cell in notebook.cells[:1]])
+    return int(ref) - first
 
 
 def _find_named(notebook: Notebook, refs: Sequence[CellRef]) -> list[Cell]:
@@ -102,20 +119,22 @@ def _require_code(cell: Cell) -> Cell:
 
 def _find_range(notebook: Notebook, text: str) -> list[Cell] | None:
     """The code cells of a range; None if the text is no range."""
-    found = _find_span(notebook, text)
+    found = _find_span(notebook, text, notebook.cell)
     if found is None:
         return None
     return [cell for cell in notebook.cells[found[0] : found[1] + 1] if cell.type == "code"]
 
 
-def _find_span(notebook: Notebook, text: str) -> tuple[int, int] | None:
+def _find_span(
+    notebook: Notebook, text: str, find: Callable[[str], Cell]
+) -> tuple[int, int] | None:
     """The first and the last index of a range; None if the text is a plain reference, or nothing.
 
     A text that is a cell's id, or names one cell otherwise, is no range. Ids may hold dashes, so
     that every one is tried as the dash of the range: if two make sense, it is ambiguous.
     """
     try:
-        notebook.cell(text)
+        find(text)
     except AmbiguousCell:
         return None
     except CellNotFound:
@@ -128,8 +147,8 @@ def _find_span(notebook: Notebook, text: str) -> tuple[int, int] | None:
     found: set[tuple[int, int]] = set()
     for at in (place for place, sign in enumerate(text) if sign == "-"):
         try:
-            first = notebook.cell(text[:at]).index
-            last = notebook.cell(text[at + 1 :]).index if text[at + 1 :] else None
+            first = find(text[:at]).index
+            last = find(text[at + 1 :]).index if text[at + 1 :] else None
         except CellNotFound:
             continue
         found.add((first, len(notebook.cells) - 1 if last is None else last))
