@@ -15,6 +15,7 @@ from cellwright import Notebook
 from cellwright.document.edits import Move
 from cellwright.errors import Conflict
 from cellwright.text.combine import edits_for, from_text
+from cellwright.text.percent import number_cells, parse_percent, to_percent
 from cellwright.text.view import (
     drop_last_newline,
     end_with_newline,
@@ -449,3 +450,39 @@ def test_a_base_that_is_not_stale_changes_nothing(data: bytes, draw: Any) -> Non
     cells = parse_text(as_text(draw.draw(edited(notebook))))
     without = edits_for(cells, notebook)
     assert edits_for(cells, notebook, notebook.snapshot()) == without
+
+
+# --- Scripts in the percent format -------------------------------------------------------------------
+
+PERCENT_LIKE = [
+    "# %%",
+    "%%",
+    "# %% [raw]",
+    "%%time",
+    "# %%time",
+    "!ls",
+    "# !ls",
+    "?x",
+    "# # %%",
+    "# ---",
+]
+percent_text = st.lists(
+    st.one_of(st.sampled_from([*PERCENT_LIKE, "", "#", "# ", " ", '"""']), st.text('#% !?a\r="[')),
+    max_size=5,
+).map("\n".join)
+
+
+@settings(max_examples=2000 if RUN_ALL else 200)
+@given(
+    st.lists(st.tuples(st.sampled_from(KINDS), percent_text), max_size=5),
+    st.sampled_from(["#", "//"]),
+)
+def test_a_script_gives_every_source_back(cells: list[tuple[str, str]], comment: str) -> None:
+    notebook = Notebook()
+    notebook.apply([{"op": "insert", "type": kind, "source": text} for kind, text in cells])
+    script = parse_percent(to_percent(notebook, comment), comment)
+    assert [(cell.type, cell.source, cell.id) for cell in script.cells] == [
+        (cell.type, cell.source, cell.id) for cell in notebook.cells
+    ]
+    assert script.revision == notebook.revision
+    assert edits_for(number_cells(script.cells, notebook.snapshot()), notebook) == []

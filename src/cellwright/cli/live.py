@@ -16,6 +16,7 @@ import click
 
 from cellwright.cli.output import (
     STATUS_SIGNS,
+    fit,
     is_terminal,
     one_line,
     talk,
@@ -237,7 +238,7 @@ class _LiveArea:
         self._colored = uses_colors(self._stream)
         self._line = ""
         self._is_error = False
-        self._rows = 0
+        self._shown = ""
         self._colors: dict[str, Any] = {}
 
     def draw(self, row: str, above: str = "") -> None:
@@ -248,12 +249,14 @@ class _LiveArea:
             rows.append(self._render(self._line, width, keeps_colors=False))
         if row:
             rows.append(
-                click.style(_crop(row, width), fg="cyan") if self._colored else _crop(row, width)
+                click.style(fit(row, width), fg="cyan") if self._colored else fit(row, width)
             )
-        if not (rows or above or self._rows):
-            return
-        self._write(self._erase() + above + "\n".join(rows))
-        self._rows = len(rows)
+        shown = "\n".join(rows)
+        if self._shown and "\n" not in self._shown and (above + shown).startswith(self._shown):
+            self._write((above + shown)[len(self._shown) :])  # a line that has only grown
+        elif above + shown != self._shown:
+            self._write(self._erase() + above + shown)
+        self._shown = shown
 
     def add(self, line: str, row: str) -> None:
         """Print a line that stays."""
@@ -287,7 +290,7 @@ class _LiveArea:
             from cellwright.outputs.sanitize import make_visible
 
             shown = make_visible(line)
-            shown = _crop(shown, width) if width else shown
+            shown = fit(shown, width) if width else shown
             return click.style(shown, fg="yellow") if self._is_error and self._colored else shown
         from cellwright.cli.render.colors import style_printed
 
@@ -295,9 +298,10 @@ class _LiveArea:
         return style_printed(line, colors, width or None, colored=self._colored)
 
     def _erase(self) -> str:
-        if not self._rows:
+        if not self._shown:
             return ""
-        return "\r" + (f"\x1b[{self._rows - 1}A" if self._rows > 1 else "") + "\x1b[J"
+        more = self._shown.count("\n")
+        return "\r" + (f"\x1b[{more}A" if more else "") + "\x1b[J"
 
     def _measure(self) -> int:
         try:
@@ -312,19 +316,11 @@ class _LiveArea:
             talk(text, nl=False)
 
 
-def _crop(text: str, width: int) -> str:
-    if len(text) * 2 <= width:
-        return text
-    from rich.cells import cell_len, set_cell_size
-
-    return text if cell_len(text) <= width else set_cell_size(text, width - 1) + "…"
-
-
 def _crop_colored(line: str, width: int) -> str:
     """A line in one colour that must fit on one row; what is above it may be longer."""
     *above, last = line.removesuffix("\n").split("\n")
     plain = click.unstyle(last)
-    shown = _crop(plain, width)
+    shown = fit(plain, width)
     return "".join(f"{each}\n" for each in above) + last.replace(plain, shown, 1) + "\n"
 
 

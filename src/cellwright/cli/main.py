@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "read": ("text", "Print a notebook as editable text"),
     "write": ("text", "Write edited text back into a notebook"),
+    "sync": ("text", "Keep a notebook and its script in step"),
     "show": ("show", "Show a notebook with its outputs"),
     "edit": ("edit", "Change cells: replace, insert, delete, move, or a list of edits"),
     "new": ("edit", "Create a notebook without cells"),

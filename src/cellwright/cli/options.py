@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import functools
 import os
+from typing import NamedTuple
 
 import click
 
-from cellwright.cli.output import CommandOutput, ReaderGone
+from cellwright.cli.output import (
+    OK,
+    CommandOutput,
+    ReaderGone,
+    exit_code,
+    one_line,
+    write,
+    write_bytes,
+)
+from cellwright.errors import CellwrightError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     from cellwright.workspace.api.requests import Mode
@@ -51,6 +61,79 @@ class CommandCall:
             start=start,
             warn=print_warning,
         )
+
+
+def expand_notebooks(names: Sequence[str]) -> list[str]:
+    """The notebooks that are named; a pattern such as `**/*.ipynb` names all that it matches."""
+    found: list[str] = []
+    for name in names:
+        if not any(sign in name for sign in "*?[") or os.path.exists(name):  # noqa: PTH110
+            found.append(name)
+            continue
+        from glob import glob
+
+        matches = sorted(
+            path
+            for path in glob(name, recursive=True)  # noqa: PTH207
+            if path.endswith(".ipynb") and "/.ipynb_checkpoints/" not in f"/{path}"
+        )
+        if not matches:
+            raise click.UsageError(f"No notebook matches {name}")
+        found += matches
+    return list(dict.fromkeys(found))
+
+
+class NotebookReport(NamedTuple):
+    """What a command says of one notebook: as JSON, as text or bytes, and its warnings."""
+
+    data: Any
+    text: str | bytes | Iterable[str]
+    warnings: Sequence[str] = ()
+
+
+def for_each_notebook(
+    call: CommandCall,
+    names: Sequence[str],
+    report: Callable[[str], NotebookReport],
+    *,
+    styled: bool = False,
+) -> int:
+    """Print what a command says of a notebook, or of several, each below its name.
+
+    A notebook that cannot be read does not keep the others from being shown. Returns the exit code,
+    that of the first error.
+    """
+    output = call.output
+    if len(names) == 1:
+        found = report(names[0])
+        if isinstance(found.text, bytes):
+            write_bytes(found.text)
+        else:
+            output.data(found.data, found.text, styled=styled)
+        output.warn(found.warnings)
+        return OK
+    code, rows = OK, []
+    for number, name in enumerate(names):
+        try:
+            found = report(name)
+        except CellwrightError as error:
+            if output.as_json:
+                raise
+            output.say(f"{one_line(name)}:")
+            output.fail(error)
+            code = code or exit_code(error)
+            continue
+        rows.append(found.data)
+        if not output.as_json:
+            write(f"{chr(10) * bool(number)}==> {one_line(name)} <==\n")
+            if isinstance(found.text, bytes):
+                write_bytes(found.text)
+            else:
+                output.data(None, found.text, styled=styled)
+        output.warn(found.warnings)
+    if output.as_json:
+        output.data({"notebooks": rows}, "")
+    return code
 
 
 def resolve_root(root: str | None, cwd: str) -> str:

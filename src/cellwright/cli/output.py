@@ -299,6 +299,24 @@ def uses_colors(stream: Any) -> bool:
     return bool(os.environ.get("FORCE_COLOR")) or is_terminal(stream)
 
 
+def measure_width() -> int | None:
+    """The columns of the terminal of stdout; None in a pipe, where lines are never cut."""
+    if not is_terminal(sys.stdout):
+        return None
+    import shutil
+
+    return max(20, shutil.get_terminal_size().columns)
+
+
+def fit(text: str, width: int | None) -> str:
+    """A line cut to a width, with a sign at its end; uncut without one."""
+    if width is None or len(text) * 2 <= width:
+        return text
+    from rich.cells import cell_len, set_cell_size
+
+    return text if cell_len(text) <= width else f"{set_cell_size(text, width - 1)}…"
+
+
 def style_status(status: str, width: int = 0, *, stream: Any = None) -> str:
     """A status with its sign, padded, and coloured for stdout or another stream."""
     sign, color = STATUS_SIGNS[status]

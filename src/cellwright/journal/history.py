@@ -48,7 +48,7 @@ class Entry:
     `run`. `before` and `after` are revisions. `concerns` is the change that was undone, redone or
     restored (several ids, separated by spaces, if they were undone as one), and `undone_by` is
     the change that undid this one. `edits` are the JSON shapes of the edits, unless they are
-    large.
+    large. `path` is the name that the notebook had then, if it had another one.
     """
 
     id: str
@@ -63,6 +63,7 @@ class Entry:
     undone_by: str | None = None
     concerns: str | None = None
     edits: tuple[dict[str, Any], ...] = ()
+    path: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The JSON shape for all interfaces."""
@@ -78,6 +79,7 @@ class Entry:
             "cells": [{name: getattr(cell, name) for name in _CELL} for cell in self.cells],
             "undone_by": self.undone_by,
             "concerns": self.concerns,
+            **({} if self.path is None else {"path": self.path}),
         }
 
     @classmethod

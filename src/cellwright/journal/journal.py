@@ -158,6 +158,18 @@ class Journal:
 
         return [row.to_entry() for row in self._answer(path, ask)]
 
+    def find_by_revision(self, revision: str) -> list[str]:
+        """The notebooks whose last recorded state has this revision, the newest first."""
+        rows = self._ask(
+            lambda connection: connection.execute(
+                "SELECT notebook.path FROM change JOIN notebook ON notebook.id = change.notebook"
+                " WHERE after_revision = ? AND number = (SELECT max(number) FROM change AS newer"
+                " WHERE newer.notebook = notebook.id) ORDER BY change.id DESC",
+                (revision,),
+            ).fetchall()
+        )
+        return [os.fsdecode(path) for (path,) in rows]
+
     def get(self, path: Path, change_id: str) -> Entry:
         """The entry whose id begins with `change_id`; raises `ChangeNotFound`."""
         return self._answer(

@@ -7,8 +7,10 @@ rules are those of `cellwright.document.merge`, with the text as the other side.
 
 from __future__ import annotations
 
+import re
+
 from cellwright.document.change import longest_increasing
-from cellwright.document.edits import Delete, Insert, Move, Replace, SetType
+from cellwright.document.edits import Delete, Insert, Move, Replace, SetMetadata, SetType
 from cellwright.document.notebook import Notebook
 from cellwright.document.snapshot import align, hash_cell
 from cellwright.errors import CellConflict, Conflict, InvalidCell
@@ -109,17 +111,43 @@ def _edits_to_targets(targets: Sequence[Target], notebook: Notebook) -> list[Edi
             else:
                 edits.append(Move(cell.handle, after=after, at=start))
         elif text is not None:
-            edits.append(Insert(text.source, text.type, after=after, at=start))
+            edits.append(
+                Insert(
+                    text.source,
+                    text.type,
+                    id=_usable_id(text, notebook),
+                    metadata=text.metadata or None,
+                    after=after,
+                    at=start,
+                )
+            )
     return edits
+
+
+def _usable_id(text: TextCell, notebook: Notebook) -> str | None:
+    """The id that the text gives a new cell, if the notebook has ids, and not this one."""
+    cells = notebook.cells
+    if text.id is None or any(cell.id is None or cell.id == text.id for cell in cells):
+        return None
+    return text.id if re.fullmatch(r"[A-Za-z0-9_-]{1,64}", text.id) else None
 
 
 def _difference(cell: Cell, text: TextCell) -> list[Edit]:
     if cell.problem:
         raise InvalidCell(cell.index, cell.problem)
     kind = text.type if text.type != cell.type else None
+    edits: list[Edit] = []
     if text.source != cell.source:
-        return [Replace(cell.handle, text.source, kind)]
-    return [SetType(cell.handle, kind)] if kind else []
+        edits.append(Replace(cell.handle, text.source, kind))
+    elif kind:
+        edits.append(SetType(cell.handle, kind))
+    if text.metadata is not None:
+        had = cell.metadata
+        gone = {} if text.metadata.get("tags") or not had.get("tags") else {"tags": None}
+        new = {name: value for name, value in text.metadata.items() if had.get(name) != value}
+        if new or gone:
+            edits.append(SetMetadata({**new, **gone}, cell=cell.handle))
+    return edits
 
 
 def _merge_text(cells: Sequence[TextCell], notebook: Notebook, base: Snapshot) -> list[Target]:

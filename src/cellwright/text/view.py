@@ -14,6 +14,7 @@ from cellwright.errors import InvalidCell, InvalidText
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
     from cellwright.document.cells import Cell
     from cellwright.document.notebook import Notebook
@@ -142,13 +143,16 @@ def _unescape_markers(text: str) -> str:
 class TextCell(NamedTuple):
     """A cell in the text; `line` is the line of its marker, counted from 1.
 
-    `number` is the N of `cell:N`, the index of the cell that it is made from.
+    `number` is the N of `cell:N`, the index of the cell that it is made from. `id` and `metadata`
+    are what a script in the percent format says; a text view has neither.
     """
 
     type: str
     number: int | None
     source: str
     line: int
+    id: str | None = None
+    metadata: dict[str, Any] | None = None
 
 
 def parse_text(text: str) -> list[TextCell]:

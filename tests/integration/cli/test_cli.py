@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cellwright import read
 from cellwright.document.disk.lock import FileLock
 from tests.conftest import require_tool
 from tests.unit.cli import golden, samples
@@ -367,3 +369,30 @@ def test_json_is_all_there_is_with_json() -> None:
         if not answer.json["ok"]:
             assert answer.error.keys() == {"code", "message", "hint", "retryable"}
     assert process("read", "nb.ipynb", "--json").json["ok"]
+
+
+def edit_with(folder: Path, script: str, *words: str) -> Answer:
+    """Edit the notebook in an editor that carries out a script of Python on the text."""
+    editor = folder / "editor.py"
+    editor.write_text(f"import sys\npath = sys.argv[1]\ntext = open(path).read()\n{script}\n")
+    return process("edit", "nb.ipynb", *words, EDITOR=f"{sys.executable} {editor}", VISUAL="")
+
+
+def test_edit_without_a_verb_opens_the_text_in_the_editor_and_merges(folder: Path) -> None:
+    save = "open(path, 'w').write(text.replace('total = 42', 'total = 43'))"
+    other = "from cellwright import edit; edit('nb.ipynb', [{'op': 'replace', 'cell': %r, 'source': 'z'}])"
+    answer = edit_with(folder, f"{save}\n{other % 'plot'}")
+    assert answer.code == 0, answer
+    sources = {cell.id: cell.source for cell in read(folder / "nb.ipynb").cells}
+    assert (sources["load"], sources["plot"]) == ("total = 43\nprint(total)", "z")
+    assert "Nothing changed" in edit_with(folder, "").err
+    save = "open(path, 'w').write(text.replace('total = 43', 'total = 44'))"
+    answer = edit_with(folder, f"{save}\n{other % 'load'}")
+    assert answer.code == 6
+    again = re.search(r"`cellwright (write .*) --from (\S+) --base \w+`", answer.err)
+    assert again is not None
+    assert "total = 44" in Path(again[2]).read_text()  # what was typed is not lost
+    Path(again[2]).unlink()
+    assert edit_with(folder, "sys.exit(1)").code == 2
+    assert process("edit", "nb.ipynb", EDITOR="/nowhere/editor").code == 2
+    assert process("edit", "nb.ipynb", "relpace", "load").code == 2

@@ -156,3 +156,40 @@ def test_what_a_notebook_says_about_its_kernel_stays(folder: Path) -> None:
     path.write_text(json.dumps(shape), encoding="utf-8")
     assert call("run", "named.ipynb", "--no-engine").code == 0
     assert json.loads(path.read_bytes())["metadata"] == said
+
+
+def test_a_copy_is_run_in_a_kernel_of_its_own_in_the_notebooks_folder(
+    notebook: Path, folder: Path
+) -> None:
+    cells = [samples.code("a", "import os\nn = 1"), samples.code("b", "print(os.getcwd(), n)")]
+    notebook.write_bytes(samples.write(*cells))
+    before = notebook.read_bytes()
+    (folder / "out").mkdir()
+    (folder / "given.toml").write_text("n = 5\n")
+    answer = run("-o", "out/copy.ipynb", "-p", "@given.toml", "-p", "m=2")
+    assert answer.code == 0, answer
+    assert "out/copy.ipynb: 2 ok" in answer.err
+    assert notebook.read_bytes() == before
+    (said,) = outputs(folder / "out" / "copy.ipynb")[1]
+    assert said["text"] == [f"{folder} 1\n"]  # set before the cell that sets it: it has no tag
+    assert run("-o", "run.ipynb").code == 3
+    assert run("-p", "@nowhere.json").code == 2
+    assert call("run", "a.ipynb", "b.ipynb", "-o", "c.ipynb").code == 2
+
+
+def test_several_notebooks_run_even_if_one_fails_and_one_comes_from_stdin(folder: Path) -> None:
+    for name, source in (("one", "1 / 0"), ("two", "print(2)"), ("three", "3")):
+        (folder / f"{name}.ipynb").write_bytes(samples.write(samples.code("a", source)))
+    answer = call("run", "one.ipynb", "t*.ipynb", "--no-engine")
+    assert answer.code == 1
+    assert answer.text == "3\n2\n"
+    assert "3 notebooks: 2 ok, 1 failed" in answer.err
+    answer = call("run", "none.ipynb", "two.ipynb", "--no-engine", "--json")
+    assert answer.code == 3
+    assert answer.json["error"]["code"] == "NOTEBOOK_NOT_FOUND"
+    assert answer.json["data"]["notebooks"][1]["executions"][0]["status"] == "ok"
+    given = (folder / "two.ipynb").read_bytes()
+    answer = call("run", "-", "-o", "four.ipynb", "--no-engine", stdin=given)
+    assert (answer.code, answer.text) == (0, "2\n")
+    assert outputs(folder / "four.ipynb")[0][0]["text"] == ["2\n"]
+    assert call("run", "-", "--no-engine", stdin=given).code == 2

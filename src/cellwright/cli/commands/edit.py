@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import functools
 import json
+import os
+from shlex import quote
 
 import click
 
 from cellwright.cli.changes import report_change
 from cellwright.cli.hints import complete_notes
-from cellwright.cli.options import CommandCall, common
+from cellwright.cli.options import CommandCall, common, expand_notebooks
 from cellwright.cli.output import (
     BAD_NOTEBOOK,
     STATUS_CODES,
+    exit_code,
     one_line,
     print_json,
     printable,
     read_input,
     write,
 )
+from cellwright.errors import CellwrightError
 from cellwright.outputs import sanitize as _sanitize  # noqa: F401  # now: after a save nothing is opened
 
 TYPE_CHECKING = False
@@ -32,19 +36,43 @@ if TYPE_CHECKING:
 TYPES = click.Choice(["code", "markdown", "raw"])
 
 
-@click.group()
+class EditGroup(click.Group):
+    """A group of verbs that come after the notebook, or after several."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take the notebooks before the verb; without a verb, the text is edited."""
+        at = next((at for at, word in enumerate(args) if at and word in self.commands), len(args))
+        names = [word for word in args[:at] if not word.startswith("-")]
+        if not names:
+            return super().parse_args(ctx, args)
+        options = [word for word in args[:at] if word.startswith("-")]
+        ctx.obj = expand_notebooks(names)
+        if at == len(args):
+            if len(names) > 1:
+                raise click.UsageError(f"There is no verb `{names[1]}`", ctx)
+            if "-h" not in options and "--help" not in options:
+                return super().parse_args(ctx, [names[0], "text", *options])
+        return super().parse_args(ctx, [*options, names[0], *args[at:]])
+
+
+@click.group(cls=EditGroup)
 @click.argument("notebook", metavar="NB", type=click.Path())
 @click.pass_context
 def edit_command(context: click.Context, notebook: str) -> None:
     """Change cells of a notebook; name a cell by id, `cell-N` or index.
 
+    Without a verb, the text of the notebook is opened in $EDITOR, and what others change meanwhile
+    is merged.
+
     \b
+    cellwright edit nb.ipynb
     cellwright edit nb.ipynb replace ab12 'x = 2'
     echo 'print(x)' | cellwright edit nb.ipynb insert --after ab12
     cellwright edit nb.ipynb delete 3 --dry-run
     cellwright edit nb.ipynb apply edits.json --base 1f0a33c2d4e5
+    cellwright edit 'reports/*.ipynb' clear-outputs
     """
-    context.obj = notebook
+    context.obj = context.obj or [notebook]
 
 
 class EditCommand(click.Command):
@@ -104,7 +132,9 @@ def edit_action(function: Callable[..., dict[str, Any] | list[Any]]) -> click.Co
         timeout: float,
         **kwargs: Any,
     ) -> int:
-        notebook: str = click.get_current_context().obj
+        notebooks: list[str] = click.get_current_context().obj
+        if len(notebooks) > 1 and function.__name__ != "clear_outputs":
+            raise click.UsageError("Of the verbs, only clear-outputs takes several notebooks")
         made = function(*args, **kwargs)
         edits = made if isinstance(made, list) else [made]
         if expect is not None:
@@ -113,18 +143,28 @@ def edit_action(function: Callable[..., dict[str, Any] | list[Any]]) -> click.Co
             ]
         how: dict[str, Any] = {"timeout": timeout} if run_after else {}
         op = edits[0].get("op", "") if isinstance(edits[0], dict) else ""
+        code, answers = 0, []
         with call.workspace(start=run_after is not None) as workspace:
-            answer = workspace.open(notebook).edit(
-                edits,
-                base=base,
-                backup=backup,
-                dry_run=dry_run,
-                create=create,
-                label=label or str(op),
-                run=run_after,  # type: ignore[arg-type]  # the choices of the option
-                **how,
-            )
-        return _report_edit(call, answer, show_diff=dry_run or show_diff)
+            for notebook in notebooks:
+                if len(notebooks) > 1:
+                    workspace.open(notebook).load()  # if one cannot be read, none is changed
+            for notebook in notebooks:
+                answer = workspace.open(notebook).edit(
+                    edits,
+                    base=base,
+                    backup=backup,
+                    dry_run=dry_run,
+                    create=create,
+                    label=label or str(op),
+                    run=run_after,  # type: ignore[arg-type]  # the choices of the option
+                    **how,
+                )
+                answers.append(answer)
+                if len(notebooks) == 1 or not call.output.as_json:
+                    code = code or _report_edit(call, answer, show_diff=dry_run or show_diff)
+        if len(notebooks) > 1 and call.output.as_json:
+            call.output.data({"notebooks": answers}, "")
+        return code
 
     return click.command(cls=EditCommand)(run)
 
@@ -321,10 +361,11 @@ def set_metadata(metadata: str, cell: str | None, *, replaces: bool) -> dict[str
 @edit_action
 @click.argument("cells", metavar="[CELL…]", nargs=-1)
 def clear_outputs(cells: tuple[str, ...]) -> dict[str, Any]:
-    """Remove the outputs of some cells, or of all.
+    """Remove the outputs of some cells, or of all; of several notebooks at once, too.
 
     \b
     cellwright edit nb.ipynb clear-outputs
+    cellwright edit a.ipynb b.ipynb clear-outputs
     """
     return _make_edit(op="clear_outputs", cells=list(cells) or None)
 
@@ -342,6 +383,67 @@ def apply(edits: str | None) -> list[Any]:
     if not value:
         raise click.UsageError("The list of edits is empty")
     return list(value)
+
+
+@click.command()
+@common
+def edit_text(call: CommandCall) -> int:
+    """Edit the text of a notebook in $VISUAL or $EDITOR; what a verb is not needed for.
+
+    \b
+    cellwright edit nb.ipynb text
+    """
+    from cellwright.text.view import drop_last_newline, end_with_newline
+
+    (notebook,) = click.get_current_context().obj
+    with call.workspace() as workspace:
+        book = workspace.open(notebook)
+        found = book.read()
+        before = end_with_newline(found.text or "")
+        place = _write_draft(notebook, before)
+        try:
+            _open_editor(place)
+            after = read_input(place)
+            if after == before:
+                call.output.say("Nothing changed")
+                os.unlink(place)  # noqa: PTH108
+                return 0
+            answer = book.write(drop_last_newline(after), base=found.revision, label="edit")
+        except CellwrightError as error:
+            again = f"cellwright write {quote(notebook)} --from {quote(place)}"
+            again += f" --base {found.revision}"
+            call.output.fail(error)
+            call.output.warn([f"Your text is in {place}; `{again}` tries it again"])
+            return exit_code(error)
+        os.unlink(place)  # noqa: PTH108
+        report_change(call.output, answer, "Notebook written")
+    return 0
+
+
+def _write_draft(notebook: str, text: str) -> str:
+    """Save the text where an editor finds it, under a name that tells it the language."""
+    import tempfile
+
+    stem = os.path.basename(notebook).removesuffix(".ipynb")  # noqa: PTH119
+    descriptor, place = tempfile.mkstemp(f".{stem}.py", "cellwright-")
+    with open(descriptor, "wb") as file:  # noqa: PTH123
+        file.write(text.encode("utf-8", "surrogatepass"))
+    return place
+
+
+def _open_editor(place: str) -> None:
+    """Let the person edit a file; raises `click.UsageError` if there is no editor."""
+    import shlex
+    import subprocess
+
+    command = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
+    try:
+        code = subprocess.run([*command, place], check=False).returncode  # noqa: S603
+    except OSError as error:
+        hint = "set EDITOR, or use `cellwright read` and `write`"
+        raise click.UsageError(f"{command[0]}: {error.strerror}; {hint}") from None
+    if code:
+        raise click.UsageError(f"{command[0]} ended with exit code {code}; nothing is changed")
 
 
 def _parse_json(text: str) -> Any:
@@ -365,6 +467,7 @@ for _command in (
     apply,
 ):
     edit_command.add_command(_command, _command.name and _command.name.replace("_", "-"))
+edit_command.add_command(edit_text, "text")
 
 
 @click.command()
@@ -400,12 +503,12 @@ def upgrade_command(
     \b
     cellwright upgrade old.ipynb --backup
     """
+    names = expand_notebooks(notebooks)
     with call.workspace() as workspace:
-        for notebook in notebooks:
+        for notebook in names:
             workspace.open(notebook).load()  # if one cannot be read, none is changed
         answers = [
-            workspace.open(notebook).upgrade(backup=backup, dry_run=dry_run)
-            for notebook in notebooks
+            workspace.open(notebook).upgrade(backup=backup, dry_run=dry_run) for notebook in names
         ]
         if call.output.as_json:
             call.output.data({"notebooks": answers}, "")

@@ -7,35 +7,53 @@ import sys
 import click
 
 from cellwright.cli.changes import color_diff, report_change
-from cellwright.cli.options import CommandCall, common
-from cellwright.cli.output import one_line, uses_colors
+from cellwright.cli.options import (
+    CommandCall,
+    NotebookReport,
+    common,
+    expand_notebooks,
+    for_each_notebook,
+)
+from cellwright.cli.output import fit, measure_width, one_line, uses_colors
 from cellwright.outputs import sanitize as _sanitize  # noqa: F401  # now: after a save nothing is opened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from cellwright.journal.history import Backup, Entry
     from cellwright.workspace.api.answers import BlameAnswer, CellStaleness
+    from cellwright.workspace.workspace import Workspace
 
 
 @click.command()
-@click.argument("notebook", metavar="NB", type=click.Path())
+@click.argument("notebooks", metavar="NB...", nargs=-1, required=True)
 @click.option("-n", "--limit", type=click.IntRange(min=1), help="At most this many.")
+@click.option("--follow", is_flag=True, help="Continue under the names that NB had before.")
 @common
-def log_command(call: CommandCall, notebook: str, limit: int | None) -> None:
-    """List the changes of a notebook, newest first, including those of other programs.
+def log_command(
+    call: CommandCall, notebooks: tuple[str, ...], limit: int | None, *, follow: bool
+) -> int:
+    """List the changes of notebooks, newest first, including those of other programs.
 
     \b
     cellwright log nb.ipynb -n 5
+    cellwright log renamed.ipynb --follow
     """
     with call.workspace() as workspace:
-        book = workspace.open(notebook)
-        entries = book.log(limit)
-        warnings = book.warnings()
-        data = {"path": notebook, "entries": entries, "warnings": warnings}
-        call.output.data(data, map(_log_row, _group_runs(entries)), styled=True)
-        call.output.warn(warnings)
+
+        def report(name: str) -> NotebookReport:
+            book = workspace.open(name)
+            entries = book.log(limit, follow=follow)
+            warnings = book.warnings()
+            data = {"path": name, "entries": entries, "warnings": warnings}
+            width = measure_width()
+            rows = [_log_row(group, width) for group in _group_runs(entries)]
+            if not (entries or follow):
+                call.output.say("No changes on record; --follow also looks under earlier names")
+            return NotebookReport(data, rows, warnings)
+
+        return for_each_notebook(call, expand_notebooks(notebooks), report, styled=True)
 
 
 def _group_runs(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
@@ -60,7 +78,8 @@ def _is_same_run(earlier: Entry, later: Entry) -> bool:
     return places[0] < places[1]
 
 
-def _log_row(group: list[Entry]) -> str:
+def _log_row(group: list[Entry], width: int | None) -> str:
+    """Render a change, or the cells of a run: on one line, or in a terminal cut to its width."""
     entry = group[0]
     cells = [cell for each in reversed(group) for cell in each.cells]
     words = [f"{cell.kind} {one_line(cell.handle)}" for cell in cells[:4]]
@@ -69,44 +88,74 @@ def _log_row(group: list[Entry]) -> str:
     if len(group) > 1:
         words.append(f"from {group[-1].id} on")
     undone = "  (undone)" if entry.undone_by else ""
-    change = click.style(entry.id, fg="yellow") if uses_colors(sys.stdout) else entry.id
     label = f"run of {len(group)} cells" if len(group) > 1 else entry.label
     label = f"  {one_line(label)}" if label else ""
-    return (
-        f"{change}  {entry.when[:19]}  {entry.kind:8} {one_line(entry.actor)}"
-        f"{label}  {', '.join(words)}{undone}\n"
-    )
+    name = f"  [{one_line(entry.path)}]" if entry.path else ""
+    when = f"{entry.when[:10]} {entry.when[11:16]}" if width else entry.when[:19]
+    rest = f"  {when}  {entry.kind:8} {one_line(entry.actor)}{undone}{name}{label}"
+    rest += f"  {', '.join(words)}"
+    change = click.style(entry.id, fg="yellow") if uses_colors(sys.stdout) else entry.id
+    return f"{change}{fit(rest, width and width - len(entry.id))}\n"
 
 
 @click.command()
-@click.argument("notebook", metavar="NB", type=click.Path())
-@click.argument("before", metavar="[A", required=False)
-@click.argument("after", metavar="[B]]", required=False)
+@click.argument("words", metavar="NB... [A [B]]", nargs=-1, required=True)
 @common
-def diff_command(call: CommandCall, notebook: str, before: str | None, after: str | None) -> None:
+def diff_command(call: CommandCall, words: tuple[str, ...]) -> int:
     """Show what changed between two states, cell by cell.
 
     A and B are a change id (the state after that change), ID^ (the state before it), `first`,
-    `now`, or another notebook. Without B: from A until now. Without both: the newest change.
+    `now`, or another notebook; - is a notebook on stdin. Without B: from A until now. Without
+    both: the newest change. Of three or more notebooks, or a pattern in quotes, the newest change
+    of each.
 
     \b
     cellwright diff nb.ipynb
     cellwright diff nb.ipynb first
     cellwright diff nb.ipynb 3fa9c1d2^ 77b0a2ee
     cellwright diff old.ipynb new.ipynb
+    git show HEAD:nb.ipynb | cellwright diff - nb.ipynb
+    cellwright diff 'reports/*.ipynb'
     """
+    names = expand_notebooks(words)
+    is_list = len(names) > 2 and all(name.endswith(".ipynb") for name in names)
+    if not is_list and len(names) > 3:
+        raise click.UsageError("Name one notebook and two states of it, or only notebooks")
     with call.workspace() as workspace:
-        book = workspace.open(notebook)
-        if before is not None and before.endswith(".ipynb") and after is None:
-            # Two files, as for `diff`: from the first to the second.
-            answer = book.diff("now", before)
-        else:
-            answer = book.diff(before, after)
-        warnings = book.warnings()
-        call.output.data(
-            {**answer.to_json(), "warnings": warnings}, color_diff(answer.diff), styled=True
-        )
-        call.output.warn(warnings)
+
+        def report(name: str) -> NotebookReport:
+            book = workspace.open(name)
+            states = () if is_list or len(names) != len(words) else names[1:]
+            if len(states) == 1 and states[0].endswith(".ipynb"):
+                answer = book.diff("now", states[0])  # two files, as for `diff`
+            else:
+                answer = book.diff(*states)
+            warnings = book.warnings()
+            data = {**answer.to_json(), "warnings": warnings} if call.output.as_json else None
+            return NotebookReport(data, color_diff(answer.diff), warnings)
+
+        if "-" in names[:2]:
+            report_of_stdin = _compare_stdin(workspace, names)
+            return for_each_notebook(call, names[:1], lambda _: report_of_stdin, styled=True)
+        chosen = names if is_list or len(names) != len(words) else names[:1]
+        return for_each_notebook(call, chosen, report, styled=True)
+
+
+def _compare_stdin(workspace: Workspace, names: Sequence[str]) -> NotebookReport:
+    """Compare a notebook on stdin with a file, in the order in which they are named."""
+    from cellwright.document.change import Change
+    from cellwright.document.notebook import Notebook
+    from cellwright.workspace.api.answers import describe_change
+
+    if len(names) != 2:
+        raise click.UsageError("Compare - with one notebook")
+    first, second = (
+        Notebook(sys.stdin.buffer.read()) if name == "-" else workspace.open(name).load()
+        for name in names
+    )
+    change = Change.between(first.state, second.state)
+    answer = describe_change(change, "stdin" if names[0] == "-" else names[0], names[1])
+    return NotebookReport(answer, color_diff(answer.diff))
 
 
 @click.command()
@@ -275,10 +324,18 @@ def stale_command(call: CommandCall, notebook: str) -> None:
     with call.workspace() as workspace:
         book = workspace.open(notebook)
         data = book.stale()
-        call.output.data(data, map(_stale_row, data.cells), styled=True)
+        rows = (_stale_row(cell, measure_width()) for cell in data.cells)
+        call.output.data(data, rows, styled=True)
         call.output.warn(book.warnings())
 
 
-def _stale_row(cell: CellStaleness) -> str:
-    why = cell.stale_reason or "; ".join(cell.warnings)
-    return f"{cell.index:>4}  {one_line(cell.cell):12} {cell.state:6} {one_line(why or '')}\n"
+def _stale_row(cell: CellStaleness, width: int | None) -> str:
+    """Render a cell; in a terminal a long reason continues below itself."""
+    why = one_line(cell.stale_reason or "; ".join(cell.warnings) or "")
+    head = f"{cell.index:>4}  {one_line(cell.cell):12} {cell.state:6} "
+    if width is None or len(head) + len(why) <= width:
+        return f"{head.rstrip()}\n" if not why else f"{head}{why}\n"
+    from textwrap import wrap
+
+    lines = wrap(why, max(20, width - len(head)))
+    return head + f"\n{' ' * len(head)}".join(lines) + "\n"

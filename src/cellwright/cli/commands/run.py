@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 
@@ -9,7 +10,7 @@ import click
 
 from cellwright.cli.hints import complete_notes
 from cellwright.cli.live import LiveCells
-from cellwright.cli.options import CommandCall, common
+from cellwright.cli.options import CommandCall, common, expand_notebooks
 from cellwright.cli.output import (
     BAD_NOTEBOOK,
     FAILED,
@@ -17,11 +18,15 @@ from cellwright.cli.output import (
     STATUS_CODES,
     STATUS_ERRORS,
     TIMEOUT,
+    describe_error,
+    exit_code,
     is_terminal,
     one_line,
     print_json,
+    read_input,
     style_status,
 )
+from cellwright.errors import CellwrightError
 from cellwright.workspace.api.answers import EvalAnswer
 
 TYPE_CHECKING = False
@@ -32,11 +37,11 @@ if TYPE_CHECKING:
     from cellwright.cli.output import CommandOutput
     from cellwright.workspace.api.answers import AttachAnswer, RunView
     from cellwright.workspace.runs.execution import Execution
+    from cellwright.workspace.workspace import Workspace
 
 
 @click.command()
-@click.argument("notebook", metavar="NB", type=click.Path())
-@click.argument("cells", nargs=-1, metavar="[CELL]...")
+@click.argument("words", metavar="NB... [CELL]...", nargs=-1, required=True)
 @click.option("--all", "run_all", is_flag=True, help="All code cells; the default.")
 @click.option("--above", metavar="C", help="The cells before this one.")
 @click.option("--below", metavar="C", help="This cell and the cells after it.")
@@ -45,7 +50,15 @@ if TYPE_CHECKING:
 @click.option("--restart", is_flag=True, help="Restart the kernel first.")
 @click.option("--check", is_flag=True, help="Compare with the outputs in the file; write nothing.")
 @click.option(
-    "-p", "parameters", multiple=True, metavar="NAME=VALUE", help="A parameter; may be repeated."
+    *("-o", "--output"),
+    metavar="OUT.ipynb",
+    help="Run a copy that is saved here, in a kernel of its own; NB stays as it is.",
+)
+@click.option(
+    *("-p", "parameters"),
+    multiple=True,
+    metavar="NAME=VALUE|@FILE",
+    help="A parameter, or a file of them in JSON or TOML; may be repeated.",
 )
 @click.option("--timeout", type=float, default=0.0, metavar="S", help="Seconds for each cell.")
 @click.option("--time-limit", type=float, default=0.0, metavar="S", help="Seconds for all cells.")
@@ -56,45 +69,141 @@ if TYPE_CHECKING:
     "--detach", type=float, metavar="S", help="Return after this many seconds; the run continues."
 )
 @common
-def run_command(call: CommandCall, notebook: str, cells: tuple[str, ...], **options: Any) -> int:
-    """Run cells of a notebook and save their outputs in the file.
+def run_command(call: CommandCall, words: tuple[str, ...], **options: Any) -> int:
+    """Run cells of notebooks and save their outputs in the files.
 
     What cells print is shown immediately. CELL is an id, cell-N or an index; A-B is a range of
-    cells, A- all cells from A on.
+    cells, A- all cells from A on. Several notebooks run one after the other, all of them even if
+    one fails. NB may be a pattern in quotes, or - for stdin with -o.
 
     \b
     cellwright run analysis.ipynb
     cellwright run analysis.ipynb ab12 4-7 --timeout 60
     cellwright run analysis.ipynb --above results
-    cellwright run report.ipynb -p year=2026 -p 'regions=["north", "south"]'
+    cellwright run report.ipynb -o may.ipynb -p month=5 -p @settings.toml
+    cellwright run 'reports/**/*.ipynb' --restart
     cellwright run analysis.ipynb --all --restart --check
     """
-    from cellwright.cli.questions import answer_input
-    from cellwright.workspace.runs.parameters import parse_parameters
-
+    notebooks, cells = _split_words(words)
     chosen = cells or any(options[name] is not None for name in ("above", "below", "replay"))
     if options.pop("run_all") and (chosen or options["stale"]):
         raise click.UsageError("--all runs all cells; do not name cells as well")
-    options["parameters"] = parse_parameters(options["parameters"])
+    if len(notebooks) > 1 and (chosen or options["output"]):
+        raise click.UsageError("Cells and -o are for one notebook")
+    options["parameters"] = _collect_parameters(options["parameters"])
     options = {name: value for name, value in options.items() if value not in (None, {}, ())}
+    with call.workspace(start=True) as workspace:
+        if notebooks == ["-"]:
+            notebooks = [_save_stdin(workspace, options)]
+        if len(notebooks) == 1:
+            code, data, error = _run_notebook(call, workspace, notebooks[0], cells, options)
+            if call.output.as_json:
+                print_json({"ok": code == OK, "data": data, "error": error})
+            return code
+        return _run_notebooks(call, workspace, notebooks, options)
+
+
+def _split_words(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Split the words of a command line into notebooks and cells; the first is a notebook."""
+    is_notebook = [not at or word.endswith(".ipynb") for at, word in enumerate(words)]
+    notebooks = [word for word, is_one in zip(words, is_notebook, strict=True) if is_one]
+    cells = [word for word, is_one in zip(words, is_notebook, strict=True) if not is_one]
+    return expand_notebooks(notebooks), cells
+
+
+def _collect_parameters(texts: Sequence[str]) -> dict[str, Any]:
+    """Read parameters, and files of them; the last one of a name counts."""
+    from cellwright.workspace.runs.parameters import parse_parameters
+
+    found: dict[str, Any] = {}
+    for text in texts:
+        found |= _read_parameters(text[1:]) if text.startswith("@") else parse_parameters([text])
+    return found
+
+
+def _read_parameters(name: str) -> dict[str, Any]:
+    text = read_input(name)
+    try:
+        if name.endswith(".toml"):
+            import tomllib
+
+            return tomllib.loads(text)
+        values = json.loads(text)
+    except ValueError as error:
+        raise click.UsageError(f"{name}: {error}") from None
+    if not isinstance(values, dict):
+        raise click.UsageError(f"{name} must be an object: names and values")
+    return values
+
+
+def _save_stdin(workspace: Workspace, options: dict[str, Any]) -> str:
+    """Save the notebook on stdin as the output, to be run there; returns its name."""
+    output: str | None = options.pop("output", None)
+    if output is None:
+        raise click.UsageError("A notebook on stdin needs -o OUT.ipynb")
+    from cellwright.document.files import write
+    from cellwright.document.notebook import Notebook
+
+    place = workspace.open(output).path  # raises if it is outside the root
+    write(Notebook(sys.stdin.buffer.read()), place)
+    return output
+
+
+def _run_notebooks(
+    call: CommandCall, workspace: Workspace, notebooks: Sequence[str], options: dict[str, Any]
+) -> int:
+    """Run several notebooks one after the other; returns the first exit code that is not 0."""
+    codes, rows, errors = [], [], []
+    for notebook in notebooks:
+        call.output.say(f"{one_line(notebook)}:")
+        try:
+            code, data, error = _run_notebook(call, workspace, notebook, [], options)
+        except CellwrightError as problem:
+            code, data, error = exit_code(problem), {"path": notebook}, None
+            if call.output.as_json:
+                error = describe_error(problem, "run")
+            else:
+                call.output.fail(problem)  # and run the others
+        codes.append(code)
+        rows.append(data)
+        errors.append(error)
+    failed = sum(code != OK for code in codes)
+    if call.output.as_json:
+        error = next((each for each in errors if each is not None), None)
+        print_json({"ok": not failed, "data": {"notebooks": rows}, "error": error})
+    call.output.say(
+        f"{len(codes)} notebooks: {len(codes) - failed} ok, {failed} failed",
+        color="red" if failed else "green",
+    )
+    return next((code for code in codes if code != OK), OK)
+
+
+def _run_notebook(
+    call: CommandCall,
+    workspace: Workspace,
+    notebook: str,
+    cells: Sequence[str],
+    options: dict[str, Any],
+) -> tuple[int, dict[str, Any], dict[str, Any] | None]:
+    """Run one notebook and report it; returns the exit code, and data and error for JSON."""
+    from cellwright.cli.questions import answer_input
+
     can_ask = is_terminal(sys.stdin) and not call.output.as_json
     began = time.monotonic()
     live = LiveCells(call.output, shows_text=not options["check"])
-    with call.workspace(start=True) as workspace:
-        book = workspace.open(notebook)
-        with live:
-            done = book.run(
-                list(cells) or None,
-                progress=live,
-                ask=live.wrap(answer_input) if can_ask else None,
-                **options,
-            )
-        warnings = book.warnings()
+    book = workspace.open(notebook)
+    with live:
+        done = book.run(
+            list(cells) or None,
+            progress=live,
+            ask=live.wrap(answer_input) if can_ask else None,
+            **options,
+        )
+    warnings = book.warnings()
     code = _exit_code_of_check(done) if options["check"] else _exit_code(done, is_over=done.done)
     if call.output.as_json:
         data = {"path": notebook, **done.to_json(), "warnings": warnings}
-        print_json({"ok": code == OK, "data": data, "error": _find_error(done, code, notebook)})
-        return code
+        return code, data, _find_error(done, code, notebook)
     if options["check"]:
         _print_check(call.output, done)
     for run in done:
@@ -103,10 +212,11 @@ def run_command(call: CommandCall, notebook: str, cells: tuple[str, ...], **opti
             call.output.report_failure(describe_failure(run, notebook)["message"], traceback)
         call.output.warn(complete_notes(run, notebook))
     call.output.warn(warnings)
-    _print_summary(call.output, done, notebook, time.monotonic() - began)
+    subject = options.get("output", notebook)
+    _print_summary(call.output, done, subject, time.monotonic() - began)
     if not done.done:
         call.output.say(describe_detached(done.run))
-    return code
+    return code, {}, None
 
 
 def _print_summary(

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from cellwright.cli.options import CommandCall, common
+from cellwright.cli.options import CommandCall, common, expand_notebooks
 from cellwright.cli.output import exit_code
 from cellwright.errors import CellwrightError
 
@@ -62,12 +62,15 @@ def show_command(
     git show HEAD~1:analysis.ipynb | cellwright show -
     """
     if call.output.as_json:
-        return _print_json(call, notebooks, cells, expanded=expanded, outputs=not no_outputs)
+        return _print_json(
+            call, expand_notebooks(notebooks), cells, expanded=expanded, outputs=not no_outputs
+        )
     from cellwright.cli.render.notebook import render_notebook
     from cellwright.cli.render.screen import open_screen
     from cellwright.outputs.sanitize import one_line
 
     code = 0
+    notebooks = tuple(expand_notebooks(notebooks))
     with (
         call.workspace() as workspace,
         open_screen(
@@ -105,7 +108,7 @@ def _load_notebook(
     book = workspace.open(path)
     notebook = book.load()
     try:
-        known = {cell.handle: cell for cell in book.read(text=False).cells}
+        known = {cell.handle: cell for cell in book.read(text=False, stale=True).cells}
     except CellwrightError:
         known = {}  # a cell is broken in a way that only `show` can tell
     return notebook, known, book.warnings()

@@ -169,6 +169,11 @@ class CellRenderer:
         if state is not None:
             sign, style = _look_of(state)
             head.append(f"  {sign} {state}", style)
+        view = self.known.get(cell.handle)
+        if view is not None and view.last_run is not None and view.last_run.duration_ms is not None:
+            head.append(f"  {format_seconds(view.last_run.duration_ms / 1000)}", DIM)
+        if view is not None and view.stale:
+            head.append(f"  ◌ stale{_describe_reason(view)}", Style(color="yellow"))
         for tag in _tags_of(cell):
             head.append(f"  #{tag}", DIM)
         head.append(" ")
@@ -229,6 +234,20 @@ class CellRenderer:
             FoldedLines(Text(make_visible(line[:200]), DIM) for line in clipped.head),
             Style(color="red"),
         )
+
+
+def _describe_reason(view: CellView) -> str:
+    reason = one_line((view.stale_reason or "")[:200])
+    return f": {reason}" if reason else ""
+
+
+def format_seconds(seconds: float) -> str:
+    """How long something took, in two or three digits."""
+    if seconds < 100:
+        return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds * 1000:.0f} ms"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
 
 
 def _status_of(cell: Cell, known: Mapping[str, CellView]) -> str | None:

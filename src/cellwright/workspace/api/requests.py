@@ -564,6 +564,8 @@ class RunRequest(Request["Executions"]):
         keep_going: also run the cells after one that failed.
         check: run in a separate kernel, write nothing, and compare the outputs with those in the
             notebook.
+        output: run a copy of the notebook that is saved there, in a separate kernel in the
+            notebook's folder; the notebook stays as it is.
         parameters: values that are set right after the cell tagged `parameters`, or before the
             first cell if none is tagged.
         answers: lines for `input()`, in order.
@@ -591,6 +593,7 @@ class RunRequest(Request["Executions"]):
     restart: bool = False
     keep_going: bool = False
     check: bool = False
+    output: str | None = None
     parameters: Mapping[str, Any] | None = None
     answers: Sequence[str] = ()
     detach: float | None = None
@@ -656,7 +659,16 @@ class EditRequest(Request["answers.EditAnswer"]):
 
 
 class WriteRequest(Request["answers.EditAnswer"]):
-    """Make the notebook say what an edited text view says; a missing one is created."""
+    """Make the notebook say what an edited text view says; a missing one is created.
+
+    Args:
+        text: the text view, or a script in the percent format.
+        base: the revision that the text was made from.
+        dry_run: change nothing.
+        backup: also write a copy of the old file.
+        label: a few words for the log.
+        percent: the name of the script, if the text is one; its suffix tells how a comment begins.
+    """
 
     VERB, WHAT, HANDLER = "write", "edit a notebook", "editing:write"
     EFFECT = "edit"
@@ -669,6 +681,7 @@ class WriteRequest(Request["answers.EditAnswer"]):
     dry_run: bool = False
     backup: bool = False
     label: str = ""
+    percent: str = ""
 
 
 class WriteFileRequest(Request["answers.EditAnswer"]):
@@ -752,13 +765,21 @@ class RestoreRequest(Request["answers.EditAnswer"]):
 
 
 class LogRequest(Request["list[Entry]"]):
-    """Return the changes of this notebook, the newest first, also those made by other programs."""
+    """Return the changes of this notebook, the newest first, also those made by other programs.
+
+    Args:
+        limit: at most so many.
+        follow: continue with the changes under the names that the notebook had before: files that
+            are gone, and whose last state had the same cells.
+    """
 
     VERB, WHAT, HANDLER = "log", "read a notebook", "history:list_changes"
     ANSWER, MANY = "journal.history:Entry", True
 
     path: str
     limit: int | None = None
+    _: KW_ONLY
+    follow: bool = False
 
 
 class BlameRequest(Request["list[answers.BlameAnswer]"]):

@@ -148,16 +148,20 @@ class NotebookRun(Run):
     @contextlib.asynccontextmanager
     async def _open_session(self) -> AsyncIterator[None]:
         book, options = self.book, self.options
-        # A check has a kernel of its own, in the same folder: the notebook's keeps its state.
-        path = f"{book.real}.check-{self.id}" if options.check else book.real
+        path: str = book.real
+        if options.has_own_kernel:
+            # In the same folder: the notebook's own kernel keeps its state.
+            path = (
+                f"{options.copy_of or book.real}.{'check' if options.check else 'copy'}-{self.id}"
+            )
         with self.stop.watch_clock():
             self._session, self._withheld = await self._sessions.open_notebook(
                 path,
                 book.caller,
                 kernel=options.kernel,
                 notebook_kernel=find_kernel_name(self._notebook),
-                restart=options.restart and not options.check,
-                address=None if options.check else book.host.kernel(),
+                restart=options.restart and not options.has_own_kernel,
+                address=None if options.has_own_kernel else book.host.kernel(),
             )
             try:
                 for place, cell in enumerate(self._chosen):
@@ -165,7 +169,7 @@ class NotebookRun(Run):
                 yield
             finally:
                 await self._end_cells()
-                if options.check:
+                if options.has_own_kernel:
                     await finish_despite_cancel(self._sessions.pool.end(self._session.key))
                 else:
                     await self._sessions.pool.end_unstarted(self._session)

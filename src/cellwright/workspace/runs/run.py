@@ -53,7 +53,8 @@ _ANSWERS_KEPT = 10  # they hold outputs, which may be large; those of notebooks 
 class RunOptions(Value):
     """How cells are run; the fields are those of `run`, `edit` and `eval`.
 
-    `nested` is the request of a running cell that waits for these cells.
+    `nested` is the request of a running cell that waits for these cells. `copy_of` is the notebook
+    that a copy was made of, in whose folder it runs.
     """
 
     _: KW_ONLY
@@ -69,6 +70,12 @@ class RunOptions(Value):
     progress: Progress | None = None
     ask: Ask | None = None
     nested: str | None = None
+    copy_of: str | None = None
+
+    @property
+    def has_own_kernel(self) -> bool:
+        """Whether the run has a kernel for itself, which ends with it."""
+        return self.check or self.copy_of is not None
 
     @classmethod
     def of(cls, request: Request[Any]) -> Self:

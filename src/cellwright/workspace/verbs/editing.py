@@ -153,11 +153,20 @@ def write(caller: Caller, request: requests.WriteRequest) -> EditAnswer:
     from cellwright.text.combine import edits_for
     from cellwright.text.view import parse_text
 
-    cells = parse_text(request.text)
     book = caller.open(request.path)
+    if request.percent:
+        from cellwright.text.percent import find_comment, number_cells, parse_percent
+
+        cells = parse_percent(request.text, find_comment(path=request.percent)).cells
+    else:
+        cells = parse_text(request.text)
 
     def make(notebook: Notebook) -> Change:
-        return notebook.apply(edits_for(cells, notebook, book.find_base(notebook, request.base)))
+        base = book.find_base(notebook, request.base)
+        found = cells
+        if request.percent:
+            found = number_cells(cells, notebook.snapshot() if base is None else base)
+        return notebook.apply(edits_for(found, notebook, base))
 
     return book.change(
         make, create=True, dry_run=request.dry_run, backup=request.backup, label=request.label

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from dataclasses import replace
 
 from cellwright.document.change import Change
 from cellwright.errors import ArtifactNotFound, ChangeNotFound, NothingToUndo
@@ -31,7 +32,33 @@ def list_changes(caller: Caller, request: requests.LogRequest) -> list[Entry]:
     """Return the changes, the newest first."""
     book = caller.open(request.path).open_as_recorded()
     book.catch_up()
-    return book.journal.log(book.real, limit=_ALL if request.limit is None else request.limit)
+    limit = _ALL if request.limit is None else request.limit
+    entries = book.journal.log(book.real, limit=limit)
+    return _follow_names(book, entries, limit) if request.follow else entries
+
+
+def _follow_names(book: OpenNotebook, entries: list[Entry], limit: int) -> list[Entry]:
+    """Add the changes that a notebook had under earlier names."""
+    seen = {str(book.real)}
+    while len(entries) < limit and not (entries and entries[-1].kind == "create"):
+        revision = entries[-1].before if entries else book.host.read().revision
+        name = next(
+            (
+                path
+                for path in book.journal.find_by_revision(revision)
+                if path not in seen
+                and book.caller.knows(f"notebook:{path}")
+                and not os.path.lexists(path)
+            ),
+            None,
+        )
+        if name is None:
+            break
+        seen.add(name)
+        earlier = book.journal.log(name, limit=limit - len(entries))
+        shown = os.path.relpath(name, book.caller.cwd)
+        entries = [*entries, *(replace(entry, path=shown) for entry in earlier)]
+    return entries
 
 
 def list_executions(caller: Caller, request: requests.ExecutionsRequest) -> list[ExecutionRecord]:

@@ -87,9 +87,13 @@ async def run_cells(caller: Caller, request: requests.RunRequest) -> Executions:
     options = RunOptions.of(request)
 
     def prepare() -> NotebookRun:
+        book = caller.open(request.path)
+        source = None
+        if request.output is not None:
+            source, book = book, _copy_notebook(book, request.output)
         return prepare_run(
-            caller.open(request.path),
-            options,
+            book,
+            options if source is None else options.replace(copy_of=source.real),
             cells=request.cells,
             above=request.above,
             below=request.below,
@@ -100,6 +104,16 @@ async def run_cells(caller: Caller, request: requests.RunRequest) -> Executions:
     run = await caller.hub.in_file_thread(prepare)
     await follow_run(run)
     return run.answer()
+
+
+def _copy_notebook(book: OpenNotebook, path: str) -> OpenNotebook:
+    """Save what a notebook holds under another name, on record; returns the copy."""
+    copy = book.caller.open(path)
+    if copy.real == book.real:
+        raise InvalidEdit(f"{copy.name} is the notebook itself", hint="Without an output it is run")
+    state = book.host.read().state
+    copy.change(lambda notebook: notebook.become(state), create=True, label=f"copy of {book.name}")
+    return copy
 
 
 def prepare_run(
