@@ -52,17 +52,17 @@ class Merged:
         for conflict in self.conflicts:
             if conflict.current is None and conflict.other is None:
                 continue  # the notebook's metadata, which cannot show both sides
-            sides = ["" if side is None else side for side in (conflict.current, conflict.other)]
+            here_lines, there_lines = (
+                side.split("\n") if side else [] for side in (conflict.current, conflict.other)
+            )
             source = "\n".join(
-                line
-                for line in (
+                [
                     f"{'<' * size} {here}",
-                    *sides[0].split("\n"),
+                    *here_lines,
                     "=" * size,
-                    *sides[1].split("\n"),
+                    *there_lines,
                     f"{'>' * size} {there}",
-                )
-                if line
+                ]
             )
             if conflict.index is None:
                 edits.append(Insert(source))

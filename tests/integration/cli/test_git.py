@@ -267,18 +267,78 @@ def test_git_diff_shows_the_text_of_cells(repo: Repo) -> None:
     lines = repo.git("diff").splitlines()
     assert "-total = 42" in lines
     assert "+total = 43" in lines
-    assert " # %% [code] cell:1" in lines
+    assert " # %% [code] load" in lines
     assert not any('"source"' in line or '"cell_type"' in line for line in lines)
     repo.git("commit", "--all", "--quiet", "--message", "y")
     assert "+total = 43" in repo.git("show")
     assert "+total = 43" in repo.git("log", "--patch", "-1")
 
 
-def test_git_diff_shows_no_change_of_outputs_alone(repo: Repo) -> None:
-    repo.commits(("main", None, samples.SALES))
-    repo.file.write_bytes(edited(samples.SALES, {"op": "clear_outputs"}))
-    body = [line for line in repo.git("diff").splitlines() if line[:1] in "-+"]
-    assert [line for line in body if not line.startswith(("---", "+++"))] == []
+def changed_lines(repo: Repo) -> list[str]:
+    body = [line for line in repo.git("diff").splitlines() if line[:1] in ("-", "+")]
+    return [line for line in body if not line.startswith(("---", "+++"))]
+
+
+def test_git_diff_shows_outputs_in_brief_and_no_numbers(repo: Repo) -> None:
+    flood = {**samples.STREAM, "text": [f"{number}\n" for number in range(100)]}
+    base = samples.write(
+        samples.code("a", "x", samples.STREAM, count=1), samples.code("b", "y", flood, count=2)
+    )
+    repo.commits(("main", None, base))
+    repo.file.write_bytes(inserted(base, "new", id="new", before="a").replace(b"42", b"43"))
+    assert changed_lines(repo) == ["+# %% [code] new", "+new", "-│ 42", "+│ 43"]
+    repo.file.write_bytes(base.replace(b'"execution_count": 1', b'"execution_count": 7'))
+    assert changed_lines(repo) == []
+    repo.file.write_bytes(edited(base, {"op": "clear_outputs", "cells": ["b"]}))
+    assert changed_lines(repo)[-1] == "-│ … 95 more lines"
+
+
+# --- Without outputs -------------------------------------------------------------------------------
+
+
+def test_notebooks_are_stored_without_outputs_and_no_other_byte_changes(bare: Repo) -> None:
+    succeed("git", "install", "--strip", "--strip-key", "metadata.language_info.version")
+    value = json.loads(samples.SALES)
+    value["metadata"]["language_info"] = {"name": "python", "version": "3.14.1"}
+    value["cells"][2]["metadata"] = {"scrolled": True, "tags": ["a"]}
+    value["cells"][4]["metadata"] = {"tags": ["keep_output"]}
+    data = json.dumps(value, indent=3).encode()
+    bare.file.write_bytes(data)
+    bare.git("add", NAME)
+    stored = json.loads(bare.git("show", f":{NAME}"))
+    assert bare.file.read_bytes() == data  # ours keeps its outputs
+    assert [cell.get("execution_count") for cell in stored["cells"]] == [None] * 4 + [4, None, None]
+    assert [len(cell.get("outputs", [])) for cell in stored["cells"]] == [0, 0, 0, 0, 1, 0, 0]
+    assert stored["cells"][2]["metadata"] == {"tags": ["a"]}
+    assert stored["metadata"]["language_info"] == {"name": "python"}
+    assert b'   "cells": [' in bare.run("show", f":{NAME}").stdout  # indented as it was
+    bare.git("commit", "--quiet", "--message", "x")
+    assert bare.status == ""  # and stays clean, whatever is run
+    bare.file.write_bytes(edited(data, {"op": "clear_outputs"}))
+    bare.file.write_bytes(data)
+    assert bare.status == ""
+    stripped = bare.run("show", f"HEAD:{NAME}").stdout
+    bare.file.write_bytes(stripped)
+    bare.git("add", NAME)
+    assert bare.run("show", f":{NAME}").stdout == stripped  # nothing is left to strip
+    succeed("git", "uninstall")
+    assert "filter: unspecified" in bare.git("check-attr", "filter", NAME)
+    assert call("git", "install", "--strip-key", "x").code == 2
+
+
+def test_what_is_no_notebook_is_stored_as_it_is(bare: Repo) -> None:
+    succeed("git", "install", "--strip")
+    bare.file.write_bytes(b"{ not json")
+    bare.git("add", NAME)
+    assert bare.run("show", f":{NAME}").stdout == b"{ not json"
+
+
+def test_a_notebook_without_outputs_is_stored_to_the_byte(bare: Repo) -> None:
+    succeed("git", "install", "--strip")
+    data = edited(CRLF, {"op": "clear_outputs"})
+    bare.file.write_bytes(data)
+    bare.git("add", NAME)
+    assert bare.run("show", f":{NAME}").stdout == data
 
 
 def test_git_diff_shows_a_broken_notebook_as_the_file_it_is(repo: Repo) -> None:
@@ -364,7 +424,7 @@ def test_outputs_never_conflict(repo: Repo) -> None:
 def test_a_conflict_is_marked_inside_its_cell_and_the_notebook_stays_valid(
     base: bytes, repo: Repo
 ) -> None:
-    ours = replaced(replaced(base, "sum", "ours 1\nours 2"), "intro", "# Ours")
+    ours = replaced(replaced(base, "sum", "ours 1\n\nours 2"), "intro", "# Ours")
     theirs = replaced(replaced(base, "sum", "theirs"), "load", "theirs too")
     done = repo.merge(base, ours, theirs)
     assert done.returncode == 1
@@ -374,7 +434,7 @@ def test_a_conflict_is_marked_inside_its_cell_and_the_notebook_stays_valid(
     assert_valid(merged)
     found = sources(merged)
     assert found[2].splitlines() == [
-        *("<<<<<<< ours", "ours 1", "ours 2", "=======", "theirs", ">>>>>>> theirs")
+        *("<<<<<<< main", "ours 1", "", "ours 2", "=======", "theirs", ">>>>>>> theirs")
     ]
     assert found[:2] == ["# Ours", "theirs too"]
     assert (b"\r\n" in merged) == (b"\r\n" in base)
@@ -391,12 +451,26 @@ def test_a_conflict_is_resolved_by_editing_the_cell(repo: Repo) -> None:
     assert sources(repo.file.read_bytes())[2] == "a + b"
 
 
+def test_the_merge_tool_asks_for_a_side_of_every_conflict(repo: Repo) -> None:
+    ours = replaced(replaced(samples.SALES, "sum", "a"), "load", "c")
+    theirs = replaced(replaced(samples.SALES, "sum", "b"), "load", "d")
+    assert repo.merge(samples.SALES, ours, theirs).returncode == 1
+    tool = ("mergetool", "--tool=cellwright", "--no-prompt", NAME)
+    assert repo.run(*tool, stdin=b"2\nq\n").returncode == 1
+    assert "<<<<<<<" in sources(repo.file.read_bytes())[2]  # what was left half done is not saved
+    done = repo.run(*tool, stdin=b"what?\n2\nboth\n")
+    assert done.returncode == 0, done
+    assert b"1 of 2  cell load" in done.stdout
+    assert sources(repo.file.read_bytes())[1:3] == ["d", "a\nb"]
+    assert f"M  {NAME}" in repo.status
+
+
 def test_the_size_of_markers_follows_the_attribute(repo: Repo) -> None:
     (repo.folder / ".gitattributes").write_text("*.ipynb conflict-marker-size=12\n", "utf-8")
     repo.merge(
         samples.SALES, replaced(samples.SALES, "sum", "a"), replaced(samples.SALES, "sum", "b")
     )
-    assert sources(repo.file.read_bytes())[2].startswith("<" * 12 + " ours\n")
+    assert sources(repo.file.read_bytes())[2].startswith("<" * 12 + " main\n")
 
 
 @pytest.mark.parametrize("ours_deletes", [True, False], ids=["ours deletes", "theirs deletes"])
@@ -412,9 +486,9 @@ def test_deleting_what_the_other_side_edited_is_a_conflict_that_shows_the_cell(
     assert_valid(merged)
     [marked] = [source for source in sources(merged) if "=======" in source]
     lines = marked.splitlines()
-    expected = ["<<<<<<< ours", "=======", "edited", ">>>>>>> theirs"]
+    expected = ["<<<<<<< main", "=======", "edited", ">>>>>>> theirs"]
     if not ours_deletes:
-        expected = ["<<<<<<< ours", "edited", "=======", ">>>>>>> theirs"]
+        expected = ["<<<<<<< main", "edited", "=======", ">>>>>>> theirs"]
     assert lines == expected
 
 
@@ -459,7 +533,7 @@ def test_a_conflict_in_a_notebook_without_ids(repo: Repo) -> None:
     assert done.returncode == 1
     merged = repo.file.read_bytes()
     assert_valid(merged)
-    assert "<<<<<<< ours\nours\n=======\ntheirs\n>>>>>>> theirs" in sources(merged)
+    assert "<<<<<<< main\nours\n=======\ntheirs\n>>>>>>> theirs" in sources(merged)
 
 
 @pytest.mark.parametrize("who", ["base", "ours", "theirs"])

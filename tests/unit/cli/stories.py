@@ -75,6 +75,13 @@ STORIES: dict[str, list[Step]] = {
     ],
     "outputs": ["outputs nb.ipynb", "outputs nb.ipynb plot --max-tokens 100", "outputs nb.ipynb zz"],
     "sessions": ["sessions", "kernel status", "artifact", "artifact nothing"],
+    "sync": [
+        "sync nb.ipynb nb.py",
+        "read nb.ipynb --percent",
+        "edit nb.ipynb replace sum total+1",
+        "sync nb.ipynb nb.py",
+        "sync nb.ipynb nb.py",
+    ],
     "new": ["new made.ipynb", "new second.ipynb --kernel julia-1.11"],
     "log": [
         "edit nb.ipynb replace sum total+1 --label 'one more'",

@@ -45,20 +45,6 @@ def test_show_heads_a_cell_with_its_recorded_status(status: str) -> None:
 
 
 @pytest.mark.parametrize("status", ["pending", "running", "ok", *FAILURES])
-def test_show_says_how_long_a_cell_ran_and_why_its_result_is_stale() -> None:
-    cell = Notebook(samples.write(samples.code("a", "1"))).cells[0]
-    last = LastRun("ok", 1.0, 2.5, 1500, True)
-    view = CellView(0, "a", "a", "code", "1", "", status="ok", last_run=last)
-    heads = [
-        CellRenderer(ScreenView(width=80), "python", 2, {"a": each}).head(cell).plain
-        for each in (view, view.replace(stale=True, stale_reason="It was edited."))
-    ]
-    assert "✓ ok  1.5 s ─" in heads[0]
-    assert "✓ ok  1.5 s  ◌ stale: It was edited. ─" in heads[1]
-    times = [format_seconds(seconds) for seconds in (0.0312, 99.94, 100, 7260)]
-    assert times == ["31 ms", "99.9 s", "1 min 40 s", "2 h 1 min"]
-
-
 def test_a_row_of_runs_has_the_word_of_its_cells(status: str) -> None:
     run = RunView("r1", "run", "/nb", "cli:ada", "done", 1.0, 2.0, 1.0, {"a": status}, None, status)
     assert run_row(run).startswith(f"r1  {STATUS_SIGNS[status][0]} {status} ")
@@ -123,3 +109,17 @@ def test_the_log_has_one_row_for_the_cells_of_a_run() -> None:
     row = _log_row(groups[1], None)
     assert row.startswith("id6 ")
     assert "run of 3 cells  updated c0, updated c1, updated c2, from id4 on" in row
+
+
+def test_show_says_how_long_a_cell_ran_and_why_its_result_is_stale() -> None:
+    cell = Notebook(samples.write(samples.code("a", "1"))).cells[0]
+    last = LastRun("ok", 1.0, 2.5, 1500, True)
+    view = CellView(0, "a", "a", "code", "1", "", status="ok", last_run=last)
+    heads = [
+        CellRenderer(ScreenView(width=80), "python", 2, {"a": each}).head(cell).plain
+        for each in (view, view.replace(stale=True, stale_reason="It was edited."))
+    ]
+    assert "✓ ok  1.5 s ─" in heads[0]
+    assert "✓ ok  1.5 s  ◌ stale: It was edited. ─" in heads[1]
+    times = [format_seconds(seconds) for seconds in (0.0312, 99.94, 100, 7260)]
+    assert times == ["31 ms", "99.9 s", "1 min 40 s", "2 h 1 min"]

@@ -46,10 +46,10 @@ class EditGroup(click.Group):
         if not names:
             return super().parse_args(ctx, args)
         options = [word for word in args[:at] if word.startswith("-")]
-        ctx.obj = expand_notebooks(names)
+        ctx.obj = names
         if at == len(args):
-            if len(names) > 1:
-                raise click.UsageError(f"There is no verb `{names[1]}`", ctx)
+            if len(names) > 1:  # the second one is a verb that does not exist
+                return super().parse_args(ctx, args)
             if "-h" not in options and "--help" not in options:
                 return super().parse_args(ctx, [names[0], "text", *options])
         return super().parse_args(ctx, [*options, names[0], *args[at:]])
@@ -132,7 +132,7 @@ def edit_action(function: Callable[..., dict[str, Any] | list[Any]]) -> click.Co
         timeout: float,
         **kwargs: Any,
     ) -> int:
-        notebooks: list[str] = click.get_current_context().obj
+        notebooks = expand_notebooks(click.get_current_context().obj)
         if len(notebooks) > 1 and function.__name__ != "clear_outputs":
             raise click.UsageError("Of the verbs, only clear-outputs takes several notebooks")
         made = function(*args, **kwargs)
@@ -395,7 +395,7 @@ def edit_text(call: CommandCall) -> int:
     """
     from cellwright.text.view import drop_last_newline, end_with_newline
 
-    (notebook,) = click.get_current_context().obj
+    notebook: str = click.get_current_context().obj[0]
     with call.workspace() as workspace:
         book = workspace.open(notebook)
         found = book.read()

@@ -5,20 +5,30 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+from functools import partial
 
 import click
 
 from cellwright.cli.options import CommandCall, common
-from cellwright.cli.output import one_line, printable, write
+from cellwright.cli.output import one_line, printable, write, write_bytes
 from cellwright.errors import CellwrightError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
 
+    from cellwright.document.merge import Merged
     from cellwright.document.notebook import Notebook
+    from cellwright.document.outputs import Output
+    from cellwright.errors import CellConflict
 
 ATTRIBUTES = "*.ipynb diff=cellwright merge=cellwright"
+STRIP_ATTRIBUTES = f"{ATTRIBUTES} filter=cellwright"
+# What other programs write into cells while a person looks at them or runs them.
+STRIPPED = ("collapsed", "scrolled", "execution", "ExecuteTime", "heading_collapsed", "hidden")
+_KEEP = ("keep_output", "keep-output")
+_BRIEF_LINES = 5
 
 
 class GitError(Exception):
@@ -32,20 +42,39 @@ def git_command() -> None:
     \b
     cellwright git install            in this repository
     cellwright git install --global   in all of yours
+    cellwright git install --strip    commit notebooks without outputs
+    git mergetool --tool=cellwright   choose a side for every cell in conflict
     """
 
 
 @git_command.command()
 @click.option("--global", "everywhere", is_flag=True, help="For all repositories of this user.")
+@click.option(
+    "--strip", is_flag=True, help="Commit without outputs, counts and what programs leave in cells."
+)
+@click.option(
+    "--strip-key",
+    "keys",
+    multiple=True,
+    metavar="KEY",
+    help="Also strip this metadata of cells, or of the notebook as metadata.KEY.",
+)
 @common
-def install(call: CommandCall, *, everywhere: bool) -> None:
-    """Install the diff driver and the merge driver.
+def install(call: CommandCall, *, everywhere: bool, strip: bool, keys: tuple[str, ...]) -> None:
+    """Install the diff driver, the merge driver and the merge tool.
+
+    With --strip, git stores notebooks without outputs; the files in your folder keep theirs, and
+    no other byte is changed. A cell with the tag keep_output keeps its outputs in git, too.
 
     \b
     cellwright git install
+    cellwright git install --strip --strip-key metadata.language_info.version
     """
-    path = _change_drivers(install_drivers, everywhere=everywhere)
-    call.output.data({"installed": True, "attributes": path}, "")
+    if keys and not strip:
+        raise click.UsageError("--strip-key needs --strip")
+    make = partial(install_drivers, strip=[*STRIPPED, *keys] if strip else None)
+    path = _change_drivers(make, everywhere=everywhere)
+    call.output.data({"installed": True, "strip": strip, "attributes": path}, "")
     call.output.say("✓ Drivers installed", color="green")
     call.output.say(f"  Attributes: {one_line(path)}")
 
@@ -75,12 +104,11 @@ def _change_drivers(change: Callable[..., str], *, everywhere: bool) -> str:
 @git_command.command(hidden=True)
 @click.argument("path")
 def textconv(path: str) -> None:
-    """Print the text that git compares: the notebook as text, or the file if it is broken."""
+    """Print the text that git compares: sources and short outputs, or the file if it is broken."""
     from cellwright.document.files import read
-    from cellwright.text.view import end_with_newline, to_text
 
     try:
-        write(printable(end_with_newline(to_text(read(path)))))
+        write(printable(render_for_diff(read(path))))
     except CellwrightError as error:
         try:
             content = _read_file(path)
@@ -89,14 +117,147 @@ def textconv(path: str) -> None:
         write(printable(content.decode("utf-8", "backslashreplace")))
 
 
+def render_for_diff(notebook: Notebook) -> str:
+    """The text of a notebook to compare: no numbers that change when a cell is added or run.
+
+    A cell begins with its type and id; its outputs are shown in brief, after a rule.
+    """
+    from cellwright.errors import InvalidCell
+
+    lines: list[str] = []
+    for cell in notebook.cells:
+        if cell.problem:
+            raise InvalidCell(cell.index, cell.problem)
+        name = f" {cell.id}" if cell.id is not None else ""
+        lines.append(f"# %% [{cell.type}]{name}")
+        lines += cell.source.split("\n") if cell.source else []
+        for output in cell.outputs if cell.type == "code" else ():
+            lines += [f"│ {line}" for line in _describe_output(output)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _describe_output(output: Output) -> list[str]:
+    """What an output says, in a few lines; a picture is named with a hash that tells it apart."""
+    from hashlib import sha256
+
+    from cellwright.document.outputs import Display, ErrorOutput, Stream
+    from cellwright.outputs.mime import MimeImage, choose_parts
+    from cellwright.outputs.sanitize import render_printed
+
+    if isinstance(output, Stream):
+        name = "" if output.name == "stdout" else f"{output.name}: "
+        return _shorten_lines(name + render_printed(output.text))
+    if isinstance(output, ErrorOutput):
+        return _shorten_lines(f"{output.ename}: {output.evalue}")
+    if not isinstance(output, Display):
+        return ["unknown output"]
+    chosen = choose_parts(output.data)
+    found = _shorten_lines(chosen.text.text) if chosen.text is not None else []
+    for part in chosen.parts:
+        if isinstance(part, MimeImage):
+            found.append(
+                f"{part.mime}, {len(part.data):,} bytes, {sha256(part.data).hexdigest()[:8]}"
+            )
+        else:
+            found += _shorten_lines(str(getattr(part, "value", part)))
+    return found
+
+
+def _shorten_lines(text: str) -> list[str]:
+    lines = text.rstrip("\n").split("\n")
+    more = len(lines) - _BRIEF_LINES
+    if more > 1:
+        lines[_BRIEF_LINES:] = [f"… {more:,} more lines"]
+    return [line if len(line) <= 200 else f"{line[:200]}…" for line in lines]
+
+
+@git_command.command(hidden=True)
+@click.option("--key", "keys", multiple=True)
+def clean(keys: tuple[str, ...]) -> None:
+    """Print the notebook on stdin as git stores it; one that cannot be read is printed as it is."""
+    import sys
+
+    data = sys.stdin.buffer.read()
+    try:
+        write_bytes(strip_notebook(data, keys))
+    except CellwrightError as error:
+        click.echo(one_line(f"warning: a notebook is stored with its outputs: {error}"), err=True)
+        write_bytes(data)
+
+
+def strip_notebook(data: bytes, keys: Sequence[str]) -> bytes:
+    """A notebook without outputs, counts and some metadata; every other byte stays."""
+    from cellwright.document.notebook import Notebook
+
+    notebook = Notebook(data)
+    edits: list[dict[str, Any]] = []
+    top = [key.removeprefix("metadata.") for key in keys if key.startswith("metadata.")]
+    inner = [key for key in keys if not key.startswith("metadata.")]
+    removed = _remove_keys(notebook.metadata, top)
+    if removed:
+        edits.append({"op": "set_metadata", "metadata": removed})
+    for cell in notebook.cells:
+        metadata = cell.metadata
+        removed = _remove_keys(metadata, inner)
+        if removed:
+            edits.append({"op": "set_metadata", "cell": cell.index, "metadata": removed})
+        tags = metadata.get("tags")
+        named = [*(tags if isinstance(tags, list) else []), *(k for k in _KEEP if metadata.get(k))]
+        if cell.type != "code" or any(name in _KEEP for name in named):
+            continue
+        if cell.output_types or cell.execution_count is not None:
+            edits.append({"op": "clear_outputs", "cells": [cell.index]})
+    if edits:
+        notebook.apply(edits)
+    return notebook.to_bytes()
+
+
+def _remove_keys(metadata: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
+    """The change that removes keys, which may lead inside by dots, as far as they are there."""
+    change: dict[str, Any] = {}
+    for key in keys:
+        inside: Any = metadata
+        place = change
+        *way, last = key.split(".")
+        for step in way:
+            inside = inside.get(step) if isinstance(inside, dict) else None
+        if not isinstance(inside, dict) or last not in inside:
+            continue
+        for step in way:
+            place = place.setdefault(step, {})
+        place[last] = None
+    return change
+
+
 @git_command.command(hidden=True, name="merge-driver")
 @click.argument("base")
 @click.argument("current")
 @click.argument("other")
 @click.option("-L", "marker_size", type=int, default=7)
 @click.option("-P", "name", default="the notebook")
-def merge_driver(base: str, current: str, other: str, marker_size: int, name: str) -> int:
+@click.option("-X", "ours", default="")
+@click.option("-Y", "theirs", default="")
+def merge_driver(
+    base: str, current: str, other: str, marker_size: int, name: str, ours: str, theirs: str
+) -> int:
     """Merge OTHER into CURRENT, as git calls it; exit 1 if cells are in conflict."""
+    try:
+        merged = _merge_files(base, current, other)
+    except CellwrightError as error:
+        click.echo(one_line(f"error: {name} cannot be merged by cell: {error}"), err=True)
+        return 1
+    # git reads the result from CURRENT, which is a temporary file of its own.
+    with open(current, "wb") as file:  # noqa: PTH123
+        if merged.conflicts:
+            ours, theirs = _name_sides(ours, theirs)
+        file.writelines(merged.with_markers(ours, theirs, marker_size).parts())
+    for conflict in merged.conflicts:
+        said = f"conflict: {name}, cell {conflict.handle}: {conflict.reason}"
+        click.echo(one_line(said), err=True)
+    return 1 if merged.conflicts else 0
+
+
+def _merge_files(base: str, current: str, other: str) -> Merged:
     from cellwright.document.files import read
     from cellwright.document.merge import merge
     from cellwright.document.notebook import Notebook
@@ -105,39 +266,103 @@ def merge_driver(base: str, current: str, other: str, marker_size: int, name: st
         # For a file that both sides added, git gives an empty base.
         return read(path) if os.path.getsize(path) else Notebook()  # noqa: PTH202
 
-    try:
-        merged = merge(load(base), load(current), load(other))
-    except CellwrightError as error:
-        click.echo(one_line(f"error: {name} cannot be merged by cell: {error}"), err=True)
-        return 1
-    # git reads the result from CURRENT, which is a temporary file of its own.
-    with open(current, "wb") as file:  # noqa: PTH123
-        file.writelines(merged.with_markers("ours", "theirs", marker_size).parts())
-    for conflict in merged.conflicts:
-        said = f"conflict: {name}, cell {conflict.handle}: {conflict.reason}"
-        click.echo(one_line(said), err=True)
-    return 1 if merged.conflicts else 0
+    return merge(load(base), load(current), load(other))
 
 
-def install_drivers(folder: str, *, everywhere: bool) -> str:
+def _name_sides(ours: str, theirs: str) -> tuple[str, str]:
+    """The names of the two sides of a merge: as git gives them, or found where it left them.
+
+    Git gives them since 2.44; before, `%X` stays as it is.
+    """
+    if ours in ("", "%X"):
+        try:
+            words = ["git", "symbolic-ref", "--quiet", "--short", "HEAD"]
+            ours = run_git(words, os.getcwd()).strip()  # noqa: PTH109
+        except GitError:
+            ours = "ours"
+    if theirs in ("", "%Y"):
+        names = [value for name, value in os.environ.items() if name.startswith("GITHEAD_")]
+        theirs = names[0] if len(names) == 1 else "theirs"
+    return one_line(ours), one_line(theirs)
+
+
+@git_command.command(hidden=True, name="merge-tool")
+@click.argument("base")
+@click.argument("current")
+@click.argument("other")
+@click.argument("merged_file")
+def merge_tool(base: str, current: str, other: str, merged_file: str) -> int:
+    """Merge by cell, and let the person choose a side of every conflict; exit 1 if one is left."""
+    from cellwright.document.files import write as save
+
+    merged = _merge_files(base if os.path.exists(base) else os.devnull, current, other)  # noqa: PTH110
+    ours, theirs = _name_sides("", "")
+    edits: list[dict[str, Any]] = []
+    for number, conflict in enumerate(merged.conflicts, 1):
+        title = f"cell {conflict.handle}: {conflict.reason}"
+        click.secho(f"\n{number} of {len(merged.conflicts)}  {one_line(title)}", bold=True)
+        for sign, name, side in (("1", ours, conflict.current), ("2", theirs, conflict.other)):
+            click.secho(f"{sign}  {name}", fg="yellow")
+            shown = "(deleted)" if side is None else side
+            click.echo("".join(f"   {line}\n" for line in printable(shown).split("\n")), nl=False)
+        answer = _ask_side()
+        if answer is None:
+            return 1
+        edits += _settle_conflict(conflict, answer)
+    if edits:
+        merged.notebook.apply(edits)
+    save(merged.notebook, merged_file)
+    return 0
+
+
+def _ask_side() -> str | None:
+    while True:
+        try:
+            answer = input("1, 2, both, or quit? ").strip().lower()
+        except EOFError:
+            return None
+        if answer[:1] == "q":
+            return None
+        if answer in ("1", "2", "b", "both"):
+            return answer[:1]
+
+
+def _settle_conflict(conflict: CellConflict, answer: str) -> list[dict[str, Any]]:
+    """The edits that make a merged notebook, which has our side, hold the side that was chosen."""
+    ours, theirs = conflict.current, conflict.other
+    if ours is None and theirs is None:
+        return []  # the notebook's metadata, of which ours stays
+    wanted = {"1": ours, "2": theirs, "b": "\n".join(each for each in (ours, theirs) if each)}[
+        answer
+    ]
+    if wanted == ours:
+        return []
+    if conflict.index is None:
+        return [{"op": "insert", "source": wanted}]
+    if wanted is None:
+        return [{"op": "delete", "cell": conflict.handle}]
+    return [{"op": "replace", "cell": conflict.handle, "source": wanted}]
+
+
+def install_drivers(folder: str, *, everywhere: bool, strip: Sequence[str] | None = None) -> str:
     """Install the drivers in one repository, or for this user; returns the attributes file."""
     scope = "--global" if everywhere else "--local"
-    for key, value in driver_settings().items():
+    path = remove_drivers(folder, everywhere=everywhere)  # an earlier choice, if there is one
+    for key, value in driver_settings(strip).items():
         run_git(["git", "config", scope, key, value], folder)
-    path = find_attributes_file(folder, everywhere=everywhere)
     content = _read_file(path) if os.path.exists(path) else b""  # noqa: PTH110
-    if ATTRIBUTES.encode() not in content.split(b"\n"):
-        os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
-        # A file without a final newline stays without one, so that uninstall can restore it.
-        end = b"" if content and not content.endswith(b"\n") else b"\n"
-        _write_file(path, content + (b"" if end else b"\n") + ATTRIBUTES.encode() + end)
+    line = (ATTRIBUTES if strip is None else STRIP_ATTRIBUTES).encode()
+    os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
+    # A file without a final newline stays without one, so that uninstall can restore it.
+    end = b"" if content and not content.endswith(b"\n") else b"\n"
+    _write_file(path, content + (b"" if end else b"\n") + line + end)
     return path
 
 
 def remove_drivers(folder: str, *, everywhere: bool) -> str:
     """Remove the drivers; returns the attributes file."""
     scope = "--global" if everywhere else "--local"
-    for section in ("diff.cellwright", "merge.cellwright"):
+    for section in (f"{kind}.cellwright" for kind in ("diff", "merge", "mergetool", "filter")):
         subprocess.run(
             ["git", "config", scope, "--remove-section", section],
             cwd=folder,
@@ -146,8 +371,9 @@ def remove_drivers(folder: str, *, everywhere: bool) -> str:
         )
     path = find_attributes_file(folder, everywhere=everywhere)
     content = _read_file(path) if os.path.exists(path) else b""  # noqa: PTH110
-    line = ATTRIBUTES.encode()
-    if line in content.split(b"\n"):
+    for line in (ATTRIBUTES.encode(), STRIP_ATTRIBUTES.encode()):
+        if line not in content.split(b"\n"):
+            continue
         if content.endswith(b"\n" + line):
             content = content[: -len(line) - 1]
         else:
@@ -172,8 +398,10 @@ def describe_drivers(folder: str) -> str:
     return "drivers of another installation; `cellwright git install` replaces them"
 
 
-def driver_settings() -> dict[str, str]:
+def driver_settings(strip: Sequence[str] | None = None) -> dict[str, str]:
     """The settings of git: a line for a shell each, which runs git's own tool if ours is gone.
+
+    `strip` is the metadata that is not stored in git, and no outputs are; None to store all.
 
     Git starts them in the worktree, which may be anyone's.
 
@@ -186,14 +414,26 @@ def driver_settings() -> dict[str, str]:
     call = f"{shlex.join(start.words)} git"
     is_there = " && ".join(f"test -e {shlex.quote(path)}" for path in start.needs)
     show = f'if {is_there}; then {call} textconv -- "$1" || cat -- "$1"; else cat -- "$1"; fi'
-    by_cell = f'{call} merge-driver -L "$4" -P "$5" -- "$1" "$2" "$3"'
+    by_cell = f'{call} merge-driver -L "$4" -P "$5" -X "$6" -Y "$7" -- "$1" "$2" "$3"'
     by_line = 'git merge-file -L ours -L base -L theirs --marker-size="$4" "$2" "$1" "$3"'
     merge = f"if {is_there}; then {by_cell}; else {by_line}; fi".replace("%", "%%")
     return {
         "diff.cellwright.textconv": f"show() {{ {show}; }}; show",
         "diff.cellwright.cachetextconv": "false",
         "merge.cellwright.name": "cellwright, three-way by cell",
-        "merge.cellwright.driver": f"merge() {{ {merge}; }}; merge %O %A %B %L %P",
+        "merge.cellwright.driver": f"merge() {{ {merge}; }}; merge %O %A %B %L %P %X %Y",
+        "mergetool.cellwright.cmd": f'{call} merge-tool -- "$BASE" "$LOCAL" "$REMOTE" "$MERGED"',
+        "mergetool.cellwright.trustExitCode": "true",
+        **({} if strip is None else _filter_settings(call, is_there, strip)),
+    }
+
+
+def _filter_settings(call: str, is_there: str, strip: Sequence[str]) -> dict[str, str]:
+    keys = "".join(f" --key {shlex.quote(key)}" for key in strip)
+    # Without us the whole file is stored: better than a commit that cannot be made.
+    return {
+        "filter.cellwright.clean": f"if {is_there}; then {call} clean{keys}; else cat; fi",
+        "filter.cellwright.smudge": "cat",
     }
 
 

@@ -79,7 +79,7 @@ def show_command(
     ):
         for number, path in enumerate(notebooks):
             try:
-                notebook, known, warnings = _load_notebook(workspace, path)
+                notebook, known, warnings = _load_notebook(workspace, path, stale=True)
                 indexes = choose_cells(notebook, cells) if cells else None
             except CellwrightError as error:
                 if len(notebooks) == 1:
@@ -98,7 +98,7 @@ def show_command(
 
 
 def _load_notebook(
-    workspace: Workspace, path: str
+    workspace: Workspace, path: str, *, stale: bool = False
 ) -> tuple[Notebook, dict[str, CellView], list[str]]:
     """Load a notebook, what is known of its cells, and its warnings; `-` is read from stdin."""
     if path == "-":
@@ -108,7 +108,7 @@ def _load_notebook(
     book = workspace.open(path)
     notebook = book.load()
     try:
-        known = {cell.handle: cell for cell in book.read(text=False, stale=True).cells}
+        known = {cell.handle: cell for cell in book.read(text=False, stale=stale).cells}
     except CellwrightError:
         known = {}  # a cell is broken in a way that only `show` can tell
     return notebook, known, book.warnings()
