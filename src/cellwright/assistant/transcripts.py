@@ -55,6 +55,17 @@ class Transcript:
     messages: list[ChatMessage] = field(default_factory=list)
     turns: list[ChangeSet] = field(default_factory=list)
 
+    @property
+    def title(self) -> str:
+        """The first question, on one line."""
+        asked = (message.text for message in self.messages if message.role == "user")
+        return " ".join(next(asked, "").split())[:200]
+
+    @property
+    def questions(self) -> int:
+        """How many questions were asked."""
+        return sum(message.role == "user" for message in self.messages)
+
     def to_json(self) -> dict[str, Any]:
         """As data; pictures are only counted."""
         return {
@@ -136,6 +147,18 @@ class Transcripts:
         known = ", ".join(path.stem for path in self._files()[:3])
         what = f"There is no chat `{name}`" if name else "There is no chat to resume here"
         raise WorkspaceError(what, hint=f"The last ones are {known}" if known else None)
+
+    def find_all(self, root: str | None = None) -> list[Transcript]:
+        """All chats that can be read, the newest first; of those in a folder, if that is given."""
+        found = []
+        for path in self._files():
+            try:
+                each = Transcript.from_json(json.loads(path.read_text(encoding="utf-8")))
+            except (OSError, ValueError, LookupError, TypeError):
+                continue
+            if root is None or each.root == root:
+                found.append(each)
+        return found
 
     def has(self, name: str) -> bool:
         """Whether there is a chat of that id."""

@@ -92,6 +92,48 @@ def load(
     return Settings(**checked, origins=origins, warnings=tuple(warnings))
 
 
+def write_setting(
+    name: str, value: str | None, *, project: bool = False, cwd: str | None = None
+) -> Path:
+    """Set a setting in the user's file, or in that of a folder; None removes it.
+
+    Everything else in the file stays as it is, comments included. Returns the file.
+
+    Raises:
+        InvalidSetting: the setting does not accept the value, or a project may not set it.
+        BadConfigFile: the file is not TOML.
+    """
+    if project:
+        path = Path(cwd or os.getcwd()) / "cellwright.toml"  # noqa: PTH109
+    else:
+        path = config_directory() / "config.toml"
+    import json
+    import re
+    import tempfile
+
+    text = (_read(path) or b"").decode("utf-8", "replace")
+    _parse(path, text.encode())  # raises if it is broken, before anything is written
+    row = ""
+    if value is not None:
+        checked = SPECS[name].check(value, str(path))
+        _from_file(_File("project" if project else "user", str(path), {}), name, checked)
+        row = f"{name} = {json.dumps(checked, ensure_ascii=False)}\n"
+    table = re.search(r"^[ \t]*\[", text, re.MULTILINE)  # settings come before the first one
+    end = table.start() if table else len(text)
+    ours, rest = text[:end], text[end:]
+    old = re.compile(rf"^[ \t]*{name}[ \t]*=(?:\s*\[[^\]]*\])?[^\n]*(?:\n|$)", re.MULTILINE)
+    if old.search(ours):
+        ours = old.sub(lambda _: row, ours, count=1)
+    else:
+        ours += row if not ours or ours.endswith("\n") else f"\n{row}"
+    _parse(path, (ours + rest).encode())
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:
+        file.write(ours + rest)
+    os.replace(file.name, path)  # noqa: PTH105
+    return path
+
+
 def find_unknown_variables(environ: Mapping[str, str]) -> list[str]:
     """Say of each variable with our prefix that is not a setting that it is ignored."""
     found = []

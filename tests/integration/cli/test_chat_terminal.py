@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -118,7 +119,7 @@ def test_ctrl_c_twice_at_an_empty_prompt_leaves_and_ctrl_d_too(folder: Path) -> 
         chat.wait("Press Ctrl-C again")
         chat.wait("ask \u203a ")
         chat.type("\x03")
-        assert chat.leave() == 0
+        assert chat.leave() == 130
     with ChatTerminal(folder) as chat:
         chat.wait("ask \u203a ")
         chat.type("\x04")
@@ -143,6 +144,29 @@ def test_a_chat_is_resumed_at_the_terminal(folder: Path) -> None:
 
 def model(url: str) -> dict[str, str]:
     return {"CELLWRIGHT_ASSISTANT_MODEL": "openai:scripted", "CELLWRIGHT_ASSISTANT_BASE_URL": url}
+
+
+def test_what_is_typed_while_the_model_answers_is_the_next_prompt(folder: Path) -> None:
+    asked, typed = threading.Event(), threading.Event()
+
+    def answer_late(_: object) -> str:
+        asked.set()
+        assert typed.wait(30)
+        return "The first answer."
+
+    with (
+        served("openai", [answer_late, "The second answer."]) as server,
+        ChatTerminal(folder, env=model(server.base_url)) as chat,
+    ):
+        chat.say("one")
+        assert asked.wait(30)
+        chat.type("two\r")
+        typed.set()
+        chat.wait("The first answer.")
+        chat.wait("The second answer.")
+        chat.say("/quit")
+        assert chat.leave() == 0
+    assert server.requests[-1].said[-1] == ("user", "two")
 
 
 @WIDTHS

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.conftest import require_tool
+from tests.unit.cli import samples
 from tests.unit.cli.calling import call, succeed
 
 if TYPE_CHECKING:
@@ -78,3 +79,24 @@ def test_commands_and_options_are_completed_for_both_names(name: str) -> None:
 @pytest.mark.parametrize("words", [["read", "n"], ["edit", "n"], ["log", "n"], ["upgrade", "n"]])
 def test_notebooks_are_completed_as_files(words: list[str]) -> None:
     assert complete("cellwright", words) == ["file,n"]
+
+
+def test_cells_and_selectors_of_a_notebook_are_completed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "nb.ipynb").write_bytes(samples.SALES)
+    assert complete("cellwright", ["run", "nb.ipynb", "l"]) == ["plain,load", "plain,later"]
+    assert complete("cellwright", ["run", "nb.ipynb", "load", "x.ip"]) == ["file,x.ip"]
+    assert complete("cellwright", ["edit", "nb.ipynb", "replace", "pl"]) == ["plain,plot"]
+    assert complete("cellwright", ["edit", "nb.ipynb", "move", "load", "--after", "re"]) == [
+        "plain,results"
+    ]
+    # Bash has the words that end with : and = as words of their own.
+    assert complete("cellwright", ["read", "nb.ipynb", ":", "out"]) == ["plain,outline"]
+    assert complete("cellwright", ["read", "nb.ipynb", ":", "cell", "=", "lo"]) == ["plain,load"]
+    assert complete("cellwright", ["read", "nb.ipynb", ":", "section", "=", "R"]) == [
+        "plain,Results"
+    ]
+    assert complete("cellwright", ["read", "nb.ipynb:cell=pl"]) == ["plain,nb.ipynb:cell=plot"]
+    assert complete("cellwright", ["read", "nowhere.ipynb:cell=pl"]) == [""]

@@ -236,3 +236,25 @@ def test_the_settings_are_data(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = succeed("config", "lock_timeout", "--origin").text
     assert shown == "lock_timeout = 7.0  (variable CELLWRIGHT_LOCK_TIMEOUT)\n"
     assert len(succeed("config").text.splitlines()) == len(succeed("config", "--json").data)
+
+
+def test_settings_are_set_and_the_rest_of_the_file_stays(places: Path, folder: Path) -> None:
+    path = places / "config" / "cellwright" / "config.toml"
+    answer = succeed("config", "set", "lock_timeout", "30")
+    assert answer.text == f"lock_timeout = 30.0  (user {path})\n"
+    path.write_text("# mine\nlock_timeout = 1  # short\npass_variables = [\n  'A',\n]\n")
+    succeed("config", "set", "pass_variables", "B,C")
+    succeed("config", "set", "assistant_transcripts", "off")
+    assert path.read_text() == (
+        '# mine\nlock_timeout = 1  # short\npass_variables = ["B", "C"]\nassistant_transcripts = false\n'
+    )
+    succeed("config", "unset", "lock_timeout")
+    assert "lock_timeout" not in path.read_text()
+    succeed("config", "set", "lock_timeout", "5", "--project")
+    assert (folder / "cellwright.toml").read_text() == "lock_timeout = 5.0\n"
+    before = path.read_text()
+    assert call("config", "set", "lock_timeout", "soon").code == 2
+    assert call("config", "set", "lock_tiemout", "1").code == 2
+    assert call("config", "set", "lock_timeout").code == 2
+    assert call("config", "set", "assistant_model", "x", "--project").code == 2
+    assert path.read_text() == before

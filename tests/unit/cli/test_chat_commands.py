@@ -259,3 +259,27 @@ def test_a_card_is_expanded_by_its_number(use: Use) -> None:
     use(tool("GetNotebookCells"), "ok")
     assert "hint: 1 to 1" in complaint("read", "/expand 2")
     assert "There is no card yet" in complaint("/expand")
+
+
+# --- Earlier chats -----------------------------------------------------------------------------------
+
+
+def test_earlier_chats_are_listed_and_one_is_continued(use: Use) -> None:
+    use("first answer")
+    chat("-p", "what is the first question?")
+    use("second answer")
+    chat("-p", "and the second?")
+    rows = json.loads(chat("--list", "--json").text)["data"]["chats"]
+    assert [row["title"] for row in rows] == ["and the second?", "what is the first question?"]
+    assert all(row["questions"] == 1 for row in rows)
+    assert rows[0]["id"] in chat("--list").text
+    model = use("third answer")
+    said = talk("/chats", "/chats 2", "go on", words=())
+    assert "what is the first question?" in said
+    assert f"Continuing chat {rows[1]['id']}, 1 questions so far" in said
+    asked = [message.text for message in model.requests[0].messages if message.role == "user"]
+    assert asked[0].startswith("what is the first question?")
+    (newest, other) = json.loads(chat("--list", "--json").text)["data"]["chats"]
+    assert (newest["id"], newest["questions"]) == (rows[1]["id"], 2)  # saved as the same chat
+    assert other["id"] == rows[0]["id"]
+    assert "There is no chat 7" in complaint("/chats 7", words=())

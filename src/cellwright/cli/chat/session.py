@@ -125,7 +125,7 @@ class ChatSession:
                 line = (await prompt.read(self.state.mode)).strip()
             except CtrlC:
                 if was_pressed:
-                    break
+                    return INTERRUPTED
                 was_pressed = True
                 self.display.print_note("Press Ctrl-C again, or Ctrl-D, to leave")
                 continue
@@ -184,6 +184,13 @@ class ChatSession:
         except OSError as error:
             self.transcripts = None
             self.display.print_note(f"The chat is not saved: {one_line(str(error))}")
+
+    def continue_chat(self, transcript: Transcript) -> None:
+        """Take an earlier chat up again, in place of this one."""
+        self.transcript = transcript
+        self.chat.history[:] = transcript.messages
+        self.chat.turns[:] = transcript.turns
+        self.state.restore(transcript.desk)
 
     def update_transcript(self) -> Transcript:
         """Bring the transcript up to date and return it."""

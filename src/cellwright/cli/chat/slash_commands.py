@@ -60,6 +60,9 @@ COMMANDS = {
     ),
     "undo": SlashCommand("/undo", "undo the changes of the last turn, outputs included"),
     "expand": SlashCommand("/expand [N]", "show a card in full; Ctrl-O: the last one"),
+    "chats": SlashCommand(
+        "/chats [N]", "list earlier chats here; with a number, continue that one"
+    ),
     "save": SlashCommand("/save [FILE]", "save the chat as Markdown, or as JSON in a .json file"),
     "help": SlashCommand("/help [COMMAND]", "this list"),
     "quit": SlashCommand("/quit", "leave; so does Ctrl-D"),
@@ -280,6 +283,29 @@ class SlashCommands:
         if not number.isdecimal() or not 1 <= int(number) <= len(cards):
             raise WrongCommand(f"There is no card {number}", hint=f"1 to {len(cards)}")
         self._display.expand_card(cards[int(number) - 1])
+
+    async def _chats(self, words: list[str]) -> None:
+        session = self._session
+        store = session.transcripts
+        if store is None:
+            raise WrongCommand("Chats are not saved", hint="The setting assistant_transcripts")
+        found = [each for each in store.find_all(session.transcript.root) if each.messages]
+        if not words:
+            rows = [(f"{number}  {each.id}", each.title) for number, each in enumerate(found, 1)]
+            self._display.print_table(rows)
+            self._display.print_note(
+                "/chats N continues one" if rows else "There is no earlier chat here"
+            )
+            return
+        name = _require_one(words, "/chats N")
+        chosen = [each for number, each in enumerate(found, 1) if name in (str(number), each.id)]
+        if not chosen:
+            raise WrongCommand(f"There is no chat {name}", hint="/chats lists them")
+        session.save()
+        session.continue_chat(chosen[0])
+        self._display.print_note(
+            f"Continuing chat {chosen[0].id}, {chosen[0].questions} questions so far"
+        )
 
     async def _save(self, words: list[str]) -> None:
         session = self._session

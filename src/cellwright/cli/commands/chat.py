@@ -7,7 +7,7 @@ import sys
 import click
 
 from cellwright.cli.options import CommandCall, common
-from cellwright.cli.output import is_terminal, read_input
+from cellwright.cli.output import fit, is_terminal, measure_width, one_line, read_input
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ _PASSED_ON = ("prompt", "cell", "accept", "select", "attach", "model", "yes", "r
     metavar="[ID]",
     help="Continue the last chat here, or the one with this id.",
 )
+@click.option("--list", "lists", is_flag=True, help="List the chats that were held here.")
 @click.option("--no-save", is_flag=True, help="Do not save a transcript.")
 @common
 def chat_command(call: CommandCall, notebooks: tuple[str, ...], **options: Any) -> int:
@@ -56,7 +57,10 @@ def chat_command(call: CommandCall, notebooks: tuple[str, ...], **options: Any) 
     cellwright chat analysis.ipynb --mode agent -p 'run cell 2' --yes
     cellwright chat analysis.ipynb --cell load -p 'read it with polars' --accept
     cellwright chat --resume
+    cellwright chat --list
     """
+    if options["lists"]:
+        return _list_chats(call)
     if options["accept"] and options["cell"] is None:
         raise click.UsageError("--accept needs --cell")
     if options["cell"] is not None and not (notebooks or options["opened"]):
@@ -85,6 +89,29 @@ def chat_command(call: CommandCall, notebooks: tuple[str, ...], **options: Any) 
         **{name: options[name] for name in _PASSED_ON},
     )
     return run_chat(call, found)
+
+
+def _list_chats(call: CommandCall) -> int:
+    """List the chats that were held in this folder, the newest first."""
+    from cellwright.assistant.transcripts import Transcripts
+    from cellwright.config.directories import state_directory
+
+    here = call.here()
+    found = Transcripts(state_directory() / "assistant" / "chats").find_all(here.root or here.cwd)
+    rows = [
+        {"id": each.id, "model": each.model, "questions": each.questions, "title": each.title}
+        for each in found
+    ]
+    width = measure_width()
+    lines = (
+        fit(f"{row['id']}  {row['questions']:>3}  {one_line(str(row['title']))}", width) + "\n"
+        for row in rows
+    )
+    call.output.data({"chats": rows}, lines)
+    call.output.say(
+        "`cellwright chat --resume ID` continues one" if rows else "There is no chat here"
+    )
+    return 0
 
 
 def _require_terminal(call: CommandCall) -> None:

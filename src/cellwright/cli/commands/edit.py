@@ -10,6 +10,7 @@ from shlex import quote
 import click
 
 from cellwright.cli.changes import report_change
+from cellwright.cli.completion import complete_cell
 from cellwright.cli.hints import complete_notes
 from cellwright.cli.options import CommandCall, common, expand_notebooks
 from cellwright.cli.output import (
@@ -41,6 +42,8 @@ class EditGroup(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Take the notebooks before the verb; without a verb, the text is edited."""
+        if ctx.resilient_parsing:  # a shell asks what it can complete
+            return super().parse_args(ctx, args)
         at = next((at for at, word in enumerate(args) if at and word in self.commands), len(args))
         names = [word for word in args[:at] if not word.startswith("-")]
         if not names:
@@ -209,8 +212,12 @@ def place_options(function: Callable[..., Any]) -> Callable[..., Any]:
     function = click.option("--at", type=int, metavar="N", help="Before the cell at index N.")(
         function
     )
-    function = click.option("--before", metavar="CELL", help="Before this cell.")(function)
-    return click.option("--after", metavar="CELL", help="After this cell.")(function)
+    function = click.option(
+        "--before", metavar="CELL", help="Before this cell.", shell_complete=complete_cell
+    )(function)
+    return click.option(
+        "--after", metavar="CELL", help="After this cell.", shell_complete=complete_cell
+    )(function)
 
 
 def _make_edit(**fields: Any) -> dict[str, Any]:
@@ -219,7 +226,7 @@ def _make_edit(**fields: Any) -> dict[str, Any]:
 
 
 @edit_action
-@click.argument("cell", metavar="CELL")
+@click.argument("cell", metavar="CELL", shell_complete=complete_cell)
 @click.argument("source", required=False)
 @click.option("--type", "cell_type", type=TYPES, help="Change the cell to this type.")
 @click.option("--clear-outputs", is_flag=True, help="Remove its outputs.")
@@ -238,7 +245,7 @@ def replace(
 
 
 @edit_action
-@click.argument("cell", metavar="CELL")
+@click.argument("cell", metavar="CELL", shell_complete=complete_cell)
 @click.argument("old")
 @click.argument("new")
 @click.option("--count", type=int, help="How many times OLD must occur; once by default.")
@@ -283,7 +290,7 @@ def insert(
 
 
 @edit_action
-@click.argument("cell", metavar="CELL")
+@click.argument("cell", metavar="CELL", shell_complete=complete_cell)
 def delete(cell: str) -> dict[str, Any]:
     """Remove CELL.
 
@@ -294,7 +301,7 @@ def delete(cell: str) -> dict[str, Any]:
 
 
 @edit_action
-@click.argument("cell", metavar="CELL")
+@click.argument("cell", metavar="CELL", shell_complete=complete_cell)
 @place_options
 def move(cell: str, after: str | None, before: str | None, at: int | None) -> dict[str, Any]:
     """Move CELL to another place.
@@ -306,7 +313,7 @@ def move(cell: str, after: str | None, before: str | None, at: int | None) -> di
 
 
 @edit_action
-@click.argument("cell", metavar="CELL")
+@click.argument("cell", metavar="CELL", shell_complete=complete_cell)
 @click.argument("line", type=int)
 def split(cell: str, line: int) -> dict[str, Any]:
     """Split CELL: its first LINE lines stay, the rest becomes a new cell.
@@ -318,7 +325,7 @@ def split(cell: str, line: int) -> dict[str, Any]:
 
 
 @edit_action
-@click.argument("cells", metavar="CELL…", nargs=-1, required=True)
+@click.argument("cells", metavar="CELL…", nargs=-1, required=True, shell_complete=complete_cell)
 def merge(cells: tuple[str, ...]) -> dict[str, Any]:
     """Merge neighbouring cells into the first.
 
@@ -329,7 +336,7 @@ def merge(cells: tuple[str, ...]) -> dict[str, Any]:
 
 
 @edit_action
-@click.argument("cell", metavar="CELL")
+@click.argument("cell", metavar="CELL", shell_complete=complete_cell)
 @click.argument("cell_type", metavar="TYPE", type=TYPES)
 def set_type(cell: str, cell_type: str) -> dict[str, Any]:
     """Change the type of CELL to code, markdown or raw.
@@ -342,7 +349,12 @@ def set_type(cell: str, cell_type: str) -> dict[str, Any]:
 
 @edit_action
 @click.argument("metadata", metavar="JSON")
-@click.option("--cell", metavar="CELL", help="The cell; without it, the notebook.")
+@click.option(
+    "--cell",
+    metavar="CELL",
+    help="The cell; without it, the notebook.",
+    shell_complete=complete_cell,
+)
 @click.option("--replace", "replaces", is_flag=True, help="Replace instead of merging.")
 def set_metadata(metadata: str, cell: str | None, *, replaces: bool) -> dict[str, Any]:
     """Merge JSON into the metadata; null removes a key.
@@ -359,7 +371,7 @@ def set_metadata(metadata: str, cell: str | None, *, replaces: bool) -> dict[str
 
 
 @edit_action
-@click.argument("cells", metavar="[CELL…]", nargs=-1)
+@click.argument("cells", metavar="[CELL…]", nargs=-1, shell_complete=complete_cell)
 def clear_outputs(cells: tuple[str, ...]) -> dict[str, Any]:
     """Remove the outputs of some cells, or of all; of several notebooks at once, too.
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("notebooks", metavar="NB...", nargs=-1, required=True)
+@click.argument("notebooks", metavar="NB...", nargs=-1, required=True, type=click.Path())
 @click.option("-n", "--limit", type=click.IntRange(min=1), help="At most this many.")
 @click.option("--follow", is_flag=True, help="Continue under the names that NB had before.")
 @common
@@ -99,7 +99,7 @@ def _log_row(group: list[Entry], width: int | None) -> str:
 
 
 @click.command()
-@click.argument("words", metavar="NB... [A [B]]", nargs=-1, required=True)
+@click.argument("words", metavar="NB... [A [B]]", nargs=-1, required=True, type=click.Path())
 @common
 def diff_command(call: CommandCall, words: tuple[str, ...]) -> int:
     """Show what changed between two states, cell by cell.

@@ -8,6 +8,7 @@ import time
 
 import click
 
+from cellwright.cli.completion import complete_cell, complete_notebook_or_cell
 from cellwright.cli.hints import complete_notes
 from cellwright.cli.live import LiveCells
 from cellwright.cli.options import CommandCall, common, expand_notebooks
@@ -41,12 +42,27 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("words", metavar="NB... [CELL]...", nargs=-1, required=True)
+@click.argument(
+    "words",
+    metavar="NB... [CELL]...",
+    nargs=-1,
+    required=True,
+    shell_complete=complete_notebook_or_cell,
+)
 @click.option("--all", "run_all", is_flag=True, help="All code cells; the default.")
-@click.option("--above", metavar="C", help="The cells before this one.")
-@click.option("--below", metavar="C", help="This cell and the cells after it.")
+@click.option(
+    "--above", metavar="C", shell_complete=complete_cell, help="The cells before this one."
+)
+@click.option(
+    "--below", metavar="C", shell_complete=complete_cell, help="This cell and the cells after it."
+)
 @click.option("--stale", is_flag=True, help="Only stale cells.")
-@click.option("--replay", metavar="C", help="This cell, and the cells above that it needs.")
+@click.option(
+    "--replay",
+    metavar="C",
+    shell_complete=complete_cell,
+    help="This cell, and the cells above that it needs.",
+)
 @click.option("--restart", is_flag=True, help="Restart the kernel first.")
 @click.option("--check", is_flag=True, help="Compare with the outputs in the file; write nothing.")
 @click.option(

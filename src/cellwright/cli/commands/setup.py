@@ -22,11 +22,14 @@ _PACKAGES = ("click", "ipykernel", "msgspec", "nbformat", "pydantic", "rich")
 
 
 @click.command()
-@click.argument("names", metavar="[NAME…]", nargs=-1)
+@click.argument("names", metavar="[NAME… | set NAME VALUE | unset NAME]", nargs=-1)
 @click.option("--origin", is_flag=True, help="Show where each value comes from.")
+@click.option("--project", is_flag=True, help="Set it in the cellwright.toml of this folder.")
 @common
-def config_command(call: CommandCall, names: tuple[str, ...], *, origin: bool) -> None:
-    """Show the settings for this folder.
+def config_command(
+    call: CommandCall, names: tuple[str, ...], *, origin: bool, project: bool
+) -> None:
+    """Show the settings for this folder, or change one in your config.toml.
 
     A setting comes from a CELLWRIGHT_NAME variable, the nearest cellwright.toml or
     [tool.cellwright] in a pyproject.toml, the user's config.toml, or is the default.
@@ -34,19 +37,37 @@ def config_command(call: CommandCall, names: tuple[str, ...], *, origin: bool) -
     \b
     cellwright config --origin
     cellwright config lock_timeout
+    cellwright config set lock_timeout 30
+    cellwright config unset lock_timeout
+    cellwright config set run_save_interval 5 --project
     """
     from cellwright.config.loading import load
 
     settings = load()
     known = settings.to_json()
-    for name in names:
+    wanted, value = names, None
+    if names[:1] in (("set",), ("unset",)):
+        if len(names) != (3 if names[0] == "set" else 2):
+            raise click.UsageError("Write `config set NAME VALUE`, or `config unset NAME`")
+        wanted, value = names[1:2], names[2] if names[0] == "set" else None
+    elif project:
+        raise click.UsageError("--project is for `config set` and `config unset`")
+    for name in wanted:
         if name not in known:
             from difflib import get_close_matches
 
             near = get_close_matches(name, known, 1)
             hint = f" Did you mean '{near[0]}'?" if near else ""
             raise click.UsageError(f"There is no setting '{name}'.{hint}")
-    chosen = {name: known[name] for name in names or known}
+    if wanted != names:
+        from cellwright.config.loading import write_setting
+
+        path = write_setting(wanted[0], value, project=project)
+        settings = load()
+        known = settings.to_json()
+        call.output.say(f"✓ Written: {one_line(str(path))}", color="green")
+        origin = True
+    chosen = {name: known[name] for name in wanted or known}
     data = {
         name: {"value": value, "origin": str(settings.origin(name))}
         for name, value in chosen.items()

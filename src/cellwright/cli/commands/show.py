@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from cellwright.cli.completion import complete_cell
 from cellwright.cli.options import CommandCall, common, expand_notebooks
 from cellwright.cli.output import exit_code
 from cellwright.errors import CellwrightError
@@ -24,9 +25,13 @@ IMAGES = ("auto", "kitty", "iterm", "sixel", "blocks", "none")
 
 
 @click.command()
-@click.argument("notebooks", metavar="NB...", nargs=-1, required=True)
+@click.argument("notebooks", metavar="NB...", nargs=-1, required=True, type=click.Path())
 @click.option(
-    "--cells", metavar="CELL", multiple=True, help="Only these cells, by id, cell-N or index."
+    "--cells",
+    metavar="CELL",
+    multiple=True,
+    help="Only these cells, by id, cell-N or index.",
+    shell_complete=complete_cell,
 )
 @click.option("--width", type=click.IntRange(min=20), metavar="N", help="Columns to use.")
 @click.option("--expanded", is_flag=True, help="Show long sources and outputs in full.")
@@ -150,7 +155,7 @@ def _print_json(
 
 @click.command()
 @click.argument("notebook", metavar="NB", type=click.Path())
-@click.argument("cells", nargs=-1, metavar="[CELL]...")
+@click.argument("cells", nargs=-1, metavar="[CELL]...", shell_complete=complete_cell)
 @click.option(
     "--max-tokens",
     type=click.IntRange(min=50),

@@ -8,6 +8,7 @@ import sys
 import click
 
 from cellwright.cli.changes import report_change
+from cellwright.cli.completion import complete_selection
 from cellwright.cli.options import (
     CommandCall,
     NotebookReport,
@@ -27,7 +28,13 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("notebooks", metavar="NB[:SELECTOR]...", nargs=-1, required=True)
+@click.argument(
+    "notebooks",
+    metavar="NB[:SELECTOR]...",
+    nargs=-1,
+    required=True,
+    shell_complete=complete_selection,
+)
 @click.option("--stale", is_flag=True, help="With --json: say which results are stale, and why.")
 @click.option("--percent", is_flag=True, help="As a script in the percent format of jupytext.")
 @common
