@@ -211,5 +211,6 @@ ROWS = (
     row("D-512", "§9", "Earlier chats are listed and continued; what is typed while the model answers is the next prompt; Ctrl-C twice exits 130", Done("tests/unit/cli/test_chat_commands.py::test_earlier_chats_are_listed_and_one_is_continued", also=("tests/integration/cli/test_chat_terminal.py::test_what_is_typed_while_the_model_answers_is_the_next_prompt", "tests/integration/cli/test_chat_terminal.py::test_ctrl_c_twice_at_an_empty_prompt_leaves_and_ctrl_d_too"))),
     row("D-513", "§9", "`config set` and `unset` change one setting and nothing else in the file", Done("tests/unit/cli/test_changes.py::test_settings_are_set_and_the_rest_of_the_file_stays")),
     row("D-514", "§9", "Shells complete cells and selectors", Done("tests/integration/cli/test_completion.py::test_cells_and_selectors_of_a_notebook_are_completed")),
+    row("D-515", "§5", "A line that begins like a marker and is none is an error with its line number; blanks and a carriage return after a marker are forgiven", Done("tests/unit/text/test_parsing.py::test_a_line_that_begins_like_a_marker_and_is_none_is_an_error_with_its_line", also=("tests/unit/text/test_parsing.py::test_blanks_and_a_carriage_return_after_a_marker_are_forgiven", "tests/unit/text/test_view.py::test_a_source_line_that_looks_like_a_marker_gains_one_percent_sign",))),
 )
 # fmt: on

@@ -136,7 +136,7 @@ def test_the_lines_of_a_cell_hold_its_marker_and_its_source(data: bytes) -> None
 
 def escaped(line: str) -> str:
     """The escape of the specification, line by line."""
-    if re.fullmatch(r"# %%+ \[(code|markdown|raw)\]( cell:[0-9]+)?", line):
+    if re.match(r"# %%+ \[", line):
         return "# %" + line[2:]
     return line
 

@@ -1,6 +1,7 @@
 """The notebook as text: a marker line for each cell, then its source; and the text parsed again.
 
-A source line that looks like a marker is escaped with one more `%`.
+A line that begins like a marker is one, or an error: never part of the cell above. A source line that
+begins so is escaped with one more `%`.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ if TYPE_CHECKING:
     from cellwright.document.notebook import Notebook
 
 # Only a line feed ends a line, which is also how Python's `^` and `$` see it.
-_TAIL = r" \[(?:code|markdown|raw)\](?: cell:[0-9]+)?)$"
-_escape = re.compile(r"^# %(%+" + _TAIL, re.MULTILINE).sub
-_unescape = re.compile(r"^# %(%%+" + _TAIL, re.MULTILINE).sub
-_MARKER = r"^# %% \[(code|markdown|raw)\](?: cell:([0-9]+))?$"
+_escape = re.compile(r"^# %(%+ \[)", re.MULTILINE).sub
+_unescape = re.compile(r"^# %(%%+ \[)", re.MULTILINE).sub
+_MARKER = r"^# %% \[[^\n]*"
+# Blanks at the end, and the end of a line of Windows, are what editors leave behind.
+_marker = re.compile(r"# %% \[(code|markdown|raw)\](?: cell:([0-9]+))?[ \t]*\r?").fullmatch
 # More digits than any number of cells has; Python refuses to parse thousands of digits.
 _MOST_DIGITS = 18
 
@@ -131,7 +133,7 @@ def _marker_line(cell_type: str, index: int) -> str:
 
 
 def _escape_markers(source: str) -> str:
-    """Add one `%` to every line that looks like a marker, escaped or not."""
+    """Add one `%` to every line that begins like a marker, escaped or not."""
     return _escape(r"# %%\1", source) if "# %%" in source else source
 
 
@@ -159,7 +161,7 @@ def parse_text(text: str) -> list[TextCell]:
     """The cells of a text; none if it is empty.
 
     Raises:
-        InvalidText: the first line is not a marker.
+        InvalidText: the first line is not a marker, or a line begins like one and is none.
     """
     if not text:
         return []
@@ -170,12 +172,15 @@ def parse_text(text: str) -> list[TextCell]:
     starts = [marker.start() for marker in found[1:]]
     cells = []
     line = 1
-    for marker, end in zip(found, [*starts, len(text) + 1], strict=True):
+    for head, end in zip(found, [*starts, len(text) + 1], strict=True):
+        marker = _marker(head[0])
+        if marker is None:
+            raise InvalidText(_describe_marker(head[0]), line)
         # The line feeds after the marker and before the next marker are not part of the source;
         # a cell without source has only one of them.
-        source = _unescape_markers(text[marker.end() + 1 : end - 1])
+        source = _unescape_markers(text[head.end() + 1 : end - 1])
         cells.append(TextCell(marker[1], _number(marker[2]), source, line))
-        line += text.count("\n", marker.start(), end)
+        line += text.count("\n", head.start(), end)
     return cells
 
 
@@ -183,6 +188,15 @@ def _number(digits: str | None) -> int | None:
     if digits is None:
         return None
     return int(digits.lstrip("0")[:_MOST_DIGITS] or "0")
+
+
+def _describe_marker(line: str) -> str:
+    """Say what is wrong with a line that begins like a marker."""
+    shown = f"`{line[:60]}{'…' * (len(line) > 60)}`"
+    return (
+        f"{shown} begins like a marker, but a marker is `# %% [code]`, [markdown] or [raw], and "
+        "perhaps ` cell:N`; as part of a source, write `# %%% [`"
+    )
 
 
 def _describe_line(line: str) -> str:

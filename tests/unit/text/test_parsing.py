@@ -35,10 +35,8 @@ def test_an_empty_text_has_no_cells() -> None:
         "# %%",
         "# %% [python]",
         "# %% [code] cell:x",
-        "# %% [code] ",
         "# %%% [code]",
         "\ufeff# %% [code]",
-        "# %% [code]\r",
         "{",
         "x" * 1000,
     ],
@@ -49,7 +47,7 @@ def test_text_before_the_first_marker_is_refused_with_its_line(start: str) -> No
         parse_text(text(start, "# %% [code] cell:0", "x"))
     assert (raised.value.code, raised.value.line) == ("INVALID_TEXT", 1)
     assert raised.value.message.startswith("Line 1: ")
-    assert len(raised.value.message) < 200
+    assert len(raised.value.message) < 240
 
 
 def test_a_text_without_any_marker_is_refused() -> None:
@@ -63,21 +61,47 @@ def test_a_text_without_any_marker_is_refused() -> None:
     "line",
     [
         "#%% [code]",
-        "# %% [code] cell:1 ",
         " # %% [code]",
-        "# %% [Code]",
-        "# %% [code]cell:1",
-        "# %% [code]  cell:1",
-        "# %% [code] cell:1\r",
+        "# %%",
+        "# %% title",
         "\x0c# %% [code]",
         "x\u2028# %% [code]",
         "x\r# %% [code]",
-        "# %% [code] title",
     ],
 )
-def test_a_line_that_is_not_wholly_a_marker_is_part_of_the_source(line: str) -> None:
+def test_a_line_that_does_not_begin_like_a_marker_is_part_of_the_source(line: str) -> None:
     [found] = parse_text(text("# %% [code] cell:0", "a", line, "b"))
     assert found.source == text("a", line, "b")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "# %% [python]",
+        "# %% [Code]",
+        "# %% [code]cell:1",
+        "# %% [code]  cell:1",
+        "# %% [code] cell:",
+        "# %% [code] cell:x",
+        "# %% [code] title",
+        "# %% [code",
+        "# %% [",
+        "# %% [code]\x0c",
+        "# %% [code]\r\r",
+    ],
+)
+def test_a_line_that_begins_like_a_marker_and_is_none_is_an_error_with_its_line(line: str) -> None:
+    with pytest.raises(InvalidText) as raised:
+        parse_text(text("# %% [code] cell:0", "a", "", line, "b"))
+    assert (raised.value.code, raised.value.line) == ("INVALID_TEXT", 4)
+    assert "# %%% [" in raised.value.message  # how to write it as part of a source
+
+
+@pytest.mark.parametrize("end", [" ", "\t ", "\r", "  \r"])
+def test_blanks_and_a_carriage_return_after_a_marker_are_forgiven(end: str) -> None:
+    first, second = parse_text(text(f"# %% [code] cell:0{end}", "a", f"# %% [raw]{end}", "b"))
+    assert (first.type, first.number, first.source) == ("code", 0, "a")
+    assert (second.type, second.number, second.source) == ("raw", None, "b")
 
 
 def test_an_escaped_line_loses_one_percent_sign() -> None:
