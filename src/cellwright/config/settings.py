@@ -189,6 +189,11 @@ class Settings:
         30.0, 0, YEAR, "wait for a session when all of them are busy"
     )
     kernel_start_timeout: float = _setting(60.0, 1, YEAR, "time a kernel may take to become ready")
+    eval_mode: str = _choice(
+        "session",
+        "whether calls of `eval` share the kernel of their session, or each has one of its own",
+        one_of=("session", "per-call"),
+    )
     kernel: str = _choice(
         "",
         "kernel to use where a call names none: a kernelspec's name or an interpreter's path",

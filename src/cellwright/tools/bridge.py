@@ -6,6 +6,9 @@ name, no `Origin`.
 
     POST /tools/NAME   {"path": "…"}  ->  {"ok", "text", "data", "images": [{"mime", "base64"}]}
     GET  /tools        ->  the tools and their schemas
+
+A tool of any profile can be called; `?profile=NAME` lists that profile's, and decides where two
+profiles have a name in common. Without it, the native ones are listed and come first.
 """
 
 from __future__ import annotations
@@ -216,15 +219,20 @@ class Bridge:
 
     async def _respond(self, request: BridgeRequest, workspace: AsyncWorkspace) -> Response:
         # Here and not above: many kernels never call, and what describes tools loads slowly.
-        from cellwright.tools.native import NATIVE
+        from cellwright.tools.profiles import PROFILES
         from cellwright.tools.tool import ToolCaller
         from cellwright.tools.toolbox import Toolbox
 
-        box = Toolbox(self._tools or NATIVE, workspace.mode)
-        if request.target.rstrip("/") == "/tools" and request.method == "GET":
+        target, profile = request.target, request.profile
+        if profile is not None and profile not in PROFILES:
+            names = ", ".join(PROFILES)
+            return HTTPStatus.NOT_FOUND, _error("NOT_FOUND", f"The profiles are {names}")
+        if target.rstrip("/") == "/tools" and request.method == "GET":
+            box = Toolbox(self._tools or PROFILES[profile or "native"], workspace.mode)
             return HTTPStatus.OK, {"ok": True, "mode": box.mode, "tools": box.table()}
-        name = request.target.removeprefix("/tools/")
-        if name == request.target or "/" in name:
+        box = Toolbox(self._tools or PROFILES[profile or "all"], workspace.mode)
+        name = target.removeprefix("/tools/")
+        if name == target or "/" in name:
             return HTTPStatus.NOT_FOUND, _error("NOT_FOUND", "POST /tools/NAME calls a tool")
         if request.method != "POST":
             return HTTPStatus.METHOD_NOT_ALLOWED, _error("NOT_ALLOWED", "Tools are called by POST")
@@ -285,6 +293,13 @@ class BridgeRequest:
     target: str
     headers: Mapping[str, str]
     body: bytes = b""
+    query: str = ""
+
+    @property
+    def profile(self) -> str | None:
+        """The profile that it asks for, if it does."""
+        name, sign, value = self.query.partition("=")
+        return value if sign and name == "profile" else None
 
     @property
     def bearer(self) -> str:
@@ -334,7 +349,8 @@ def _parse_head(head: str) -> BridgeRequest:
         if not colon or not name or name != name.strip() or name.lower() in headers:
             raise _bad_request("A header is broken, or there twice")
         headers[name.lower()] = value.strip()
-    return BridgeRequest(words[0], unquote(words[1].partition("?")[0]), headers)
+    target, _, query = words[1].partition("?")
+    return BridgeRequest(words[0], unquote(target), headers, query=unquote(query))
 
 
 def _bad_request(message: str) -> BadRequest:

@@ -306,6 +306,44 @@ async def test_another_process_finds_the_bridge_in_its_environment(
     assert kernels == []
 
 
+async def test_tools_of_every_profile_are_called_by_name(bridge: Bridge) -> None:
+    token = bridge.token("s")
+    status, answer = await send(bridge, request(token, "GET", "/tools?profile=text"))
+    assert (status, [tool["name"] for tool in answer["tools"]]) == (
+        200,
+        ["read", "edit", "write", "eval"],
+    )
+    target, body = "/tools/read", {"path": "nb.ipynb:outline"}
+    status, answer = await send(bridge, request(token, target=target, body=body))
+    assert (status, answer["ok"]) == (200, True)
+    status, answer = await send(
+        bridge, request(token, target="/tools/eval?profile=text", body={"session": "x"})
+    )
+    assert not answer["ok"]  # the profile's own has no such parameter
+    status, _ = await send(bridge, request(token, "GET", "/tools?profile=nope"))
+    assert status == 404
+
+
+HELPERS = """
+from cellwright_kernel import session
+print(sorted(session.info()), session.info()["session"])
+print(session.artifacts_dir().is_dir(), session.save_artifact("a.txt", "x").read_text())
+print(session.call_tool("notebook_list")["ok"], len(session.list_tools("text")))
+"""
+
+
+async def test_code_in_a_kernel_has_helpers_for_its_session(folder: Path) -> None:
+    async with AsyncWorkspace(folder, cwd=str(folder)) as workspace:
+        done = await workspace.eval(["import os; print(os.path.isdir(os.environ['ARTIFACTS']))"])
+        assert done.cells[0].text == "True\n", done
+        done = await workspace.eval([HELPERS], session="mine")
+    assert done.cells[0].text.splitlines() == [
+        "['mode', 'notebook', 'root', 'session'] mine",
+        "True x",
+        "True 4",
+    ], done
+
+
 CALL = """
 import json, os, urllib.request
 def tool(name, **words):

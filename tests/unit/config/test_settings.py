@@ -68,6 +68,7 @@ def test_the_defaults_are_the_numbers_of_the_design(folders: Folders) -> None:
         "engine_idle_timeout": 60,
         "edit_mode_edits": False,
         "assistant_model": "",
+        "eval_mode": "session",
         "assistant_base_url": "",
         "assistant_max_tokens": 16384,
         "assistant_timeout": 120,

@@ -227,7 +227,7 @@ async def test_the_range_and_the_hint_count_the_cells_that_there_are(
 async def test_content_is_required_for_edit_and_insert(action: str, call: Call, path: Path) -> None:
     answer = await refused(call, path, action, 0)
     assert answer.data["code"] == "INVALID_EDIT"
-    assert answer.text == f"Error: Content is required for {action} action"
+    assert answer.text == f"Error: Content is required for {action} action (nb.ipynb)"
 
 
 async def test_empty_content_is_content(call: Call, path: Path) -> None:
@@ -423,3 +423,30 @@ async def test_what_python_leaves_out_is_in_the_file_that_it_names(call: Call) -
         with redirect_stdout(said):
             exec(named[1], {"os": os, "pathlib": pathlib})  # noqa: S102  # as the kernel does
     assert said.getvalue().startswith("line 0 x")
+
+
+async def test_every_error_names_the_notebook(call: Call, path: Path) -> None:
+    for action, index, more in (("edit", 0, {}), ("edit", 99, {"content": "x"}), ("insert", 0, {})):
+        answer = await refused(call, path, action, index, **more)
+        assert "nb.ipynb" in answer.text.split("\n")[0]
+
+
+async def test_python_has_a_kernel_of_its_own_for_a_call_if_asked(call: Call) -> None:
+    await call("python", "notebook", cells=[{"code": "set x 1"}])
+    answer = await call("python", "notebook", cells=[{"code": "get x"}], per_call=True)
+    assert answer.is_error
+    answer = await call("python", "notebook", cells=[{"code": "get x"}])
+    assert "1" in within(answer.text)
+    sessions = await call.caller.workspace.sessions()
+    assert len(sessions) == 1
+
+
+async def test_json_pictures_and_status_reach_the_model_as_typed_parts(call: Call) -> None:
+    status = '{"op": "read", "path": "a"}'
+    source = f'show application/json {{"a": [1]}}\nshow application/x-omp-status {status}'
+    answer = await call("python", "notebook", cells=[{"code": source}])
+    parts = answer.data["cells"][0]["outputs"]
+    assert [part["type"] for part in parts] == ["json", "status"]
+    assert parts[0]["value"] in ({"a": [1]}, '{"a": [1]}')
+    assert parts[1]["value"] == {"op": "read", "path": "a"}
+    assert "status of cell 0" in answer.text

@@ -306,3 +306,48 @@ def test_the_description_and_the_schema_state_parameters_operations_and_notes() 
     for note in ("replace: ", "insert: ", "delete: ", "at the start", "cleared", "Ids are kept"):
         assert note in told
     assert "0-based index" in told
+
+
+# --- Beyond one cell -----------------------------------------------------------------------------
+
+
+async def test_a_list_of_edits_is_applied_at_once_or_not_at_all(call: Call, path: Path) -> None:
+    edits = [
+        {"cell_id": "load", "new_source": "a", "outputs": "keep"},
+        {"cell_id": "sum", "new_source": "b"},
+        {"edit_mode": "insert", "cell_type": "markdown", "new_source": "# First"},
+        {"edit_mode": "delete", "cell_id": "notes"},
+    ]
+    wrong = [*edits, {"edit_mode": "delete", "cell_id": "nope"}]
+    await fails(call, path, "Cell not found: nope", edits=wrong)
+    await fails(call, path, "Give edits, or one cell, not both", edits=edits, cell_id="load")
+    answer = await ask(call, edits=edits)
+    assert answer.data["success"]
+    assert "✓ 4 edits" in answer.text
+    found = cells(path)
+    assert [cell["source"] for cell in found[:3:2]] == [["# First"], ["a"]]
+    assert found[2]["outputs"] == [samples.STREAM]
+    assert found[3]["outputs"] == []
+    assert "notes" not in [cell["id"] for cell in found]
+    assert {row["cell_id"] for row in answer.data["cells"]} >= {"load", "sum", "notes"}
+    assert len(await log(call)) == 1
+
+
+async def test_outputs_are_kept_if_asked_and_a_backup_is_written(call: Call, path: Path) -> None:
+    answer = await ask(call, cell_id="load", new_source="x", outputs="keep", backup=True)
+    assert cells(path)[1]["outputs"] == [samples.STREAM]
+    assert read(path.parent / answer.data["backup"]) == samples.SALES
+    assert answer.data["backup"] in answer.text
+    await ask(call, cell_id="load", new_source="y")
+    answer = await ask(call, cell_id="load", new_source="y", outputs="drop")
+    assert answer.data["error"] == "Invalid outputs"
+
+
+async def test_a_missing_notebook_is_made_if_asked(call: Call, path: Path) -> None:
+    made = path.parent / "made.ipynb"
+    words = {"edit_mode": "insert", "cell_type": "code", "new_source": "x = 1"}
+    answer = await ask(call, notebook_path="made.ipynb", **words)
+    assert answer.data["error"] == "Notebook not found"
+    answer = await ask(call, notebook_path="made.ipynb", create=True, **words)
+    assert answer.data["success"]
+    assert [cell["source"] for cell in cells(made)] == [["x = 1"]]

@@ -107,3 +107,15 @@ async def test_code_that_asks_for_no_kernel_takes_the_one_of_its_session(
     with pytest.raises(KernelMissing):
         await evaluate(shell, "1", kernel="gone", session="new")
     assert (await evaluate(shell, "set y 1", session="new")).status == "ok"
+
+
+async def test_calls_have_kernels_of_their_own_if_the_setting_says_so(
+    folder: Path, hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CELLWRIGHT_EVAL_MODE", "per-call")
+    shell = Workspace(folder, actor="cli:ada", hub=hub)
+    await evaluate(shell, "set x 1")
+    assert (await evaluate(shell, "get x")).status == "error"
+    assert list(hub.sessions.pool) == []
+    await evaluate(shell, "set x 1", per_call=False)
+    assert (await evaluate(shell, "get x", per_call=False)).text == "1\n"

@@ -41,7 +41,9 @@ if TYPE_CHECKING:
 )
 @click.option("--cells", metavar="FILE", help="JSON: [{code, title, language, reset, timeout}].")
 @click.option("--reset", is_flag=True, help="Start with a fresh kernel.")
-@click.option("--per-call", is_flag=True, help="Use a kernel that ends with this call.")
+@click.option(
+    "--per-call", is_flag=True, default=None, help="Use a kernel that ends with this call."
+)
 @click.option("--timeout", type=float, metavar="S", help="Seconds for each cell; 0 is no limit.")
 @click.option("--answer", "answers", multiple=True, help="A line for input(); may be repeated.")
 @click.option("--keep-going", is_flag=True, help="Continue after a cell that failed.")

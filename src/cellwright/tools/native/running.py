@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from cellwright.workspace.runs.execution import Execution
 
 
+_MOST_PARTS = 20_000  # characters of JSON
 _OF_A_CELL = ("above", "below", "replay")
 
 _NO_WORDS: Mapping[str, str] = MappingProxyType({})
@@ -191,6 +192,7 @@ class EvalParams(Params):
         Name | None, Field(description="Run in this notebook's kernel; the file stays as it is")
     ] = None
     kernel: Annotated[Name | None, Field(description="Kernelspec; default a plain Python")] = None
+    per_call: Annotated[bool, Field(description="In a kernel of its own")] = False
     answers: Annotated[list[str] | None, Field(description="Lines for input()")] = None
     wait: Annotated[float, Field(ge=0, le=3600, description="Answer by then")] = DEADLINE
     max_tokens: MaxTokens = 8000
@@ -200,6 +202,7 @@ async def run_code(caller: ToolCaller, params: EvalParams) -> ToolResult:
     """Run code in a session."""
     options = caller.run_options()
     options |= {"answers": params.answers} if params.answers else {}
+    options |= {"per_call": True} if params.per_call else {}
     done = await caller.workspace.eval(
         [cell.model_dump() for cell in params.cells],
         session=params.session,
@@ -261,9 +264,27 @@ async def describe_eval(
         "session": done.session,
         "run": done.run,
         "done": done.done,
-        "cells": [{name: row[name] for name in names if name in row} for row in to_facts(cells)],
+        "cells": [
+            {name: row[name] for name in names if name in row} | list_parts(cell)
+            for row, cell in zip(to_facts(cells), cells, strict=True)
+        ],
     }
     return page.to_result(data, is_error=failed is not None)
+
+
+def list_parts(cell: Execution) -> dict[str, Any]:
+    """What a cell displayed, as typed parts: JSON, pictures by their artifact, status events."""
+    parts: list[dict[str, Any]] = [{"type": "json", "value": value} for value in cell.json]
+    parts += [{"type": "image", **image} for image in cell.images]
+    parts += [{"type": "status", "value": event} for event in cell.events]
+    kept: list[dict[str, Any]] = []
+    room = _MOST_PARTS
+    for part in parts:
+        room -= len(json.dumps(part, default=str))
+        if room < 0:
+            return {"outputs": kept, "outputs_left_out": len(parts) - len(kept)}
+        kept.append(part)
+    return {"outputs": kept} if kept else {}
 
 
 async def _show_said(
@@ -288,6 +309,8 @@ async def _show_said(
         cut = page.show(f"JSON of cell {place}", shown, most)
         if cut:
             page.leave_out(f"{cut:,} characters of JSON; print the part that you need")
+    for event in cell.events:
+        page.show(f"status of cell {place}", json.dumps(event, ensure_ascii=False), most)
     for image in cell.images:
         artifact = image["artifact"]
         page.say(

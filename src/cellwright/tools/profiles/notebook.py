@@ -67,8 +67,17 @@ class CellIndexOutOfRange(CellNotFound):
 
 
 async def change_cell(caller: ToolCaller, params: NotebookParams) -> ToolResult:
-    """Edit, insert or delete the cell at an index."""
+    """Edit, insert or delete the cell at an index; every error names the notebook."""
     path = params.notebook_path
+    try:
+        return await _change_cell(caller, params, path)
+    except CellwrightError as error:
+        if path not in error.message:
+            error.message = f"{error.message} ({path})"
+        raise
+
+
+async def _change_cell(caller: ToolCaller, params: NotebookParams, path: str) -> ToolResult:
     book = caller.workspace.open(path)
     try:
         notebook = await book.load()
@@ -152,6 +161,7 @@ class PythonParams(Params):
     timeout: Annotated[float | None, Field(ge=0, le=3600, description="Seconds per cell")] = None
     cwd: Annotated[Name | None, Field(description="Folder to run in")] = None
     reset: Annotated[bool, Field(description="Fresh kernel before the first cell")] = False
+    per_call: Annotated[bool, Field(description="In a kernel of its own")] = False
 
 
 async def run_python(caller: ToolCaller, params: PythonParams) -> ToolResult:
@@ -163,6 +173,8 @@ async def run_python(caller: ToolCaller, params: PythonParams) -> ToolResult:
     options = caller.run_options()
     if params.cwd is not None:
         options["cwd"] = caller.workspace.open(params.cwd).real
+    if params.per_call:
+        options["per_call"] = True
     done = await caller.workspace.eval(cells, timeout=params.timeout, detach=DEADLINE, **options)
     return await describe_eval(
         caller,

@@ -353,12 +353,16 @@ class TextEvalParams(Params):
     cells: Annotated[
         list[EvalItem], Field(min_length=1, max_length=200, description="language: `py`")
     ]
+    per_call: Annotated[bool, Field(description="In a kernel of its own")] = False
 
 
 async def run_cells(caller: ToolCaller, params: TextEvalParams) -> ToolResult:
     """Run cells in order in the session's kernel."""
     cells = [cell.model_dump() for cell in params.cells]
-    done = await caller.workspace.eval(cells, detach=DEADLINE, **caller.run_options())
+    options = caller.run_options()
+    if params.per_call:
+        options["per_call"] = True
+    done = await caller.workspace.eval(cells, detach=DEADLINE, **options)
     return await describe_eval(
         caller,
         done,

@@ -241,7 +241,8 @@ class EvalRequest(Request["answers.EvalAnswer"]):
         server: the address of a Jupyter server whose kernel runs the cells.
         server_token: its token, if the address does not hold it.
         kernel_id: a kernel of the server to attach to; it is left running.
-        per_call: use a kernel of its own, which ends with this call.
+        per_call: use a kernel of its own, which ends with this call; None is as the setting
+            `eval_mode` says.
         timeout: seconds for each cell that has none of its own; 0 is no limit.
         answers: lines for `input()`, in order.
         keep_going: also run the cells after one that failed.
@@ -266,7 +267,7 @@ class EvalRequest(Request["answers.EvalAnswer"]):
     server: str | None = None
     server_token: str | None = None
     kernel_id: str | None = None
-    per_call: bool = False
+    per_call: bool | None = None
     timeout: float | None = None
     answers: Sequence[str] = ()
     keep_going: bool = False

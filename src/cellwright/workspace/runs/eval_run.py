@@ -12,7 +12,7 @@ from cellwright.workspace.api.answers import EvalAnswer
 from cellwright.workspace.runs.execution import Execution
 from cellwright.workspace.runs.recorder import EvalRecorder, find_title
 from cellwright.workspace.runs.run import Run, RunOptions
-from cellwright.workspace.runs.sessions import EvalCell, find_kernel_name
+from cellwright.workspace.runs.sessions import EvalCell, find_kernel_name, is_per_call
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class EvalRun(Run):
             ran = await session.run(
                 partial(self._make_code, cell, session),
                 timeout=timeout,
-                reset=cell.reset and not request.per_call,
+                reset=cell.reset and not is_per_call(request, caller),
                 on_event=recorder.feed,
                 on_retry=recorder.begin_again,
                 answers=request.answers,

@@ -228,7 +228,7 @@ class SessionManager:
             tell=partial(self._note, key),
         )
         start = self._kernels.starter(order)
-        if request.per_call:
+        if is_per_call(request, caller):
             async with self.pool.per_call(key, start) as session:
                 yield session, withheld
             return
@@ -374,6 +374,9 @@ class SessionManager:
                 write_session_file(path, facts)
             self._session_files[path] = facts
         artifacts = None if self.store is None else str(self.store.directory)
+        if artifacts is not None:
+            with contextlib.suppress(OSError):  # code may write there before any output is stored
+                os.makedirs(artifacts, mode=0o700, exist_ok=True)  # noqa: PTH103
         bridge: dict[str, str] = {}
         if self.bridge is not None:
             name, cwd, _ = session.key
@@ -444,3 +447,10 @@ def find_kernel_name(notebook: Notebook) -> str | None:
     kernelspec = notebook.metadata.get("kernelspec")
     name = kernelspec.get("name") if isinstance(kernelspec, dict) else None
     return name if isinstance(name, str) else None
+
+
+def is_per_call(request: EvalRequest, caller: Caller) -> bool:
+    """Whether a call of `eval` has a kernel of its own: as it says, or as the setting says."""
+    if request.per_call is not None:
+        return request.per_call
+    return caller.settings.eval_mode == "per-call"
