@@ -24,7 +24,7 @@ from cellwright.assistant.models.model import (
 )
 from cellwright.assistant.permissions import Permissions
 from cellwright.assistant.prompt_files import PromptFolder
-from cellwright.assistant.requests import detect
+from cellwright.assistant.requests import attached_plain_files, detect
 from cellwright.errors import NothingToUndo
 from cellwright.tools.profiles.positron import POSITRON
 from cellwright.tools.tool import ToolResult
@@ -175,8 +175,9 @@ class Chat:
         workspaces: where notebooks are read, edited and run, by mode.
         model: answers; may be changed between turns.
         tools: all that some request could have.
-        file_tools: tools for plain files, such as `FILE_TOOLS`: there only while a request is
-            about no notebook, so that a notebook is not changed as a file.
+        file_tools: tools for plain files, such as `FILE_TOOLS`. While a request is about a
+            notebook, those that read are there if a plain file is attached, and no others, so
+            that a notebook is not changed as a file.
         confirm: asks the person before something is run or deleted; without it that is refused.
         permissions: what has been allowed for good.
         prompts: the files of the system prompt.
@@ -206,6 +207,7 @@ class Chat:
         self.model = model
         self.tools = (*tools, *file_tools)
         self._notebook_tools = tuple(tools)
+        self._reading_tools = tuple(tool for tool in file_tools if "read-only" in tool.tags)
         self.guard = CallGuard(permissions=permissions or Permissions(), confirm=confirm)
         self.prompts = prompts or PromptFolder()
         self.edit_mode_edits = edit_mode_edits
@@ -222,9 +224,13 @@ class Chat:
         workspace = await self.workspaces.get(request.mode)
         detection = await detect(request, workspace)
         has_notebook = detection.context is not None
+        tools: Sequence[Tool] = self.tools
+        if has_notebook:
+            has_files = bool(attached_plain_files(request, workspace.cwd))
+            tools = (*self._notebook_tools, *(self._reading_tools if has_files else ()))
         offer = offer_tools(
             request,
-            self._notebook_tools if has_notebook else self.tools,
+            tools,
             has_notebook=has_notebook,
             edit_mode_edits=self.edit_mode_edits,
         )

@@ -35,6 +35,10 @@ Location: TypeAlias = Literal["pane", "cell"]
 _mention = re.compile(r"""(?<![\w@])@(?:"([^"\n]+)"|'([^'\n]+)'|([^\s"'`@][^\s"'`]*))""").finditer
 
 _TAIL = ".,;:!?)]}"
+_FILE_ENDS = (
+    *(".ipynb", ".py", ".r", ".jl", ".sql", ".md", ".txt", ".csv", ".tsv", ".json", ".toml"),
+    *(".yaml", ".yml", ".html", ".parquet", ".log", ".sh"),
+)
 _HOSTS = ("", "localhost")
 _log = logging.getLogger("cellwright.assistant")
 
@@ -150,6 +154,32 @@ def attached_notebooks(request: ChatRequest, cwd: str) -> list[str]:
     names += mentioned_files(request.prompt)
     found = (resolve_file(name, cwd) for name in names)
     return list(dict.fromkeys(path for path in found if path is not None and is_notebook(path)))
+
+
+def attached_plain_files(request: ChatRequest, cwd: str) -> list[str]:
+    """The files that are attached to a request and are no notebooks, as absolute paths."""
+    names: list[object] = [
+        each.path for each in request.references if isinstance(each, FileReference)
+    ]
+    found = (resolve_file(name, cwd) for name in [*names, *mentioned_files(request.prompt)])
+    return [
+        path
+        for path in dict.fromkeys(path for path in found if path is not None)
+        if not is_notebook(path) and os.path.isfile(path)  # noqa: PTH113
+    ]
+
+
+def find_missing_files(prompt: str, cwd: str) -> list[str]:
+    """The files that a prompt attaches with `@` and that do not exist.
+
+    A word such as `@property` is none of them: only a path, or a name with the ending of a file.
+    """
+    return [
+        name
+        for name in mentioned_files(prompt)
+        if ("/" in name or name.lower().endswith(_FILE_ENDS))
+        and not os.path.exists(resolve_file(name, cwd) or "")  # noqa: PTH110
+    ]
 
 
 def mentioned_files(prompt: str) -> list[str]:

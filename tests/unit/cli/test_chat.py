@@ -177,6 +177,30 @@ def test_files_that_are_no_notebooks_are_named_to_a_language_model(use: Use) -> 
     assert "Attached files: notes.txt" in model.requests[0].messages[-1].text
 
 
+def test_all_attached_notebooks_are_named_and_attached_files_can_be_read(
+    use: Use, chat_folder: Path
+) -> None:
+    model = use("ok", "ok", "ok")
+    (chat_folder / "other.ipynb").write_bytes((chat_folder / "sales.ipynb").read_bytes())
+    chat("sales.ipynb", "other.ipynb", "-p", "compare them")
+    assert "Attached notebooks: other.ipynb" in model.requests[0].messages[-1].text
+    names = [[tool["name"] for tool in each.tools] for each in model.requests]
+    assert "read" not in names[0]
+    chat("sales.ipynb", "--mode", "agent", "--attach", "notes.txt", "-p", "use the notes")
+    names = [tool["name"] for tool in model.requests[1].tools]
+    assert "read" in names
+    assert {"edit", "write"}.isdisjoint(names)  # a notebook is not changed as a file
+
+
+def test_a_file_that_is_not_there_is_not_attached(use: Use) -> None:
+    model = use("ok")
+    said = chat("-p", "what is in @missing.csv?")
+    assert said.code == 2
+    assert "missing.csv" in said.err
+    assert model.requests == []
+    assert chat("-p", "what does @property do, and @app.route?").code == 0
+
+
 # --- What has to be allowed ------------------------------------------------------------------------
 
 

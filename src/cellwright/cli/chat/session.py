@@ -8,6 +8,7 @@ import logging
 from collections import deque
 
 from cellwright.assistant.models.direct import DirectModel
+from cellwright.assistant.requests import find_missing_files
 from cellwright.cli.chat.review import ProposalReview
 from cellwright.cli.chat.slash_commands import SlashCommands, is_command, parse_command
 from cellwright.cli.chat.state import WrongCommand
@@ -161,6 +162,11 @@ class ChatSession:
 
     async def _ask_assistant(self, prompt: str) -> int:
         """Run a turn and review its proposal; returns the exit code."""
+        missing = find_missing_files(prompt, self.state.cwd)
+        if missing:
+            raise WrongCommand(
+                f"There is no file `{one_line(missing[0])}`", hint="Nothing was sent to the model"
+            )
         outcome = await self._run_turn(prompt)
         try:
             if self.state.cell is not None:

@@ -57,15 +57,18 @@ class ChatState:
     def build_request(self, prompt: str, *, names_files: bool = False) -> ChatRequest:
         """Make a request of a prompt and this state.
 
-        With `names_files`, the prompt lists attached files that are not notebooks; the model
-        would not know of them otherwise.
+        With `names_files`, the prompt lists what is attached beside the open notebook; the model
+        would not know of it otherwise.
         """
         editor = None
         if self.open is not None:
             editor = NotebookEditor(path=self.open, selected=self.selected, editing=self.cell)
-        others = [name for name in self.files if not is_notebook(os.path.join(self.cwd, name))]  # noqa: PTH118
-        if names_files and others:
-            prompt = f"{prompt}\n\nAttached files: {', '.join(others)}"
+        if names_files:
+            others = [name for name in self.files if name != self.open]
+            books = [name for name in others if is_notebook(os.path.join(self.cwd, name))]  # noqa: PTH118
+            files = [name for name in others if name not in books]
+            for what, names in (("notebooks", books), ("files", files)):
+                prompt += f"\n\nAttached {what}: {', '.join(names)}" if names else ""
         return ChatRequest(
             prompt=prompt,
             mode=self.mode,
