@@ -49,7 +49,7 @@ ROWS = (
     row("S1-038", "109", "Making a kernel at a gateway is retried once on a 5xx", Done("tests/integration/kernel/remote/test_server.py::test_a_server_that_fails_once_is_asked_once_more", also=("tests/integration/kernel/remote/test_server.py::test_a_server_that_fails_twice_is_not_asked_a_third_time",))),
     row("S1-039", "113", "EMFILE, ENFILE and 'Too many open files' are recognised", Done("tests/kernels/test_crowding.py::test_idle_sessions_make_room_when_files_run_out", also=("tests/unit/kernel/test_pool.py::test_when_files_run_out_idle_sessions_and_the_spare_make_room_once",))),
     row("S1-040", "114", "Out of file descriptors, the tracked sessions are cleared", Done("tests/kernels/test_crowding.py::test_idle_sessions_make_room_when_files_run_out")),
-    row("S1-041", "115", "Out of file descriptors, the shared gateway is shut down", Done("tests/unit/kernel/test_pool.py::test_when_files_run_out_idle_sessions_and_the_spare_make_room_once")),
+    row("S1-041", "115", "Out of file descriptors, the shared gateway is shut down", Done("tests/unit/kernel/test_pool.py::test_every_way_to_run_out_of_files_makes_room_and_another_failure_does_not", also=("tests/unit/kernel/test_pool.py::test_when_files_run_out_idle_sessions_and_the_spare_make_room_once",))),
     row("S1-042", "116", "Out of file descriptors, making the session is retried once", Done("tests/unit/kernel/test_pool.py::test_when_files_run_out_idle_sessions_and_the_spare_make_room_once")),
 
     # The kernel's environment
@@ -58,7 +58,7 @@ ROWS = (
     row("S1-045", "127", "The kernel starts in the requested working directory", Done("tests/integration/workspace/test_eval.py::test_sessions_are_told_apart_by_folder", also=("tests/kernels/test_behaviour.py::test_variables_and_folder_are_set_before_a_cell",))),
     row("S1-046", "128", "The given variables are in the kernel's os.environ", Done("tests/kernels/test_behaviour.py::test_variables_and_folder_are_set_before_a_cell")),
     row("S1-047", "129", "The working directory is put first on sys.path unless it is there", Done("tests/integration/workspace/test_eval.py::test_code_is_told_where_it_is_under_all_names")),
-    row("S1-048", "133", "Helpers in the kernel find the session and the artifacts by those variables", Done("tests/integration/workspace/test_eval.py::test_code_is_told_where_it_is_under_all_names")),
+    row("S1-048", "133", "Helpers in the kernel find the session and the artifacts by those variables", Done("tests/integration/tools/test_bridge.py::test_code_in_a_kernel_has_helpers_for_its_session", also=("tests/integration/workspace/test_eval.py::test_code_is_told_where_it_is_under_all_names",))),
 
     # What comes out of an execution
     row("S1-049", "139", "Stream messages reach the callback as text chunks", Done("tests/integration/workspace/test_eval.py::test_progress_is_told_as_it_goes", also=("tests/kernels/test_behaviour.py::test_a_cell_prints_and_has_a_value",))),
@@ -77,7 +77,7 @@ ROWS = (
     row("S1-060", "160", "Every chunk is sanitised", Done("tests/unit/outputs/test_sink.py::test_whatever_comes_is_harmless", also=("tests/integration/workspace/test_eval.py::test_what_a_terminal_would_obey_never_gets_into_the_text",))),
     row("S1-061", "161", "Lines and bytes are counted, in total and as shown", Done("tests/unit/outputs/test_sink.py::test_the_end_is_kept_from_the_start_of_a_line", also=("tests/unit/outputs/test_sink.py::test_lines_are_limited_too",))),
     row("S1-062", "162", "Output can spill to an artifact", Done("tests/unit/outputs/test_sink.py::test_everything_is_spilled_raw_from_the_first_byte")),
-    row("S1-063", "163", "The threshold for truncation has a default and can be changed", Done("tests/unit/outputs/test_sink.py::test_the_limits_are_those_of_the_settings")),
+    row("S1-063", "163", "The threshold for truncation has a default and can be changed", Done("tests/unit/workspace/test_sessions.py::test_how_much_output_is_kept_is_a_setting", also=("tests/unit/outputs/test_sink.py::test_the_limits_are_those_of_the_settings",))),
     row("S1-064", "165", "The tail is kept, and no character is cut in two", Done("tests/unit/outputs/test_sink.py::test_no_character_is_cut", also=("tests/unit/outputs/test_sink.py::test_of_one_long_line_the_end_is_kept",))),
     row("S1-065", "166", "The artifact holds the whole stream", Done("tests/unit/outputs/test_sink.py::test_everything_is_spilled_raw_from_the_first_byte", also=("tests/integration/workspace/test_eval.py::test_long_output_is_cut_and_all_of_it_is_in_an_artifact",))),
     row("S1-066", "168-172", "The sink's result has the visible text, whether and how much was cut, and the artifact's id", Done("tests/unit/outputs/test_sink.py::test_the_notice_tells_what_is_missing_and_where_it_is", also=("tests/integration/workspace/test_eval.py::test_long_output_is_cut_and_all_of_it_is_in_an_artifact",))),

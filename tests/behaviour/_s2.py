@@ -20,7 +20,7 @@ ROWS = (
     row("S2-010", "56", "cell_type is required for insert", Done("tests/unit/tools/test_profile_notebookedit.py::test_insert_needs_a_type")),
     row("S2-011", "57", "new_source is required, except where nothing is written", Done("tests/unit/tools/test_profile_notebookedit.py::test_replace_and_insert_need_a_source")),
     row("S2-012", "58", "edit_mode is replace when absent", Done("tests/unit/tools/test_profile_notebookedit.py::test_replace_is_the_mode_unless_another_is_given")),
-    row("S2-013", "61-66", "The result is success, cell_id, cell_index and error", Done("tests/unit/tools/test_profile_notebookedit.py::test_replace_is_the_mode_unless_another_is_given")),
+    row("S2-013", "61-66", "The result is success, cell_id, cell_index and error", Done("tests/unit/tools/test_profile_notebookedit.py::test_replace_is_the_mode_unless_another_is_given", also=("tests/unit/tools/test_profile_notebookedit.py::test_an_unknown_cell_is_not_found",))),
 
     # The notebook's structure
     row("S2-014", "69-83", "A notebook is nbformat, nbformat_minor, metadata and cells", Done("tests/behaviour/test_documents.py::test_a_notebook_is_created_with_its_four_members")),
@@ -32,7 +32,7 @@ ROWS = (
     # What the tool says of itself
     row("S2-019", "102", "The tool is called NotebookEdit", Done("tests/unit/tools/test_table.py::test_the_profiles_have_the_tools_of_their_documents")),
     row("S2-020", "103-121", "Its description states the parameters, the operations and the notes", Done("tests/unit/tools/test_profile_notebookedit.py::test_the_description_and_the_schema_state_parameters_operations_and_notes")),
-    row("S2-021", "114", "insert puts the cell after cell_id, or at the start without one", Done("tests/unit/tools/test_profile_notebookedit.py::test_insert_goes_right_after_the_cell_that_is_named")),
+    row("S2-021", "114", "insert puts the cell after cell_id, or at the start without one", Done("tests/unit/tools/test_profile_notebookedit.py::test_insert_goes_right_after_the_cell_that_is_named", also=("tests/unit/tools/test_profile_notebookedit.py::test_insert_without_a_cell_goes_to_the_start",))),
     row("S2-022", "118", "A cell's id survives an edit", Done("tests/behaviour/test_documents.py::test_the_id_of_a_cell_survives_every_edit_of_it")),
     row("S2-023", "119", "Its replace clears the outputs of a code cell", Done("tests/unit/tools/test_profile_notebookedit.py::test_replace_clears_the_outputs_of_code")),
     row("S2-024", "120", "A cell is named by its position from 0 or by its id", Done("tests/behaviour/test_documents.py::test_a_cell_is_named_by_its_id_or_by_its_position_from_zero")),
@@ -52,7 +52,7 @@ ROWS = (
     row("S2-036", "221-223", "insert without a type answers 'cell_type required for insert'", Done("tests/unit/tools/test_profile_notebookedit.py::test_insert_needs_a_type")),
     row("S2-037", "225-235", "A new cell has an id, empty metadata, and a code cell's fields if it is one", Done("tests/behaviour/test_documents.py::test_a_new_code_cell_has_the_fields_of_code")),
     row("S2-038", "240-243", "insert after an unknown cell answers 'Reference cell not found: X'", Done("tests/unit/tools/test_profile_notebookedit.py::test_an_unknown_cell_is_not_found")),
-    row("S2-039", "244-246", "insert goes right after the reference, or to index 0", Done("tests/unit/tools/test_profile_notebookedit.py::test_insert_goes_right_after_the_cell_that_is_named")),
+    row("S2-039", "244-246", "insert goes right after the reference, or to index 0", Done("tests/unit/tools/test_profile_notebookedit.py::test_insert_goes_right_after_the_cell_that_is_named", also=("tests/unit/tools/test_profile_notebookedit.py::test_insert_without_a_cell_goes_to_the_start",))),
     row("S2-040", "262-264", "delete without a cell answers 'cell_id required for delete'", Done("tests/unit/tools/test_profile_notebookedit.py::test_delete_needs_a_cell")),
     row("S2-041", "285-294", "A reference is tried as an id first, then as an integer in range", Done("tests/behaviour/test_documents.py::test_an_id_that_is_a_number_is_tried_before_a_position")),
     row("S2-042", "297-302", "A source is split at newlines, each line but the last keeping its own", Done("tests/behaviour/test_documents.py::test_a_source_is_split_into_lines_that_keep_their_newline")),

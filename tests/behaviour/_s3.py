@@ -44,11 +44,11 @@ ROWS = (
 
     # Sessions
     row("S3-029", "80-81", "A kernel is kept per session id and working directory", Done("tests/unit/kernel/test_pool.py::test_state_is_kept_by_name_and_folder", also=("tests/integration/workspace/test_eval.py::test_sessions_are_told_apart_by_folder",))),
-    row("S3-030", "82", "Several owners share a kept kernel", Done("tests/unit/kernel/test_pool.py::test_owners_share_a_session_and_leave_it_one_by_one")),
+    row("S3-030", "82", "Several owners share a kept kernel", Done("tests/unit/kernel/test_pool.py::test_owners_share_a_session_and_leave_it_one_by_one", also=("tests/unit/workspace/test_sessions.py::test_a_session_with_a_name_is_shared_on_purpose",))),
     row("S3-031", "83", "Executions of one session are serialised", Done("tests/unit/kernel/test_pool.py::test_cells_of_a_session_run_one_at_a_time_in_order")),
     row("S3-032", "84", "A dead kernel is replaced before a run", Done("tests/integration/workspace/test_eval.py::test_a_dead_kernel_is_replaced_before_the_next_cell_and_said_so")),
     row("S3-033", "85-88", "The per-call mode makes a process, runs, and always shuts it down", Done("tests/integration/workspace/test_eval.py::test_a_call_of_its_own_neither_sees_nor_leaves_anything")),
-    row("S3-034", "92", "Each cell has a reset of its own; the call has none", Done("tests/integration/workspace/test_eval.py::test_a_reset_is_for_its_own_cell")),
+    row("S3-034", "92", "Each cell has a reset of its own; the call has none", Done("tests/unit/tools/test_profile_text.py::test_a_reset_is_of_a_cell_and_not_of_the_call", also=("tests/integration/workspace/test_eval.py::test_a_reset_is_for_its_own_cell",))),
     row("S3-035", "98-99", "A process that died is replaced, and code that died with it is retried once", Done("tests/integration/workspace/test_eval.py::test_a_crash_is_retried_once_and_said_so", also=("tests/integration/workspace/test_eval.py::test_a_dead_kernel_is_replaced_before_the_next_cell_and_said_so",))),
     row("S3-036", "100", "A reset is refused while another of the same session is under way", Done("tests/unit/kernel/test_pool.py::test_a_second_reset_is_refused_while_one_runs")),
 
@@ -74,7 +74,7 @@ ROWS = (
 
     # Too much output
     row("S3-053", "145-148", "The sink sanitises, counts, spills to an artifact and keeps a whole-character tail", Done("tests/unit/outputs/test_sink.py::test_whatever_comes_is_harmless", also=("tests/unit/outputs/test_sink.py::test_everything_is_spilled_raw_from_the_first_byte", "tests/unit/outputs/test_sink.py::test_no_character_is_cut", "tests/unit/outputs/test_sink.py::test_lines_are_limited_too"))),
-    row("S3-054", "150", "A cut result says so, to the model and on the terminal", Done("tests/unit/outputs/test_sink.py::test_the_notice_tells_what_is_missing_and_where_it_is", also=("tests/integration/cli/test_eval.py::test_a_cut_output_is_said_on_stderr_with_where_all_of_it_is",))),
+    row("S3-054", "150", "A cut result says so, to the model and on the terminal", Done("tests/unit/outputs/test_sink.py::test_the_notice_tells_what_is_missing_and_where_it_is", also=("tests/integration/cli/test_eval.py::test_a_cut_output_is_said_on_stderr_with_where_all_of_it_is", "tests/unit/tools/test_profile_text.py::test_what_eval_leaves_out_is_read_by_the_call_that_it_names"))),
 
     # How it looks
     row("S3-055", "158", "Markers are part of the text, not comments that get lost", Done("tests/unit/text/test_combine.py::test_markers_are_part_of_the_text_and_do_not_get_lost")),

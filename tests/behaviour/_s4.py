@@ -68,7 +68,7 @@ ROWS = (
     row("S4-045", "379-385", "Metadata follows nbformat, custom fields included", Done("tests/unit/protocol/test_methods.py::test_metadata_are_merged_or_replaced")),
     row("S4-046", "389", "Concurrent requests are safe", Done("tests/unit/protocol/test_bridge.py::test_requests_are_carried_out_one_by_one_in_the_order_they_came")),
     row("S4-047", "391", "Cells are validated before anything is applied", Done("tests/unit/protocol/test_methods.py::test_a_bad_splice_changes_nothing")),
-    row("S4-048", "393", "Changes can be undone and redone", Done("tests/kernels/test_manipulator_workspace.py::test_what_a_kernel_changes_is_on_disk_when_it_is_told_so_and_can_be_undone")),
+    row("S4-048", "393", "Changes can be undone and redone", Done("tests/unit/workspace/runs/test_running.py::test_what_a_kernel_changes_is_saved_by_the_person_who_has_it_open", also=("tests/kernels/test_manipulator_workspace.py::test_what_a_kernel_changes_is_on_disk_when_it_is_told_so_and_can_be_undone",))),
     row("S4-049", "395", "Changes are made in memory, and saving is the user's, by a stated policy", Done("tests/kernels/test_manipulator_workspace.py::test_what_a_kernel_changes_is_on_disk_when_it_is_told_so_and_can_be_undone")),
     row("S4-050", "397", "Changes are told to whoever watches the notebook", Done("tests/kernels/test_manipulator_workspace.py::test_whoever_watches_hears_what_a_kernel_changes")),
     row("S4-051", "399", "Request ids are unique within a comm: a UUID, or a prefix and a counter", Done("tests/unit/cellwright_kernel/test_client.py::test_requests_are_method_id_and_params_and_ids_are_all_different")),

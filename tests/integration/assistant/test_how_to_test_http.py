@@ -196,12 +196,15 @@ async def test_what_does_cell_1_do_uses_get_notebook_cells(mode: Mode, conversat
     assert turn.text == "It is the title of `intro`."
 
 
-async def test_show_me_the_output_of_cell_2_uses_get_cell_outputs(conversation: Make) -> None:
+@pytest.mark.parametrize("mode", NOT_AGENT)
+async def test_show_me_the_output_of_cell_2_uses_get_cell_outputs(
+    mode: Mode, conversation: Make
+) -> None:
     def answer(request: Received) -> str:
         return "It printed 42." if "42" in result(request, "outputs")[0] else "Nothing."
 
     prompt = "Show me the output of cell 2 of @sales.ipynb"
-    requests, turn, _ = await held(conversation, prompt, "edit", willing(outputs("load")), answer)
+    requests, turn, _ = await held(conversation, prompt, mode, willing(outputs("load")), answer)
     assert turn.called == ["GetCellOutputs"]
     assert result(requests[1], "outputs")[1] is False
     assert turn.text == "It printed 42."

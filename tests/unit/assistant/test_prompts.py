@@ -116,6 +116,7 @@ def test_agent_mode_has_all_tools_workflows_and_no_restriction() -> None:
     for workflow in ("Analyse", "Modify", "Add", "Execute", "Debug"):
         assert f"**{workflow}.**" in text
     assert "without restriction" in text
+    assert "Suggest operations on cells" in text
     assert "not direct access to its file" in text
     assert "Agent mode, and show" not in text
 

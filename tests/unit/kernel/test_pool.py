@@ -337,6 +337,35 @@ async def test_when_files_run_out_idle_sessions_and_the_spare_make_room_once(
         assert (await task)[0].outcome.status == "ok"
 
 
+@pytest.mark.parametrize(
+    "failure",
+    [
+        OSError(errno.EMFILE, "Too many open files"),
+        OSError(errno.ENFILE, "in the whole system"),
+        RuntimeError("cannot fork: Too many open files"),
+    ],
+    ids=["EMFILE", "ENFILE", "in words"],
+)
+async def test_every_way_to_run_out_of_files_makes_room_and_another_failure_does_not(
+    failure: Exception, kernels: Kernels
+) -> None:
+    released: list[int] = []
+
+    async def release() -> None:
+        released.append(1)
+
+    async with SessionPool(settings(), release_spare=release) as pool:
+        await run(await pool.get(key("a"), kernels.start), "set x 1")
+        kernels.failures = [RuntimeError("no such kernel")]
+        with pytest.raises(RuntimeError, match="no such kernel"):
+            await run(await pool.get(key("b"), kernels.start), "result 1")
+        assert (released, kernels.alive) == ([], 1)
+        kernels.failures = [failure]
+        session = await pool.get(key("c"), kernels.start)
+        assert (await run(session, "result 1"))[1] == ["1"]
+        assert (released, kernels.alive) == ([1], 1)  # the idle one is gone
+
+
 async def test_closing_the_pool_ends_running_cells(kernels: Kernels) -> None:
     async with SessionPool(settings()) as pool:
         session = await pool.get(key("a"), kernels.start)

@@ -358,3 +358,13 @@ async def test_what_eval_leaves_out_is_read_by_the_call_that_it_names(call: Call
     assert "line 1997 x" not in last.text
     gone = await call("read", "text", path="artifact://zzzzzzzzzz")
     assert gone.data["code"] == "ARTIFACT_NOT_FOUND"
+
+
+async def test_a_reset_is_of_a_cell_and_not_of_the_call(call: Call) -> None:
+    await call("eval", "text", cells=[{"code": "set x 1"}])
+    answer = await call("eval", "text", cells=[{"code": "get x"}], reset=True)
+    assert answer.is_error
+    assert "reset" in answer.text
+    both = [{"code": "get x"}, {"code": "get x", "reset": True}]
+    answer = await call("eval", "text", cells=both)
+    assert [row["status"] for row in answer.data["cells"]] == ["ok", "error"]

@@ -9,8 +9,10 @@ import pytest
 
 from cellwright import Workspace
 from cellwright.cli.hints import complete_hint
+from cellwright.config.settings import Settings
 from cellwright.errors import KernelCannot, KernelMissing
 from cellwright.workspace.api.requests import EvalRequest, KernelRequest
+from cellwright.workspace.hub import Hub
 from cellwright.workspace.verbs import perform_on_loop
 from tests.unit.workspace.memory import MemoryKernels, make_hub, make_notebook, run
 
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from cellwright.workspace.hub import Hub
     from cellwright.workspace.runs.execution import Execution
 
 
@@ -107,6 +108,18 @@ async def test_code_that_asks_for_no_kernel_takes_the_one_of_its_session(
     with pytest.raises(KernelMissing):
         await evaluate(shell, "1", kernel="gone", session="new")
     assert (await evaluate(shell, "set y 1", session="new")).status == "ok"
+
+
+async def test_how_much_output_is_kept_is_a_setting(folder: Path, kernels: MemoryKernels) -> None:
+    chosen = Settings(output_bytes_kept=1024, output_lines_kept=10)
+    for settings, kept in ((Settings(), 500), (chosen, 10)):
+        hub = Hub(settings, kernels=kernels, loop=asyncio.get_running_loop())  # type: ignore[arg-type]
+        shell = Workspace(folder, actor="cli:ada", hub=hub)
+        done = await evaluate(shell, "flood 500")
+        assert (done.text.count("\n"), done.truncated) == (kept, kept < 500)
+        assert done.total_lines == 500
+        await hub.end_kernels()
+        hub.release_resources()
 
 
 async def test_calls_have_kernels_of_their_own_if_the_setting_says_so(

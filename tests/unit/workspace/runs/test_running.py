@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from cellwright.document.edits import Replace
 from cellwright.errors import InvalidEdit
 from cellwright.kernel.transport import Code
 from cellwright.workspace.api.requests import RunRequest
+from cellwright.workspace.hosts.file import FileHost
 from cellwright.workspace.runs.execution import (
     Execution,
     Executions,
     find_failing_line,
     strip_traceback,
 )
+from cellwright.workspace.runs.notebook_access import KernelAccess
 from cellwright.workspace.runs.run import RunOptions
 from tests.unit.workspace.memory import (
     Gate,
@@ -282,3 +285,18 @@ async def test_a_cell_without_code_loses_its_outputs_and_is_no_matter_for_a_kern
     assert statuses(done) == ["ok", "ok", "ok"]
     assert [execution.count for execution in done] == [1, None, 2]
     assert [cell["execution_count"] for cell in cells_of(book)] == [1, None, 2]
+
+
+async def test_what_a_kernel_changes_is_saved_by_the_person_who_has_it_open(
+    book: Book, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file is written with every change; an editor is asked to save agents' changes only."""
+    saves: list[str] = []
+    monkeypatch.setattr(FileHost, "save", lambda host: saves.append(host.real))
+    caller = book.workspace.caller
+    access = KernelAccess(caller.open("m.ipynb"))
+    await access.apply([Replace("c0", "print by kernel")])
+    assert book.load().cell("c0").source == "print by kernel"
+    assert saves == []
+    caller.open("m.ipynb").change(lambda notebook: notebook.apply([Replace("c0", "x")]))
+    assert len(saves) == 1
