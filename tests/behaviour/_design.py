@@ -217,5 +217,6 @@ ROWS = (
     row("D-519", "§8", "Every error of the profile `notebook` names the notebook", Done("tests/unit/tools/test_profile_notebook.py::test_every_error_names_the_notebook")),
     row("D-520", "§6", "Code in a kernel has helpers for its session, artifacts and tools, those of every profile; $ARTIFACTS exists", Done("tests/integration/tools/test_bridge.py::test_code_in_a_kernel_has_helpers_for_its_session", also=("tests/integration/tools/test_bridge.py::test_tools_of_every_profile_are_called_by_name",))),
     row("D-521", "§8", "All attached notebooks are named to the model, attached files can be read in notebook mode, and `@missing` is refused", Done("tests/unit/cli/test_chat.py::test_all_attached_notebooks_are_named_and_attached_files_can_be_read", also=("tests/unit/cli/test_chat.py::test_a_file_that_is_not_there_is_not_attached",))),
+    row("D-522", "§3", "An MCP client can say which notebook and cells its person looks at", Done("tests/unit/mcp/test_tools.py::test_a_client_says_which_notebook_and_cells_its_person_looks_at")),
 )
 # fmt: on

@@ -26,7 +26,7 @@ from cellwright.tools.tool import ToolCaller, ToolResult
 from cellwright.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     from mcp.server.context import ServerRequestContext
 
@@ -45,6 +45,10 @@ A run that takes long answers with its id: follow it with notebook_run. {FENCE_N
 """
 CLIENT_KEY = "cellwright/client"
 """The key of `_meta` under which a client says who it is."""
+NOTEBOOK_KEY = "cellwright/notebook"
+"""The key of `_meta` under which a client names the notebook that its person looks at."""
+SELECTED_KEY = "cellwright/selected"
+"""The key of `_meta` under which a client lists the cells that are selected there."""
 
 CLIENT_HEADER = "cellwright-client"
 """The header that says the same over HTTP."""
@@ -170,7 +174,11 @@ class McpServer:
             progress: Callable[[dict[str, Any]], object] | None, ask: Ask | None
         ) -> ToolResult:
             caller = ToolCaller(
-                workspace=workspace, progress=progress, ask=ask, is_shared=is_shared
+                workspace=workspace,
+                progress=progress,
+                ask=ask,
+                is_shared=is_shared,
+                **_find_place(ctx.meta or {}),
             )
             try:
                 answer = await self.toolbox.call(params.name, params.arguments, caller)
@@ -235,6 +243,15 @@ class McpServer:
     ) -> types.CompleteResult:
         found = await resources.complete_argument(await self._workspace(ctx), params)
         return types.CompleteResult(completion=found)
+
+
+def _find_place(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """The notebook and the cells that a client says its person looks at, if it says so."""
+    notebook, selected = meta.get(NOTEBOOK_KEY), meta.get(SELECTED_KEY)
+    if not isinstance(notebook, str) or not notebook:
+        return {}
+    cells = selected if isinstance(selected, list) else []
+    return {"active": notebook, "selected": {str(cell): "selected" for cell in cells}}
 
 
 def _describe_bug(tool: str, error: Exception) -> ToolResult:

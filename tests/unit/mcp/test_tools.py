@@ -9,6 +9,7 @@ from mcp.shared.exceptions import MCPError
 from cellwright.mcp.results import FACTS, is_program
 from cellwright.outputs.images import ModelImage
 from cellwright.tools.native import NATIVE
+from cellwright.tools.profiles.positron import POSITRON
 from cellwright.tools.tool import ToolResult
 from tests.unit.mcp.serving import ERAS, PIXEL, door, named, notebook, serving, text_of, tool
 
@@ -149,3 +150,16 @@ async def test_an_error_of_a_cell_is_marked_as_one(tmp_path: Path) -> None:
 def _pixel() -> ModelImage:
     size = {"width": 1, "height": 1, "original_width": 1, "original_height": 1}
     return ModelImage("image/png", b"\x89PNG", **size, original_bytes=4)
+
+
+async def test_a_client_says_which_notebook_and_cells_its_person_looks_at(tmp_path: Path) -> None:
+    notebook(tmp_path / "a.ipynb", ("one", "1"), ("two", "2"))
+    meta: Any = {"cellwright/notebook": "a.ipynb", "cellwright/selected": ["two"]}
+    async with serving(door(tmp_path, tools=POSITRON)) as client:
+        alone = await client.call_tool("GetNotebookCells", {})
+        there = await client.call_tool("GetNotebookCells", {}, meta=meta)
+        wrong: Any = {"cellwright/notebook": 7, "cellwright/selected": "two"}
+        ignored = await client.call_tool("GetNotebookCells", {}, meta=wrong)
+    assert text_of(alone) == text_of(ignored) == "No active notebook found"
+    assert not there.is_error
+    assert text_of(there).count("selection selected") == 1
