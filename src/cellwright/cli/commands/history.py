@@ -92,10 +92,10 @@ def _log_row(group: list[Entry], width: int | None) -> str:
     label = f"  {one_line(label)}" if label else ""
     name = f"  [{one_line(entry.path)}]" if entry.path else ""
     when = f"{entry.when[:10]} {entry.when[11:16]}" if width else entry.when[:19]
-    rest = f"  {when}  {entry.kind:8} {one_line(entry.actor)}{undone}{name}{label}"
-    rest += f"  {', '.join(words)}"
+    rest = f"  {when}  {entry.kind:8} {one_line(entry.actor)}{name}{label}  {', '.join(words)}"
+    rest = fit(rest, width and width - len(entry.id) - len(undone)) + undone
     change = click.style(entry.id, fg="yellow") if uses_colors(sys.stdout) else entry.id
-    return f"{change}{fit(rest, width and width - len(entry.id))}\n"
+    return f"{change}{rest}\n"
 
 
 @click.command()
