@@ -231,7 +231,7 @@ def test_git_gets_no_control_sequence_to_show(folder: Path) -> None:
     (folder / "evil.ipynb").write_bytes(data)
     shown = call("git", "textconv", "evil.ipynb").text
     assert [c for c in shown if c not in "\n\t" and not c.isprintable()] == []
-    assert shown.startswith("# %% [code] cell:0\nx = '")
+    assert shown.startswith("# %% [code] a\nx = '")
 
 
 @pytest.mark.usefixtures("folder")
