@@ -33,6 +33,7 @@ COMMANDS = {
     "edit": ("edit", "Change cells: replace, insert, delete, move, or a list of edits"),
     "new": ("edit", "Create a notebook without cells"),
     "run": ("run", "Run cells of a notebook and save their outputs"),
+    "batch": ("batch", "Run many notebooks, with parameters, several at a time"),
     "stale": ("history", "List which results are stale, and why"),
     "eval": ("eval", "Run code in a session that keeps its state"),
     "outputs": ("show", "Describe what cells printed, showed and raised"),

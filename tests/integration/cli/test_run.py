@@ -168,9 +168,9 @@ def test_a_copy_is_run_in_a_kernel_of_its_own_in_the_notebooks_folder(
     (folder / "given.toml").write_text("n = 5\n")
     answer = run("-o", "out/copy.ipynb", "-p", "@given.toml", "-p", "m=2")
     assert answer.code == 0, answer
-    assert "out/copy.ipynb: 2 ok" in answer.err
+    assert "out/copy.ipynb: 3 ok" in answer.err  # the parameters are a cell of the copy
     assert notebook.read_bytes() == before
-    (said,) = outputs(folder / "out" / "copy.ipynb")[1]
+    (said,) = outputs(folder / "out" / "copy.ipynb")[2]
     assert said["text"] == [f"{folder} 1\n"]  # set before the cell that sets it: it has no tag
     assert run("-o", "run.ipynb").code == 3
     assert run("-p", "@nowhere.json").code == 2

@@ -69,7 +69,7 @@ class Parameters:
         self._values = dict(values)
         for name in self._values:
             check_name(name)
-        self.cell = next((cell for cell in cells if _is_tagged(cell)), None) if values else None
+        self.cell = next((cell for cell in cells if has_tag(cell, TAG)), None) if values else None
 
     def __bool__(self) -> bool:
         return bool(self._values)
@@ -99,9 +99,10 @@ class Parameters:
         ]
 
 
-def _is_tagged(cell: Cell) -> bool:
+def has_tag(cell: Cell, tag: str) -> bool:
+    """Whether a cell has a tag."""
     tags = cell.metadata.get("tags")
-    return isinstance(tags, list) and TAG in tags
+    return isinstance(tags, list) and tag in tags
 
 
 def _assigns(source: str, name: str, language: str) -> bool:

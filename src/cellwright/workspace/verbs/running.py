@@ -87,13 +87,13 @@ async def run_cells(caller: Caller, request: requests.RunRequest) -> Executions:
     options = RunOptions.of(request)
 
     def prepare() -> NotebookRun:
-        book = caller.open(request.path)
-        source = None
+        book, how = caller.open(request.path), options
         if request.output is not None:
-            source, book = book, _copy_notebook(book, request.output)
+            how = options.replace(copy_of=book.real, parameters=None)
+            book = _copy_notebook(book, request)
         return prepare_run(
             book,
-            options if source is None else options.replace(copy_of=source.real),
+            how,
             cells=request.cells,
             above=request.above,
             below=request.below,
@@ -106,12 +106,19 @@ async def run_cells(caller: Caller, request: requests.RunRequest) -> Executions:
     return run.answer()
 
 
-def _copy_notebook(book: OpenNotebook, path: str) -> OpenNotebook:
-    """Save what a notebook holds under another name, on record; returns the copy."""
-    copy = book.caller.open(path)
+def _copy_notebook(book: OpenNotebook, request: requests.RunRequest) -> OpenNotebook:
+    """Save what a notebook holds under another name, on record, with parameters as a cell."""
+    from cellwright.workspace.runs.copies import make_copy_edits
+
+    copy = book.caller.open(request.output or "")
     if copy.real == book.real:
         raise InvalidEdit(f"{copy.name} is the notebook itself", hint="Without an output it is run")
-    state = book.host.read().state
+    source = book.host.read()
+    some = (request.cells, request.above, request.below, request.replay)
+    runs_all = not request.stale and all(each is None for each in some)
+    edits = make_copy_edits(source, request.parameters, clears=runs_all)
+    # Only in memory; the copy is saved in one step, never with the outputs of another run.
+    state = source.apply(edits).after if edits else source.state
     copy.change(lambda notebook: notebook.become(state), create=True, label=f"copy of {book.name}")
     return copy
 

@@ -1,0 +1,312 @@
+"""Run the jobs of a batch, several at a time, and keep a record from which it can be resumed."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import threading
+import time
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cellwright.batch.jobs import JobOptions, JobResult, is_recorded, plan_jobs, run_job
+from cellwright.batch.report import BatchReport
+from cellwright.errors import CellwrightError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from concurrent.futures import Future
+
+    from cellwright.batch.jobs import Job
+    from cellwright.workspace.workspace import Workspace
+
+    Progress = Callable[[dict[str, Any]], object]
+
+_KERNEL_BYTES = 400 * 2**20
+"""What one kernel may need; so many run at once as there is memory for."""
+
+
+def run_batch(
+    notebooks: Sequence[str | os.PathLike[str]],
+    *,
+    parameters: Sequence[Mapping[str, Any]] = (),
+    matrix: Mapping[str, Sequence[Any]] | None = None,
+    out: str | os.PathLike[str] | None = None,
+    jobs: int | None = None,
+    retries: int = 0,
+    timeout: float = 0,
+    time_limit: float = 0,
+    kernel: str | None = None,
+    keep_going: bool = False,
+    only_stale: bool = False,
+    fail_fast: bool = False,
+    resume: bool = False,
+    progress: Progress | None = None,
+    open_workspace: Callable[[], Workspace] | None = None,
+) -> BatchReport:
+    """Run notebooks, each in a kernel of its own, and return how all of them went.
+
+    Args:
+        notebooks: their paths.
+        parameters: sets of parameters; each notebook is run with every one of them.
+        matrix: values by name; each notebook is run with every combination.
+        out: a folder or a template for copies, which hold the outputs; without it notebooks are
+            run in place.
+        jobs: how many run at once; by default as many as there are cores and memory for.
+        retries: how often a notebook that failed is run again.
+        timeout: seconds for each cell.
+        time_limit: seconds for each notebook.
+        kernel: a kernelspec, interpreter or environment for all of them.
+        keep_going: also run the cells after one that failed.
+        only_stale: leave out notebooks in which nothing is stale.
+        fail_fast: start no further notebook after one has failed, and stop those that run.
+        resume: leave out what an earlier batch of the same notebooks and parameters has done.
+        progress: gets `{"event": "start" | "cell" | "end", "job", …}` as it happens; from several
+            threads, one at a time.
+        open_workspace: opens the workspace of one thread; by default one that uses the engine if
+            there is one.
+
+    Raises:
+        InvalidEdit: two jobs would write to one file.
+        KeyboardInterrupt: with `report` as its attribute, what was done until then.
+    """
+    plan = plan_jobs(
+        [os.fspath(path) for path in notebooks],
+        parameters=parameters,
+        matrix=matrix,
+        out=None if out is None else os.fspath(out),
+    )
+    options = JobOptions(timeout, time_limit, kernel, retries, keep_going, only_stale)
+    batch = _Batch(
+        plan,
+        options,
+        progress or _ignore,
+        open_workspace or _open_workspace,
+        fail_fast=fail_fast,
+        resume=resume,
+    )
+    return batch.run(jobs or count_jobs(len(plan)))
+
+
+def _ignore(_: dict[str, Any]) -> None:
+    """Nobody watches."""
+
+
+def _open_workspace() -> Workspace:
+    from cellwright.workspace.workspace import Workspace
+
+    return Workspace(actor="python:batch")
+
+
+def count_jobs(most: int) -> int:
+    """Return how many notebooks may run at once: one for each core, if there is memory for them."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    found = min(most, cores or 1)
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        found = min(found, free // _KERNEL_BYTES)
+    return max(1, found)
+
+
+class _Batch:
+    """The jobs of one batch while they run."""
+
+    def __init__(
+        self,
+        plan: list[Job],
+        options: JobOptions,
+        progress: Progress,
+        open_workspace: Callable[[], Workspace],
+        *,
+        fail_fast: bool,
+        resume: bool,
+    ) -> None:
+        self._plan = plan
+        self._options = options
+        self._fail_fast = fail_fast
+        self._resume = resume
+        self._progress = progress
+        self._open_workspace = open_workspace
+        self._guard = threading.Lock()
+        self._over = threading.Event()
+        self._own = threading.local()
+        self._opened: list[Workspace] = []
+        self._runs: dict[str, tuple[Workspace, str]] = {}
+        self._record = BatchRecord(plan)
+        self._done: set[str] = set()
+
+    def run(self, jobs: int) -> BatchReport:
+        """Run all of them, so many at a time."""
+        began = time.time()
+        self._done = self._record.read() if self._resume else set()
+        results: list[JobResult | None] = [None] * len(self._plan)
+        self._record.begin(keeps=self._resume)
+        pool = ThreadPoolExecutor(jobs, thread_name_prefix="batch")
+        try:
+            waiting = iter(enumerate(self._plan))
+            running: dict[Future[JobResult], int] = {}
+            # Not all at once: a thousand results that wait would be a thousand in memory.
+            while True:
+                while len(running) < jobs and not self._over.is_set():
+                    place, job = next(waiting, (-1, None))
+                    if job is None:
+                        break
+                    running[pool.submit(self._run_job, job)] = place
+                if not running:
+                    break
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    results[running.pop(future)] = result = future.result()
+                    if self._fail_fast and not result.ok:
+                        self.stop()
+        except KeyboardInterrupt as interrupt:
+            self.stop()
+            pool.shutdown(wait=True)
+            for future, place in running.items():
+                results[place] = future.result()
+            interrupt.report = self._report(results, began)  # type: ignore[attr-defined]
+            raise
+        finally:
+            pool.shutdown(wait=True)
+            for workspace in self._opened:
+                workspace.close()
+            self._record.close()
+        return self._report(results, began)
+
+    def stop(self) -> None:
+        """Start no further job, and stop the runs of those that run."""
+        self._over.set()
+        with self._guard:
+            runs = list(self._runs.values())
+        for workspace, run in runs:
+            with contextlib.suppress(CellwrightError):
+                workspace.cancel(run)
+
+    def _report(self, results: list[JobResult | None], began: float) -> BatchReport:
+        found = [
+            result or JobResult(job, "cancelled", message="It was not started")
+            for job, result in zip(self._plan, results, strict=True)
+        ]
+        return BatchReport(found, began=began, seconds=time.time() - began)
+
+    def _run_job(self, job: Job) -> JobResult:
+        workspace: Workspace | None = getattr(self._own, "workspace", None)
+        if workspace is None:
+            workspace = self._own.workspace = self._open_workspace()
+            with self._guard:
+                self._opened.append(workspace)
+        if self._resume and (job.key in self._done or is_recorded(workspace, job)):
+            result = JobResult(job, "skipped", notes=["It was done by an earlier batch"])
+        else:
+            self._tell(job, event="start")
+            try:
+                result = run_job(
+                    workspace, job, self._options, self._listen(job), self._over.is_set
+                )
+            finally:
+                with self._guard:
+                    self._runs.pop(job.key, None)
+        if result.status == "ok":
+            self._record.add(job)
+        self._tell(job, event="end", **_without_job(result))
+        return result
+
+    def _listen(self, job: Job) -> Progress:
+        workspace: Workspace = self._own.workspace
+        total = 0
+
+        def listen(report: dict[str, Any]) -> None:
+            nonlocal total
+            if "run" in report:
+                with self._guard:
+                    self._runs[job.key] = workspace, report["run"]
+                if self._over.is_set():
+                    threading.Thread(target=self.stop, daemon=True).start()
+            elif "status" in report:
+                total += report["status"] == "pending"
+                self._tell(
+                    job,
+                    event="cell",
+                    cell=report.get("handle"),
+                    index=report.get("cell"),
+                    status=report["status"],
+                    of=total,
+                )
+
+        return listen
+
+    def _tell(self, job: Job, **facts: Any) -> None:
+        with self._guard:
+            self._progress(
+                {"job": job.name, "notebook": job.notebook, "output": job.output, **facts}
+            )
+
+
+def _without_job(result: JobResult) -> dict[str, Any]:
+    shape = result.to_json()
+    return {
+        name: shape[name]
+        for name in (
+            "ok",
+            "status",
+            "seconds",
+            "attempts",
+            "cells",
+            "ran",
+            "cell",
+            "index",
+            "message",
+        )
+    }
+
+
+class BatchRecord:
+    """The jobs of a plan that were done, a line each, in the user's state folder."""
+
+    def __init__(self, plan: Sequence[Job]) -> None:
+        from cellwright.config.directories import state_directory
+
+        here = hashlib.sha256(os.fsencode(Path.cwd()))
+        for job in plan:
+            here.update(job.key.encode())
+        self._folder = state_directory() / "batches"
+        self._path = self._folder / f"{here.hexdigest()[:24]}.jsonl"
+        self._file: Any = None
+        self._guard = threading.Lock()
+
+    def read(self) -> set[str]:
+        """Return the keys of the jobs that were done."""
+        found = set()
+        for line in self._lines():
+            with contextlib.suppress(ValueError, KeyError, TypeError):
+                found.add(json.loads(line)["done"])
+        return found
+
+    def _lines(self) -> Iterator[str]:
+        try:
+            yield from self._path.read_text("utf-8", "replace").splitlines()
+        except OSError:
+            return
+
+    def begin(self, *, keeps: bool) -> None:
+        """Begin to write; without `keeps` what an earlier batch wrote is forgotten."""
+        try:
+            self._folder.mkdir(0o700, parents=True, exist_ok=True)
+            self._file = self._path.open("a" if keeps else "w", encoding="utf-8")
+        except OSError:
+            self._file = None  # then it cannot be resumed, but it can be run
+
+    def add(self, job: Job) -> None:
+        """Put on record that a job was done."""
+        with self._guard, contextlib.suppress(OSError, ValueError):
+            if self._file is not None:
+                self._file.write(json.dumps({"done": job.key}) + "\n")
+                self._file.flush()
+                os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()

@@ -1,0 +1,125 @@
+"""`cellwright batch` as a process: real kernels, a kill in the middle, and what it leaves."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.engines import wait_for
+from tests.unit.cli.calling import command, process
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(folder: Path, name: str, *sources: str, tag: str = "") -> None:
+    cells = [
+        {
+            "cell_type": "code",
+            "id": f"c{number}",
+            "metadata": {"tags": [tag]} if tag and not number else {},
+            "source": source,
+            "outputs": [],
+            "execution_count": None,
+        }
+        for number, source in enumerate(sources)
+    ]
+    shape = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    (folder / name).write_text(json.dumps(shape))
+
+
+def read(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_bytes())
+    return found
+
+
+def texts(path: Path) -> str:
+    return "".join(
+        "".join(output.get("text", ""))
+        for cell in read(path)["cells"]
+        for output in cell["outputs"]
+    )
+
+
+def test_parameters_give_a_copy_each_and_a_report_says_which_failed(folder: Path) -> None:
+    (folder / "data.txt").write_text("data")
+    sources = ("year = 0", "print(open('data.txt').read(), year)", "assert year < 2026")
+    write(folder, "sales.ipynb", *sources, tag="parameters")
+    before = (folder / "sales.ipynb").read_bytes()
+    words = ("--matrix", "year=2025,2026", "--out", "out/{stem}-{year}.ipynb", "--report", "junit")
+    answer = process("batch", "sales.ipynb", *words, "--json")
+    assert answer.code == 1, answer
+    *events, last = map(json.loads, answer.text.splitlines())
+    assert (last["ok"], last["error"]["code"]) == (False, "BATCH_FAILED")
+    good, bad = last["data"]["runs"]
+    assert (good["status"], good["output"]) == ("ok", "out/sales-2025.ipynb")
+    assert (bad["status"], bad["cell"], bad["index"]) == ("error", "c2", 3)
+    assert [event["event"] for event in events].count("end") == 2
+    # In the folder of the notebook, where its data is.
+    assert texts(folder / "out/sales-2025.ipynb") == "data 2025\n"
+    injected = read(folder / "out/sales-2026.ipynb")["cells"][1]
+    assert injected["metadata"]["tags"] == ["injected-parameters"]
+    assert "".join(injected["source"]) == "# Parameters\nyear = 2026"
+    assert (folder / "sales.ipynb").read_bytes() == before
+    assert 'failures="1"' in (folder / "cellwright-batch.xml").read_text()
+    assert process("runs", "--json").code == 0
+
+
+def test_a_batch_that_was_killed_resumes_and_runs_nothing_twice(folder: Path) -> None:
+    done = folder / "done"
+    line = f"with open({str(done)!r}, 'a') as f: f.write('{{}} ')"
+    for number in range(4):
+        write(folder, f"n{number}.ipynb", line.format(number))
+    gate = folder / "gate"
+    wait = f"import os, time\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.02)"
+    write(folder, "n2.ipynb", wait, line.format(2))
+    words = ("batch", *(f"n{number}.ipynb" for number in range(4)), "--out", "out", "-j", "1")
+    with subprocess.Popen(command(*words), stderr=subprocess.PIPE) as first:
+        wait_for(lambda: done.exists() and done.read_text().split() == ["0", "1"], "two of them")
+        wait_for((folder / "out/n2.ipynb").exists, "the third to begin")
+        first.send_signal(signal.SIGKILL)
+    gate.touch()
+    answer = process(*words, "--resume", "--json")
+    assert answer.code == 0, answer
+    last = json.loads(answer.text.splitlines()[-1])
+    assert [run["status"] for run in last["data"]["runs"]] == ["skipped", "skipped", "ok", "ok"]
+    assert done.read_text().split() == ["0", "1", "2", "3"]
+
+
+def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(folder: Path) -> None:
+    write(folder, "a.ipynb", "print(1)")
+    write(folder, "b.ipynb", "print('on', flush=True)\nimport time; time.sleep(60)")
+    words = command("batch", "a.ipynb", "b.ipynb", "--out", "out", "-j", "1")
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as running:
+        copy = folder / "out/b.ipynb"
+        wait_for(lambda: copy.exists() and "on" in texts(copy), "the second to print", 40)
+        running.send_signal(signal.SIGINT)
+        _, said = running.communicate(timeout=40)
+    assert running.returncode == 130, said
+    assert "--resume runs the rest" in said
+    assert "1 not finished" in said
+    assert read(folder / "out/a.ipynb")["metadata"]["papermill"]["exception"] is False
+
+
+def test_the_function_works_in_a_script(folder: Path) -> None:
+    write(folder, "a.ipynb", "print(1)")
+    code = (
+        "from cellwright.batch import run_batch\n"
+        "report = run_batch(['a.ipynb'], out='out')\n"
+        "report.raise_for_status(); print(report.summary())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("1 runs: 1 ok in ")

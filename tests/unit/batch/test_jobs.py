@@ -1,0 +1,91 @@
+"""Which notebooks a batch runs with which parameters, and where copies are saved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cellwright.batch import Job, plan_jobs, read_parameters
+from cellwright.errors import InvalidEdit
+
+
+def test_every_notebook_has_every_set_and_every_point_of_the_matrix() -> None:
+    jobs = plan_jobs(
+        ["a.ipynb", "b.ipynb"],
+        parameters=[{"region": "n"}, {"region": "s"}],
+        matrix={"year": [1, 2], "k": [True]},
+        out="out",
+    )
+    assert len(jobs) == len({job.key for job in jobs}) == 8
+    assert jobs[0] == Job(
+        "a.ipynb", {"region": "n", "year": 1, "k": True}, "out/a-region=n,year=1,k=true.ipynb"
+    )
+    assert jobs[-1].name == "b.ipynb region=s year=2 k=True"
+
+
+@pytest.mark.parametrize(
+    ("out", "notebook", "output"),
+    [
+        ("out", "a.ipynb", "out/a.ipynb"),
+        ("out", "docs/deep/a.ipynb", "out/docs/deep/a.ipynb"),
+        ("out", "../a.ipynb", "out/a.ipynb"),
+        ("out", "/else/a.ipynb", "out/a.ipynb"),
+        ("{folder}/{stem}-{year}", "docs/a.ipynb", "docs/a-7.ipynb"),
+        ("x/{index}.ipynb", "a.ipynb", "x/0.ipynb"),
+    ],
+)
+def test_a_copy_is_named_by_folder_or_template(out: str, notebook: str, output: str) -> None:
+    (job,) = plan_jobs([notebook], parameters=[{"year": 7}], out=out)
+    assert job.output == output
+
+
+@pytest.mark.parametrize("value", ["../../etc/passwd", "a/b", "x\0y", "..", ".hidden", ""])
+def test_a_value_leads_no_copy_out_of_its_folder(value: str) -> None:
+    (job,) = plan_jobs(["a.ipynb"], parameters=[{"v": value}], out="out/{v}.ipynb")
+    assert job.output is not None
+    folder, _, name = job.output.rpartition("/")
+    assert folder == "out"
+    assert not name.startswith(".")
+    assert "\0" not in name
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"parameters": [{"a": 1}, {"a": 2}]}, "two jobs would write to n.ipynb"),
+        ({"parameters": [{"a": 1}, {"a": 2}], "out": "{stem}"}, "two jobs would write to n.ipynb"),
+        ({"out": "{nothing}"}, "the template {nothing}"),
+        ({"out": "{stem.x}"}, "the template"),
+        ({"out": "{0}"}, "the template"),
+    ],
+)
+def test_what_cannot_be_planned_is_refused_before_anything_runs(
+    options: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(InvalidEdit) as caught:
+        plan_jobs(["n.ipynb"], **options)
+    assert words in caught.value.message
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "sets"),
+    [
+        ("p.csv", "a,b\n1,x\n2.5,true\n", [{"a": 1, "b": "x"}, {"a": 2.5, "b": True}]),
+        ("p.tsv", "a\tb\n1\t\n", [{"a": 1, "b": ""}]),
+        ("p.json", '[{"a": [1]}, {"a": null}]', [{"a": [1]}, {"a": None}]),
+        ("p.json", '{"a": 1}', [{"a": 1}]),
+        ("p.toml", "a = 1\n", [{"a": 1}]),
+    ],
+)
+def test_sets_of_parameters_are_read_from_files(
+    path: str, text: str, sets: list[dict[str, Any]]
+) -> None:
+    assert read_parameters(path, text) == sets
+
+
+@pytest.mark.parametrize(("path", "text"), [("p.json", "{"), ("p.json", "[1]"), ("p.toml", "=")])
+def test_a_file_that_holds_none_is_refused(path: str, text: str) -> None:
+    with pytest.raises(InvalidEdit, match=r"p\."):
+        read_parameters(path, text)
