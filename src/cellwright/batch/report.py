@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from cellwright.batch.jobs import ChangedOutputs, JobResult
 
 _STYLE = """
-:root { color-scheme: light dark; --line: #8884; --good: #1a7f37; --bad: #cf222e; --mute: #8889; }
-@media (prefers-color-scheme: dark) { :root { --good: #3fb950; --bad: #f85149; } }
+:root { color-scheme: light dark; --line: #8884; --good: #1a7f37; --bad: #cf222e; --mute: #6b7280; }
+@media (prefers-color-scheme: dark) { :root { --good: #3fb950; --bad: #f85149; --mute: #9ca3af; } }
 * { box-sizing: border-box; }
 body { font: 16px/1.45 system-ui, sans-serif; margin: 0 auto; padding: 1rem; max-width: 60rem; }
 h1 { font-size: 1.3rem; margin: 0 0 .2rem; } p { margin: 0 0 1rem; color: var(--mute); }
