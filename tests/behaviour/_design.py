@@ -222,5 +222,6 @@ ROWS = (
     row("D-801", "§9", "Parameters are a cell of the copy, and how the run went is in its metadata, as papermill has them", Done("tests/unit/workspace/runs/test_copies.py::test_parameters_are_a_cell_where_papermill_has_it", also=("tests/unit/batch/test_batch.py::test_copies_say_how_their_run_went_as_papermill_does",))),
     row("D-802", "§9", "A batch that was killed or stopped keeps what is done, and resumes with the rest", Done("tests/integration/cli/test_batch.py::test_a_batch_that_was_killed_resumes_and_runs_nothing_twice", also=("tests/integration/cli/test_batch.py::test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on",))),
     row("D-803", "§9", "The reports of a batch name the cell that failed, and run nothing that a notebook says", Done("tests/unit/batch/test_report.py::test_junit_counts_and_names_the_cell_that_failed", also=("tests/unit/batch/test_report.py::test_html_is_one_page_that_runs_nothing",))),
+    row("D-804", "§9", "`pytest --cellwright`: a notebook is a test, its failure shows the cell, and outputs are compared if asked", Done("tests/integration/batch/test_pytest_plugin.py::test_a_notebook_is_a_test_and_its_failure_shows_the_cell", also=("tests/integration/batch/test_pytest_plugin.py::test_outputs_are_compared_with_masks_and_a_tolerance",))),
 )
 # fmt: on

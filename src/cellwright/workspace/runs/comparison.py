@@ -50,12 +50,12 @@ def compare_outputs(
         return {"result": "failed", "diff": _make_diff(stored, now) if stored else ""}
     if not stored and cell.execution_count is None:
         return {"result": "unstored", "diff": ""}
-    if _list_parts(stored) == _list_parts(now):
+    if list_parts(stored) == list_parts(now):
         return {"result": "same", "diff": ""}
     return {"result": "differs", "diff": _make_diff(stored, now)}
 
 
-def _list_parts(outputs: Iterable[Output]) -> list[Any]:
+def list_parts(outputs: Iterable[Output]) -> list[Any]:
     """What has to be equal: both streams as one text each, then the rest in order."""
     streams: dict[str, list[str]] = {}
     rest: list[Any] = []
@@ -88,8 +88,8 @@ def _normalise_text(text: str) -> str:
 def _make_diff(stored: Sequence[Output], now: Sequence[Output]) -> str:
     lines = list(
         difflib.unified_diff(
-            _list_lines(_list_parts(stored)),
-            _list_lines(_list_parts(now)),
+            _list_lines(list_parts(stored)),
+            _list_lines(list_parts(now)),
             "stored",
             "now",
             lineterm="",

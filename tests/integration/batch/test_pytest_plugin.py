@@ -1,0 +1,74 @@
+"""`pytest --cellwright` as its users run it: in a process of its own, over a folder of notebooks."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.timeout(120)
+
+
+def write(path: Path, *cells: tuple[str, str, str]) -> None:
+    """Write a notebook of cells: source, what is stored as printed, and a tag."""
+    found: list[dict[str, Any]] = [
+        {
+            "cell_type": "code",
+            "id": f"c{number}",
+            "metadata": {"tags": [tag]} if tag else {},
+            "source": source,
+            "outputs": [{"output_type": "stream", "name": "stdout", "text": said}] if said else [],
+            "execution_count": 1,
+        }
+        for number, (source, said, tag) in enumerate(cells)
+    ]
+    shape = {"cells": found, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    path.write_text(json.dumps(shape))
+
+
+def run(folder: Path, *words: str) -> tuple[int, str]:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:randomly", *words, "."]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_a_notebook_is_a_test_and_its_failure_shows_the_cell(tmp_path: Path) -> None:
+    write(tmp_path / "good.ipynb", ("x = 1", "", ""), ("1 / 0", "", "raises-exception"))
+    write(tmp_path / "bad.ipynb", ("y = 2", "", ""), ("y / 0", "", ""), ("print('no')", "", ""))
+    (tmp_path / "broken.ipynb").write_text("{")
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    code, said = run(tmp_path, "--cellwright", "-n", "2")
+    assert code == 1
+    assert "2 failed, 1 passed" in said
+    assert "cell c1 (index 1) ended with error:\n    y / 0" in said
+    assert "ZeroDivisionError: division by zero" in said
+    assert "pytest_plugin.py" not in said, "our own traceback says nothing"
+    assert {path: path.read_bytes() for path in before} == before
+    assert "no tests ran" in run(tmp_path)[1]
+
+
+def test_outputs_are_compared_with_masks_and_a_tolerance(tmp_path: Path) -> None:
+    write(tmp_path / "close.ipynb", ("print(1.0000001)", "1.0\n", ""))
+    write(tmp_path / "masked.ipynb", ("print('took 5 ms')", "took 7 ms\n", ""))
+    write(
+        tmp_path / "ignored.ipynb",
+        ("print(1)", "2\n", "nbval-ignore-output"),
+        ("# NBVAL_IGNORE_OUTPUT\nprint(1)", "2\n", ""),
+    )
+    write(tmp_path / "other.ipynb", ("print('a')", "b\n", ""))
+    assert "4 passed" in run(tmp_path, "--cellwright")[1]
+    code, said = run(
+        tmp_path,
+        *("--cellwright", "--cellwright-check", "--cellwright-tolerance", "1e-5"),
+        *("--cellwright-mask", r"\d+ ms"),
+    )
+    assert code == 1
+    assert "1 failed, 3 passed" in said
+    assert "cell c0 (index 0) shows something else:" in said
+    assert "-[stdout] b\n+[stdout] a" in said
