@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from concurrent.futures import Future
 
+    from cellwright.batch.cluster import ClusterRunner
     from cellwright.batch.jobs import Job
     from cellwright.workspace.workspace import Workspace
 
@@ -44,6 +45,7 @@ def run_batch(
     only_stale: bool = False,
     fail_fast: bool = False,
     resume: bool = False,
+    scheduler: str | None = None,
     progress: Progress | None = None,
     open_workspace: Callable[[], Workspace] | None = None,
 ) -> BatchReport:
@@ -64,6 +66,8 @@ def run_batch(
         only_stale: leave out notebooks in which nothing is stale.
         fail_fast: start no further notebook after one has failed, and stop those that run.
         resume: leave out what an earlier batch of the same notebooks and parameters has done.
+        scheduler: the address of a Dask scheduler, or one of Dask's cluster classes by name, to run
+            notebooks on its workers; they travel by content.
         progress: gets `{"event": "start" | "cell" | "end", "job", …}` as it happens; from several
             threads, one at a time.
         open_workspace: opens the workspace of one thread; by default one that uses the engine if
@@ -88,7 +92,15 @@ def run_batch(
         fail_fast=fail_fast,
         resume=resume,
     )
-    return batch.run(jobs or count_jobs(len(plan)))
+    if scheduler is None:
+        return batch.run(jobs or count_jobs(len(plan)))
+    from cellwright.batch.cluster import ClusterRunner, connect_cluster
+
+    batch.cluster = cluster = ClusterRunner(connect_cluster(scheduler))
+    try:
+        return batch.run(jobs or cluster.count_slots())
+    finally:
+        cluster.close()
 
 
 def _ignore(_: dict[str, Any]) -> None:
@@ -137,6 +149,7 @@ class _Batch:
         self._runs: dict[str, tuple[Workspace, str]] = {}
         self._record = BatchRecord(plan)
         self._done: set[str] = set()
+        self.cluster: ClusterRunner | None = None
 
     def run(self, jobs: int) -> BatchReport:
         """Run all of them, so many at a time."""
@@ -178,6 +191,8 @@ class _Batch:
     def stop(self) -> None:
         """Start no further job, and stop the runs of those that run."""
         self._over.set()
+        if self.cluster is not None:
+            self.cluster.cancel()
         with self._guard:
             runs = list(self._runs.values())
         for workspace, run in runs:
@@ -202,9 +217,11 @@ class _Batch:
         else:
             self._tell(job, event="start")
             try:
-                result = run_job(
-                    workspace, job, self._options, self._listen(job), self._over.is_set
-                )
+                if self.cluster is not None:
+                    result = self.cluster.run(workspace, job, self._options)
+                else:
+                    listen = self._listen(job)
+                    result = run_job(workspace, job, self._options, listen, self._over.is_set)
             finally:
                 with self._guard:
                     self._runs.pop(job.key, None)

@@ -267,7 +267,7 @@ def _run_once(workspace: Workspace, job: Job, options: JobOptions, progress: Pro
         "progress": progress,
     }
     if job.output is not None:
-        _make_folder(workspace, job.output)
+        make_folder(workspace, job.output)
         done = book.run(output=job.output, **common)
         record_run(workspace, job, done, began)
     else:
@@ -278,7 +278,8 @@ def _run_once(workspace: Workspace, job: Job, options: JobOptions, progress: Pro
     return result
 
 
-def _make_folder(workspace: Workspace, output: str) -> None:
+def make_folder(workspace: Workspace, output: str) -> None:
+    """Make the folder of a copy."""
     folder = Path(workspace.open(output).path).parent  # raises if it is outside the root
     try:
         folder.mkdir(parents=True, exist_ok=True)

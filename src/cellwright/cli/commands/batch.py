@@ -57,6 +57,11 @@ _ROWS = 12
 @click.option("--timeout", type=float, default=0.0, metavar="S", help="Seconds for each cell.")
 @click.option("--time-limit", type=float, default=0.0, metavar="S", help="Seconds for a notebook.")
 @click.option("--kernel", help="A kernelspec's name, or the path of an interpreter or environment.")
+@click.option(
+    "--scheduler",
+    metavar="ADDRESS|CLASS",
+    help="Run on the workers of a Dask scheduler, such as tcp://host:8786.",
+)
 @click.option("--resume", is_flag=True, help="Leave out what the same batch has done before.")
 @click.option("--fail-fast", is_flag=True, help="Stop after the first failure.")
 @click.option("--keep-going", is_flag=True, help="Continue after a cell that failed.")
