@@ -195,5 +195,15 @@ ROWS = (
     row("D-252", "§7", "`cellwright lab NB` opens NB, and nothing in its folder is run", Done("tests/browser/test_start.py::test_it_opens_the_notebook_that_is_named_and_runs_nothing_of_its_folder")),
     row("D-253", "§4", "A lost engine, another saver and outputs that cannot be saved cost no true word and no edit", Done("tests/faults/test_faults.py::test_a_fault_around_a_save_costs_no_history_and_no_true_word")),
     row("D-254", "§7", "No tool decodes a picture on the loop", Done("tests/unit/tools/test_profile_manipulator.py::test_pictures_come_beside_the_cells", also=("tests/unit/tools/test_profile_positron.py::test_the_outputs_of_a_cell", "tests/unit/tools/test_running.py::test_pictures_and_json_of_eval"))),
+
+    # Every agent, every model
+    row("D-600", "§6", "Widget state is saved as nbclient saves it, and no view is without its model", Done("tests/unit/workspace/runs/test_widgets.py::test_the_state_of_widgets_is_saved_as_nbclient_saves_it", also=("tests/unit/workspace/runs/test_widgets.py::test_models_of_earlier_kernels_stay_while_an_output_shows_them", "tests/unit/workspace/runs/test_widgets.py::test_a_state_that_is_too_big_is_not_saved_and_its_view_is_left_out", "tests/unit/workspace/runs/test_widgets.py::test_saving_widgets_changes_no_other_byte_of_the_metadata"))),
+    row("D-601", "§6", "An Output widget catches the outputs of the cell that is in it", Done("tests/unit/workspace/runs/test_widgets.py::test_an_output_widget_takes_the_outputs_of_the_cell_that_is_in_it", also=("tests/unit/workspace/runs/test_widgets.py::test_an_output_widget_that_is_never_left_ends_with_its_cell",))),
+    row("D-602", "§6", "The tag skip-execution is respected, and the answer says so", Done("tests/unit/workspace/runs/test_running.py::test_a_tagged_cell_is_skipped_keeps_what_it_holds_and_is_told", also=("tests/unit/workspace/runs/test_choosing.py::test_cells_with_the_tag_skip_execution_run_only_if_they_are_named",))),
+    row("D-603", "§6", "A cell without code keeps what it holds", Done("tests/unit/workspace/runs/test_running.py::test_a_cell_without_code_keeps_what_it_holds")),
+    row("D-604", "§9", "A check stops where a run stops", Done("tests/unit/workspace/runs/test_checking.py::test_a_check_stops_where_a_run_stops")),
+    row("D-605", "§6", "Outputs of both streams are in the order in which the kernel sent them", Done("tests/unit/workspace/runs/test_running.py::test_both_streams_are_in_the_order_in_which_the_kernel_sent_them")),
+    row("D-606", "§6", "Widgets and what they catch are those of nbclient in a real kernel", Done("tests/kernels/test_corpus_runs.py::test_widgets_and_what_they_catch_are_saved_as_by_nbclient", only_all=True)),
+    row("D-607", "§8", "Comms of other targets are not served, and refusals keep their place in the order", Done("tests/unit/protocol/test_bridge.py::test_a_comm_of_another_target_is_never_served_whatever_it_says", also=("tests/unit/protocol/test_bridge.py::test_a_refusal_keeps_its_place_among_the_answers",))),
 )
 # fmt: on

@@ -103,6 +103,9 @@ def run_command(call: CommandCall, notebook: str, cells: tuple[str, ...], **opti
         call.output.warn(complete_notes(run, notebook))
     call.output.warn(warnings)
     _print_summary(call.output, done, notebook, time.monotonic() - began)
+    if done.skipped:
+        names = one_line(", ".join(done.skipped))
+        call.output.say(f"Skipped by the tag skip-execution: {names}")
     if not done.done:
         call.output.say(describe_detached(done.run))
     return code

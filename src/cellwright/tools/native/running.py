@@ -154,6 +154,9 @@ def _describe_run(
 ) -> ToolResult:
     page = Page(params.max_tokens)
     page.head(summarize_run(executions) if executions or is_done else "Nothing is done yet.")
+    if isinstance(executions, Executions) and executions.skipped:
+        names = ", ".join(map(quote_name, executions.skipped[:20]))
+        page.head(f"Skipped by the tag skip-execution: {names}; name them in `cells` to run them.")
     if not is_done:
         page.head(describe_unfinished_run(run))
     show_run(page, executions, params.path)

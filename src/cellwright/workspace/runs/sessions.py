@@ -30,6 +30,7 @@ from cellwright.kernel.session import Key
 from cellwright.kernel.transport import Code
 from cellwright.protocol.bridge import CommBridge
 from cellwright.protocol.kernel_path import add_kernel_path
+from cellwright.workspace.runs.widgets import WidgetModels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -158,6 +159,7 @@ class SessionManager:
         self._on_start = on_start
         self._on_end = on_end
         self._comms: dict[Session, CommBridge] = {}
+        self._widgets: dict[Session, WidgetModels] = {}
         self._notebooks: dict[str, NotebookAccess] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self.pool = SessionPool(
@@ -399,11 +401,36 @@ class SessionManager:
             await session.transport.send_comm(message)
 
         bridge = CommBridge(lambda: self._notebooks.get(session.key.session), send)
-        self._comms[session] = bridge
-        session.on_comm = lambda message, caller: bridge.feed(message, caller=caller)
-        session.on_fresh = bridge.forget
+        widgets = WidgetModels()
+        self._comms[session], self._widgets[session] = bridge, widgets
+
+        def feed(message: CommMessage, caller: str | None) -> None:
+            if not bridge.feed(message, caller=caller):
+                widgets.feed(message, caller)
+
+        def forget() -> None:
+            bridge.forget()
+            widgets.forget()
+
+        session.on_comm, session.on_fresh = feed, forget
+
+    def find_widgets(self, session: Session) -> WidgetModels:
+        """Return the widgets of a session's kernel."""
+        return self._widgets[session]
+
+    async def tell_widgets(
+        self, session: Session, caught: Mapping[str, list[dict[str, Any]]]
+    ) -> None:
+        """Tell a kernel what its Output widgets caught, as a page would."""
+        for name, outputs in caught.items():
+            if session.transport is None or not session.transport.is_alive:
+                return
+            data = {"method": "update", "state": {"outputs": outputs}, "buffer_paths": []}
+            with contextlib.suppress(KernelError):  # what it knows of that is a courtesy
+                await session.transport.send_comm(CommMessage("msg", name, data=data))
 
     def _forget(self, session: Session) -> None:
+        self._widgets.pop(session, None)
         bridge = self._comms.pop(session, None)
         if bridge is not None:
             self._notebooks.pop(session.key.session, None)

@@ -113,13 +113,15 @@ def prepare_run(
     from cellwright.workspace.runs.notebook_run import NotebookRun
 
     found = book.host.read() if notebook is None else notebook
-    chosen = choose_code(
+    choice = choose_code(
         found,
         **which,
         executions=lambda: book.journal.executions(book.real),
         life=lambda: _find_life(book),
     )
-    return NotebookRun(book, found, chosen, options)
+    run = NotebookRun(book, found, choice.cells, options)
+    run.skipped = [cell.handle for cell in choice.skipped]
+    return run
 
 
 async def follow_run(run: NotebookRun) -> None:
