@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from cellwright.errors import Conflict, InvalidCell, OutputError
+from cellwright.outputs.charts.drawing import DrawingTime
 from cellwright.outputs.describe import describe
 from cellwright.outputs.sanitize import one_line
 from cellwright.text.selection import select
@@ -383,7 +384,8 @@ async def load_picture(
         return ()  # it made room for others meanwhile
     data = whole.base64 or whole.text
     shown = {"output_type": "display_data", "metadata": {}, "data": {mime: data}}
-    return (await asyncio.to_thread(describe, [shown], 100, images=1)).images
+    found = await asyncio.to_thread(describe, [shown], 100, images=1, drawing=DrawingTime())
+    return found.images
 
 
 LIST = Tool(

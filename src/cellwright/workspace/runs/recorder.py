@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from cellwright.kernel.environment import explain_withheld
 from cellwright.kernel.session import STDIN_FAILED
+from cellwright.outputs.charts.reading import Chart
 from cellwright.outputs.events import (
     ANSWERED_ERROR,
     ClearEvent,
@@ -129,7 +130,7 @@ class EvalRecorder:
                 self._dropped += 1
                 continue
             self._parts.append(part)
-            if isinstance(part, (MimeImage, UnreadPart)) and chosen.text is None:
+            if isinstance(part, (MimeImage, UnreadPart, Chart)) and chosen.text is None:
                 self._say(f"{part}\n")
         if sum(isinstance(part, StatusReport) for part in self._parts) > _MOST_PARTS:
             others = [part for part in self._parts if not isinstance(part, StatusReport)]
