@@ -178,6 +178,10 @@ REASONS: list[tuple[str, Callable[[Any, Any], bool]]] = [
         lambda _, ours: _says(ours, "hist_file"),
     ),
     (
+        "help (`len?`) is shown as JupyterLab shows it; nbclient drops it",
+        lambda theirs, ours: not theirs[1] and _says(ours, "Docstring:", "Signature:", "Source:"),
+    ),
+    (
         "we keep a display under its limit, and the rest in an artifact",
         lambda _, ours: _says(ours, "[cellwright: "),
     ),

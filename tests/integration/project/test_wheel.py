@@ -78,7 +78,9 @@ def test_every_package_of_an_extra_is_imported_somewhere(metadata: Message) -> N
     sources = "\n".join(path.read_text("utf-8") for path in (ROOT / "src/cellwright").rglob("*.py"))
     # JupyterLab loads our extension, and not the other way round.
     imported = {
-        **{"jupyterlab": "jupyter_server", "pillow": "PIL", "pydantic-ai-slim": "pydantic_ai"},
+        "jupyterlab": "jupyter_server",
+        "pillow": "PIL",
+        "pydantic-ai-slim": "pydantic_ai",
         "vl-convert-python": "vl_convert",
     }
     for line in metadata.get_all("Requires-Dist", []):

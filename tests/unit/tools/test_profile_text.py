@@ -119,7 +119,6 @@ async def test_a_file_whose_name_has_a_colon_wins_over_a_selector(call: Call, fo
         ("nb.ipynb:cell=lod", "CELL_NOT_FOUND"),
         ("bytes.bin", "UNREADABLE_FILE"),
         ("broken.ipynb", "INVALID_JSON"),
-        ("sub", "UNREADABLE_FILE"),
         ("../x.txt", "OUTSIDE_ROOT"),
         ("/etc/passwd", "OUTSIDE_ROOT"),
     ],
@@ -358,3 +357,18 @@ async def test_what_eval_leaves_out_is_read_by_the_call_that_it_names(call: Call
     assert "line 1997 x" not in last.text
     gone = await call("read", "text", path="artifact://zzzzzzzzzz")
     assert gone.data["code"] == "ARTIFACT_NOT_FOUND"
+
+
+async def test_a_folder_is_listed_inside_the_root_only(folder: Path, profile: Any) -> None:
+    read = profile("text")
+    (folder / "data").mkdir()
+    (folder / "data" / "a.csv").write_text("1,2\n")
+    (folder / "data" / ".secret").write_text("x")
+    (folder / "data" / "out").symlink_to(folder.parent)
+    found = await read("read", path="data")
+    assert found.data["entries"] == ["data/a.csv"]
+    assert "data/a.csv  4 bytes" in found.text
+    assert "data/" in (await read("read", path=".")).data["entries"]
+    for path in ("..", "data/out", "/"):
+        refused = await read("read", path=path)
+        assert (refused.is_error, refused.data["code"]) == (True, "OUTSIDE_ROOT")

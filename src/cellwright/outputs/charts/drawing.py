@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from cellwright.outputs.charts.reading import Chart, Series
 
-EXTRA = "pip install 'cellwright[charts]'"
-"""The command that installs what draws charts."""
 SECONDS = 10.0
 """How long one picture may take."""
 MOST_BYTES = 4_000_000

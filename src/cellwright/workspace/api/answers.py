@@ -363,6 +363,15 @@ class SessionView(Value):
     transport: str | None
     language: str | None
     pid: int | None
+    server: str | None = None
+
+
+class RemoteKernelView(Value):
+    """A kernel that runs on a Jupyter server."""
+
+    id: str
+    name: str
+    state: str
 
 
 class Variable(Value):
@@ -377,10 +386,11 @@ class Variable(Value):
 class KernelAnswer(SessionView):
     """A session after something was done to its kernel."""
 
-    OPTIONAL = frozenset({"interrupted", "variables"})
+    OPTIONAL = frozenset({"interrupted", "variables", "kernels"})
 
     interrupted: bool | None = None
     variables: list[Variable] | None = None
+    kernels: list[RemoteKernelView] | None = None
 
 
 class KernelSpecView(Value):

@@ -27,7 +27,7 @@ RUN = "run kind subject actor state began ended seconds cells error status"
 DIFF = "path before revision cells diff"
 SESSION = (
     "session cwd kind state owners executions waiting idle_seconds created kernel transport "
-    "language pid"
+    "language pid server"
 )
 SHAPES: dict[type[Value], str] = {
     answers.ArtifactAnswer: (
@@ -47,7 +47,8 @@ SHAPES: dict[type[Value], str] = {
     answers.EvalAnswer: "session cells run done",
     answers.ExecutionText: "cell text left_out",
     answers.ForgetAnswer: "path notebooks changes revisions executions artifacts left",
-    answers.KernelAnswer: f"{SESSION} interrupted? variables?",
+    answers.KernelAnswer: f"{SESSION} interrupted? variables? kernels?",
+    answers.RemoteKernelView: "id name state",
     answers.LastRun: "status began ended duration_ms success",
     answers.NotebookRow: "path size",
     answers.OtherActor: "actor did seconds",
