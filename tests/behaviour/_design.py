@@ -210,5 +210,7 @@ ROWS = (
     row("D-610", "§8", "An agent uses the kernels of a remote Jupyter server that the user named, listed and told like local ones", Done("tests/integration/mcp/test_remote.py::test_eval_and_notebooks_run_on_the_server_that_they_are_connected_to", also=("tests/integration/mcp/test_remote.py::test_a_kernel_that_runs_there_is_attached_to_by_its_id", "tests/integration/mcp/test_remote.py::test_only_servers_that_the_user_named_get_the_token"))),
     row("D-611", "§8", "The profile text lists folders, inside the root only", Done("tests/unit/tools/test_profile_text.py::test_a_folder_is_listed_inside_the_root_only")),
     row("D-612", "§8", "No sentence that can reach a model has a command or a flag of a shell", Done("tests/unit/tools/test_errors.py::test_no_sentence_that_can_reach_a_model_has_a_command_or_a_flag")),
+    row("D-613", "§8", "Readers do not wait for staleness, and say when it was not analysed", Done("tests/unit/workspace/test_statuses.py::test_a_reader_does_not_wait_for_staleness_and_says_so")),
+    row("D-614", "§8", "Every notebook of the corpus is read in every view within a second", Done("tests/property/test_reading_is_quick.py::test_the_largest_notebooks_are_read_within_a_second", also=("tests/property/test_reading_is_quick.py::test_every_notebook_is_read_within_a_second_in_every_view",))),
 )
 # fmt: on

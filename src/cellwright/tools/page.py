@@ -47,13 +47,13 @@ _LINE_COST = 12  # the end of a line, and the number of the fence
 class Page:
     """A tool result that is being written."""
 
-    def __init__(self, max_tokens: int, *, images: int = IMAGES) -> None:
+    def __init__(self, max_tokens: int, *, images: int = IMAGES, draws: bool = True) -> None:
         self.room = max_tokens * CHARACTERS_PER_TOKEN  # in quarters of a token
         self.pictures: list[ModelImage] = []
         self.artifacts: list[str] = []
         self._images = images
         self._pixels = PixelBudget()
-        self._drawing = DrawingTime()
+        self._drawing = DrawingTime() if draws else DrawingTime(0)  # what was drawn is shown
         self._heads: list[str] = []
         self._parts: list[ResultPart] = []
         self._labels: list[str] = []

@@ -109,7 +109,7 @@ async def read_notebook(caller: ToolCaller, params: ReadParams) -> ToolResult:
     every = found.cells
     view = render_text(notebook) if params.view == "text" or params.section is not None else None
     chosen = _choose_cells(params, notebook, view, every)
-    page = Page(params.max_tokens)
+    page = Page(params.max_tokens, draws=False)  # reading is never slow; notebook_outputs draws
     characters = sum(len(cell.source) for cell in every)
     showing = f" · showing {len(chosen)}" if len(chosen) < len(every) else ""
     page.head(
@@ -120,6 +120,8 @@ async def read_notebook(caller: ToolCaller, params: ReadParams) -> ToolResult:
         page.head("No cell matches.")
     for line in others_lines(found.others):
         page.say(line)
+    if found.staleness is not None:
+        page.say("Which results are stale is not analysed: it would take too long.")
     shown = await asyncio.to_thread(
         _show_cells, page, params, chosen, notebook, view if params.view == "text" else None
     )

@@ -73,9 +73,12 @@ class OtherActor(Value):
 
 
 class ReadAnswer(Value):
-    """A notebook: its cells, its revision, its text view, and who else works on it."""
+    """A notebook: its cells, its revision, its text view, and who else works on it.
 
-    OPTIONAL = frozenset({"text"})
+    `staleness` is `not analysed` if it was asked for and would have taken too long.
+    """
+
+    OPTIONAL = frozenset({"text", "staleness"})
 
     path: str
     revision: str
@@ -83,6 +86,7 @@ class ReadAnswer(Value):
     cells: list[CellView]
     others: list[OtherActor]
     text: str | None = None
+    staleness: str | None = None
 
 
 class TextLine(Value):

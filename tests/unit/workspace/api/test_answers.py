@@ -54,7 +54,7 @@ SHAPES: dict[type[Value], str] = {
     answers.OtherActor: "actor did seconds",
     answers.OutlineRow: "kind level title first last cell handle id type has_outputs",
     answers.OutputsAnswer: "path revision cells cells_left_out",
-    answers.ReadAnswer: "path revision nbformat cells others text?",
+    answers.ReadAnswer: "path revision nbformat cells others text? staleness?",
     answers.RunFailure: "code message",
     answers.RunView: RUN,
     answers.SelectAnswer: ("path revision? selector total_lines total_cells lines outline text"),
