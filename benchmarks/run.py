@@ -18,6 +18,7 @@ from benchmarks import (
     mcp,
     replace_cell,
 )
+from benchmarks.agents import evaluation
 
 BENCHES = {
     "replace": replace_cell.run,
@@ -28,16 +29,20 @@ BENCHES = {
     "manipulator": manipulator.run,
     "context": context.run,
     "fidelity": fidelity.run,
+    "agents": evaluation.run,
 }
 # Too long for every run: they are named.
-LONG = {"fidelity"}
+LONG = {"agents", "fidelity"}
 
 
 def main() -> int:
     """Run the benches named, or all but the long ones; exit 1 if a goal is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "bench", nargs="*", choices=[*BENCHES, []], help="which; default all but fidelity"
+        "bench",
+        nargs="*",
+        choices=[*BENCHES, []],
+        help="which; default all but agents and fidelity",
     )
     parser.add_argument("--quick", action="store_true", help="fewer rounds")
     options = parser.parse_args()

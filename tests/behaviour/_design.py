@@ -212,5 +212,6 @@ ROWS = (
     row("D-612", "§8", "No sentence that can reach a model has a command or a flag of a shell", Done("tests/unit/tools/test_errors.py::test_no_sentence_that_can_reach_a_model_has_a_command_or_a_flag")),
     row("D-613", "§8", "Readers do not wait for staleness, and say when it was not analysed", Done("tests/unit/workspace/test_statuses.py::test_a_reader_does_not_wait_for_staleness_and_says_so")),
     row("D-614", "§8", "Every notebook of the corpus is read in every view within a second", Done("tests/property/test_reading_is_quick.py::test_the_largest_notebooks_are_read_within_a_second", also=("tests/property/test_reading_is_quick.py::test_every_notebook_is_read_within_a_second_in_every_view",))),
+    row("D-615", "§8", "Scripts do thirty notebook tasks with Cellwright's tools, and any model can play them", Done("tests/integration/test_agents.py::test_a_script_does_the_task_with_cellwright", also=("tests/integration/test_agents.py::test_there_are_thirty_of_eight_kinds", "tests/integration/test_agents.py::test_a_notebook_that_was_not_touched_satisfies_no_check", "tests/integration/test_agents.py::test_a_model_plays_through_an_openai_compatible_address"))),
 )
 # fmt: on
