@@ -182,6 +182,12 @@ REASONS: list[tuple[str, Callable[[Any, Any], bool]]] = [
         lambda theirs, ours: not theirs[1] and _says(ours, "Docstring:", "Signature:", "Source:"),
     ),
     (
+        "we put the environment of the kernel first on PATH, so that `!python` is its own",
+        lambda theirs, ours: (
+            _says(ours, str(PYTHON.parent)) and not _says(theirs, str(PYTHON.parent))
+        ),
+    ),
+    (
         "we keep a display under its limit, and the rest in an artifact",
         lambda _, ours: _says(ours, "[cellwright: "),
     ),

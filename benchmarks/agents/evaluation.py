@@ -35,43 +35,44 @@ class Played(NamedTuple):
     bill: Bill
 
 
-async def play_task(task: Task, side_name: str, play: Play = play_script) -> Played | None:
-    """Play one task in a folder of its own; None if the side is not installed."""
+async def play_task(task: Task, side: Side, folder: Path, play: Play = play_script) -> Played:
+    """Play one task with a side that is open on a folder."""
     bill = Bill()
-    with tempfile.TemporaryDirectory(prefix="agents-") as name:
-        folder = Path(name)
-        path = task.make(folder)
-        before = json.loads(path.read_bytes())
+    path = task.make(folder)
+    side.path = path.name
+    before = json.loads(path.read_bytes())
 
-        async def meanwhile() -> None:
-            if task.meanwhile is not None:
-                task.meanwhile(path)
+    async def meanwhile() -> None:
+        if task.meanwhile is not None:
+            task.meanwhile(path)
 
-        async with open_side(side_name, folder) as side:
-            if side is None:
-                return None
-            try:
-                answer = await play(task, side, bill, meanwhile)
-            except Exception as error:  # noqa: BLE001  # it belongs into the table
-                return Played(task.name, side_name, f"{type(error).__name__}: {error}", bill)
-        try:
-            after = json.loads(path.read_bytes())
-            is_done = task.check(Final(before, after, answer))
-        except (ValueError, KeyError, IndexError, TypeError) as error:
-            return Played(task.name, side_name, f"not a notebook: {error}", bill)
-    return Played(task.name, side_name, "" if is_done else "the check is not satisfied", bill)
+    try:
+        answer = await play(task, side, bill, meanwhile)
+    except Exception as error:  # noqa: BLE001  # it belongs into the table
+        return Played(task.name, side.name, f"{type(error).__name__}: {error}", bill)
+    try:
+        after = json.loads(path.read_bytes())
+        is_done = task.check(Final(before, after, answer))
+    except (ValueError, KeyError, IndexError, TypeError) as error:
+        return Played(task.name, side.name, f"not a notebook: {error}", bill)
+    return Played(task.name, side.name, "" if is_done else "the check is not satisfied", bill)
 
 
 async def play_all(
     tasks: Sequence[Task], sides: Sequence[str], play: Play = play_script
 ) -> list[Played]:
-    """Play the tasks one after the other on all sides."""
+    """Play the tasks one after the other, on one side after the other."""
     found = []
-    for task in tasks:
-        for side in sides:
-            played = await play_task(task, side, play)
-            if played is not None:
-                found.append(played)
+    for name in sides:
+        with tempfile.TemporaryDirectory(prefix="agents-") as place:
+            try:
+                async with open_side(name, Path(place)) as side:
+                    if side is None:
+                        print(f"{name} is not installed")
+                        continue
+                    found += [await play_task(task, side, Path(place), play) for task in tasks]
+            except OSError as error:
+                print(f"{name} does not start: {error}")
     return found
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 MOST_CALLS = 30
 SYSTEM = (
-    "You work on the Jupyter notebook notebook.ipynb with the tools. Do what the person asks, "
+    "You work on the Jupyter notebook {path} with the tools. Do what the person asks, "
     "nothing else, and answer them in one sentence when you are done."
 )
 
@@ -73,7 +73,7 @@ class ModelPlayer:
     ) -> str:
         """Let the model call tools until it answers; returns the answer."""
         messages: list[dict[str, Any]] = [
-            {"role": "system", "content": SYSTEM},
+            {"role": "system", "content": SYSTEM.format(path=side.path)},
             {"role": "user", "content": task.request},
         ]
         tools = [

@@ -9,8 +9,6 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from benchmarks.agents.tasks import NAME
-
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
     from contextlib import AbstractAsyncContextManager
@@ -29,6 +27,8 @@ class Side(Protocol):
     """One set of tools."""
 
     name: str
+    path: str
+    """The notebook of the task."""
     tools: list[dict[str, Any]]
     """Name, description and JSON schema of the parameters."""
 
@@ -56,7 +56,7 @@ class CellwrightSide:
     def __init__(self, tools: list[dict[str, Any]], call: Any) -> None:
         self.tools = tools
         self._call = call
-        self._revision = ""
+        self._revision = self.path = ""
 
     async def call(self, call: ToolCall) -> str:
         """Call a tool; the revision that was read is the base of what is edited."""
@@ -66,7 +66,7 @@ class CellwrightSide:
 
     async def read(self) -> list[ToolCall]:
         """Read all cells."""
-        return [ToolCall("notebook_read", {"path": NAME})]
+        return [ToolCall("notebook_read", {"path": self.path})]
 
     async def plan(self, steps: Sequence[Step], sources: list[str]) -> list[ToolCall]:
         """Edit in one call, then run."""
@@ -83,11 +83,11 @@ class CellwrightSide:
             elif kind == "delete":
                 edits.append({"op": "delete", "cell": rest[0]})
             elif kind == "run":
-                calls.append(ToolCall("notebook_run", {"path": NAME, **_chosen(rest[0])}))
+                calls.append(ToolCall("notebook_run", {"path": self.path, **_chosen(rest[0])}))
             elif kind == "outputs":
-                calls.append(ToolCall("notebook_outputs", {"path": NAME, **_chosen(rest[0])}))
+                calls.append(ToolCall("notebook_outputs", {"path": self.path, **_chosen(rest[0])}))
         if edits:
-            arguments = {"path": NAME, "base": self._revision, "edits": edits}
+            arguments = {"path": self.path, "base": self._revision, "edits": edits}
             calls.insert(0, ToolCall("notebook_edit", arguments))
         return calls
 
@@ -131,6 +131,7 @@ class RivalSide:
 
     def __init__(self, client: Any, tools: list[dict[str, Any]]) -> None:
         self._client = client
+        self.path = ""
         self.tools = tools
 
     async def call(self, call: ToolCall) -> str:
@@ -140,8 +141,8 @@ class RivalSide:
 
     async def read(self) -> list[ToolCall]:
         """Use the notebook, and read all of it."""
-        use = {"notebook_name": "n", "notebook_path": NAME}
-        words = {"notebook_name": "n", "response_format": "detailed"}
+        use = {"notebook_name": self.path, "notebook_path": self.path}
+        words = {"notebook_name": self.path, "response_format": "detailed"}
         return [ToolCall("use_notebook", use), ToolCall("read_notebook", words)]
 
     async def plan(self, steps: Sequence[Step], sources: list[str]) -> list[ToolCall]:
@@ -220,7 +221,7 @@ class PlainSide:
     def __init__(self, folder: Path, python: str) -> None:
         self._folder = folder
         self._python = python
-        self._read = ""
+        self._read = self.path = ""
         path = {"path": {"type": "string"}}
         self.tools = [
             {"name": name, "description": words, "schema": {"type": "object", "properties": more}}
@@ -254,7 +255,7 @@ class PlainSide:
 
     async def read(self) -> list[ToolCall]:
         """Read the file."""
-        return [ToolCall("read_file", {"path": NAME})]
+        return [ToolCall("read_file", {"path": self.path})]
 
     async def plan(self, steps: Sequence[Step], sources: list[str]) -> list[ToolCall]:
         """Write the whole file anew, then run it, then read it."""
@@ -285,14 +286,14 @@ class PlainSide:
                 edited = True
             elif kind in ("run", "outputs"):
                 calls.append(
-                    ToolCall("run_notebook" if kind == "run" else "read_file", {"path": NAME})
+                    ToolCall("run_notebook" if kind == "run" else "read_file", {"path": self.path})
                 )
         if edited:
             shape["cells"] = [cell for _, cell in placed]
             text = json.dumps(shape, indent=1) + "\n"
-            calls.insert(0, ToolCall("write_file", {"path": NAME, "content": text}))
+            calls.insert(0, ToolCall("write_file", {"path": self.path, "content": text}))
         if any(call.tool == "run_notebook" for call in calls):
-            calls.append(ToolCall("read_file", {"path": NAME}))
+            calls.append(ToolCall("read_file", {"path": self.path}))
         return calls
 
 

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-NAME = "notebook.ipynb"
-
 Step = tuple[Any, ...]
 """A step of a plan, by what it does; cells are named by their index before the plan.
 
@@ -88,7 +86,7 @@ class Task:
             "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}
         }
         shape = {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
-        path = folder / NAME
+        path = folder / f"{self.name}.ipynb"
         path.write_text(json.dumps(shape, indent=1) + "\n", encoding="utf-8")
         return path
 

@@ -213,5 +213,8 @@ ROWS = (
     row("D-613", "§8", "Readers do not wait for staleness, and say when it was not analysed", Done("tests/unit/workspace/test_statuses.py::test_a_reader_does_not_wait_for_staleness_and_says_so")),
     row("D-614", "§8", "Every notebook of the corpus is read in every view within a second", Done("tests/property/test_reading_is_quick.py::test_the_largest_notebooks_are_read_within_a_second", also=("tests/property/test_reading_is_quick.py::test_every_notebook_is_read_within_a_second_in_every_view",))),
     row("D-615", "§8", "Scripts do thirty notebook tasks with Cellwright's tools, and any model can play them", Done("tests/integration/test_agents.py::test_a_script_does_the_task_with_cellwright", also=("tests/integration/test_agents.py::test_there_are_thirty_of_eight_kinds", "tests/integration/test_agents.py::test_a_notebook_that_was_not_touched_satisfies_no_check", "tests/integration/test_agents.py::test_a_model_plays_through_an_openai_compatible_address"))),
+    row("D-616", "§8", "The standard task takes at most 1,400 tokens, asked and answered", Done("tests/integration/tools/test_converters.py::test_the_standard_task_has_at_most_1400_tokens_asked_and_answered", only_all=True)),
+    row("D-617", "§8", "Frames of mutual recursion are folded", Done("tests/unit/outputs/test_sanitizer.py::test_frames_of_functions_that_call_each_other_are_folded")),
+    row("D-618", "§6", "A flood over the artifact's cap says how much is kept", Done("tests/unit/outputs/test_collector.py::test_a_note_says_how_much_of_a_flood_the_artifact_has")),
 )
 # fmt: on

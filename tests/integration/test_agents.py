@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks.agents.evaluation import play_task, print_table
 from benchmarks.agents.players import ModelPlayer
+from benchmarks.agents.sides import open_cellwright
 from benchmarks.agents.tasks import TASKS, Final, Task
 
 if TYPE_CHECKING:
@@ -40,9 +41,9 @@ def test_a_notebook_that_was_not_touched_satisfies_no_check(task: Task, tmp_path
         for task in TASKS
     ],
 )
-async def test_a_script_does_the_task_with_cellwright(task: Task) -> None:
-    played = await play_task(task, "cellwright")
-    assert played is not None
+async def test_a_script_does_the_task_with_cellwright(task: Task, tmp_path: Path) -> None:
+    async with open_cellwright(tmp_path) as side:
+        played = await play_task(task, side, tmp_path)
     assert played.problem == ""
     assert 1 <= played.bill.calls <= 4
 
@@ -57,7 +58,7 @@ class Model(http.server.BaseHTTPRequestHandler):
         self.asked.append({"path": self.path, "key": self.headers["Authorization"], **body})
         said: dict[str, Any] = {"role": "assistant", "content": "It prints 42."}
         if len(self.asked) == 1:
-            call = {"name": "notebook_read", "arguments": '{"path": "notebook.ipynb"}'}
+            call = {"name": "notebook_read", "arguments": '{"path": "explain-number.ipynb"}'}
             said = {"role": "assistant", "content": None}
             said["tool_calls"] = [{"id": "1", "type": "function", "function": call}]
         answer = json.dumps({"choices": [{"message": said}]}).encode()
@@ -82,11 +83,11 @@ def address() -> Iterator[str]:
 
 
 async def test_a_model_plays_through_an_openai_compatible_address(
-    address: str, capsys: pytest.CaptureFixture[str]
+    address: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     player = ModelPlayer(address, "m", "secret")
-    played = await play_task(by_name["explain-number"], "cellwright", player.play)
-    assert played is not None
+    async with open_cellwright(tmp_path) as side:
+        played = await play_task(by_name["explain-number"], side, tmp_path, player.play)
     assert (played.problem, played.bill.calls) == ("", 1)
     first, second = Model.asked
     assert (first["path"], first["key"]) == ("/v1/chat/completions", "Bearer secret")

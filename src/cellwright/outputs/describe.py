@@ -24,7 +24,7 @@ from cellwright.outputs.mime import (
     latest_statuses,
     part_size,
 )
-from cellwright.outputs.sanitize import make_visible, one_line
+from cellwright.outputs.sanitize import fold_repeats, make_visible, one_line
 from cellwright.outputs.sink import OutputSink
 from cellwright.outputs.sizes import human_size
 
@@ -388,7 +388,7 @@ def _json_text(value: Any) -> str:
 
 def _error_text(error: ErrorOutput) -> str:
     summary = f"{error.ename}: {error.evalue}" if error.evalue else error.ename
-    text = "\n".join(error.traceback).rstrip("\n")
+    text = fold_repeats("\n".join(error.traceback).rstrip("\n"))
     if not text:
         return summary
     last = text.rpartition("\n")[2]

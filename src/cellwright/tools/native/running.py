@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from cellwright.outputs.sanitize import fold_repeats
 from cellwright.tools.native.reading import load_picture
 from cellwright.tools.page import IMAGES, Page
 from cellwright.tools.params import (
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 
 _OF_A_CELL = ("above", "below", "replay")
 
+_TRACEBACK = "Traceback (most recent call last)"
 _NO_WORDS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -279,7 +281,11 @@ async def _show_said(
     find_rest: Callable[[str], str],
 ) -> None:
     if cell.text:
-        cut = page.show(f"output of cell {place}", cell.text, most, tail=2 / 3, label="")
+        text = cell.text
+        if cell.error is not None and _TRACEBACK in text:
+            printed, mark, frames = text.rpartition(_TRACEBACK)
+            text = printed + mark + fold_repeats(frames)
+        cut = page.show(f"output of cell {place}", text, most, tail=2 / 3, label="")
         if cut or cell.truncated:
             where = "give more max_tokens, or print less"
             if cell.artifact:

@@ -225,9 +225,9 @@ class Executions(Base):
 
 def strip_traceback(lines: Sequence[str]) -> list[str]:
     """Return a traceback without colours; of a long one its end, where the error is."""
-    from cellwright.outputs.sanitize import render_printed
+    from cellwright.outputs.sanitize import fold_repeats, render_printed
 
-    found = render_printed("\n".join(lines)).split("\n") if lines else []
+    found = fold_repeats(render_printed("\n".join(lines))).split("\n") if lines else []
     if len(found) > _TRACEBACK_LINES:
         cut = len(found) - _TRACEBACK_LINES
         found[:cut] = [f"[{cut} lines before this one are in the outputs]"]

@@ -24,6 +24,7 @@ from cellwright.outputs.mime import (
     latest_statuses,
 )
 from cellwright.outputs.sink import OutputSink
+from cellwright.outputs.sizes import human_size
 from cellwright.workspace.runs.execution import CellError, Execution, ExitView
 
 TYPE_CHECKING = False
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from cellwright.kernel.session import CellOutcome
     from cellwright.outputs.artifacts import ArtifactStore
     from cellwright.outputs.mime import MimePart
+    from cellwright.outputs.sink import OutputSummary
 
 _MOST_PARTS = 200
 
@@ -109,7 +111,7 @@ class EvalRecorder:
             state_kept=outcome.state_kept,
             replaced=ran.replaced,
             retried=ran.retried,
-            notes=[*self._list_notes(ran), *notes],
+            notes=[*self._list_notes(ran), *_describe_kept(output), *notes],
         )
 
     def _say(self, text: str) -> None:
@@ -193,3 +195,11 @@ class EvalRecorder:
 def _describe_error(error: ErrorEvent) -> CellError:
     short = bound_error(error, ANSWERED_ERROR)
     return CellError(short.ename, short.evalue)
+
+
+def _describe_kept(output: OutputSummary) -> list[str]:
+    """Say how much of a flood the artifact has, if it has not all."""
+    if not output.artifact_truncated:
+        return []
+    sizes = f"{human_size(output.artifact_bytes)} of {human_size(output.total_bytes)}"
+    return [f"The artifact has the beginning and the end of the output, {sizes}"]
