@@ -49,7 +49,9 @@ class WidgetModels:
 
     def forget(self) -> None:
         """The kernel was restarted: its widgets are gone."""
-        self.__init__()  # type: ignore[misc]  # nothing of the old kernel may stay
+        for kept in (self._models, self._outputs, self._catching):
+            kept.clear()
+        self._bytes = 0
 
     def feed(self, message: CommMessage, caller: str | None = None) -> None:
         """Take a message of the kernel; `caller` is the cell whose run it is part of."""
@@ -242,7 +244,9 @@ def drop_dangling_views(
 
 def _drop_view(output: dict[str, Any], models: Mapping[str, Any]) -> dict[str, Any]:
     data = output.get("data")
-    view = data.get(VIEW) if isinstance(data, dict) else None
-    if not isinstance(view, dict) or len(data) == 1 or view.get("model_id") in models:  # type: ignore[arg-type]
+    if not isinstance(data, dict) or len(data) == 1:
         return output
-    return {**output, "data": {mime: value for mime, value in data.items() if mime != VIEW}}  # type: ignore[union-attr]
+    view = data.get(VIEW)
+    if not isinstance(view, dict) or view.get("model_id") in models:
+        return output
+    return {**output, "data": {mime: value for mime, value in data.items() if mime != VIEW}}
