@@ -29,6 +29,8 @@ class Side(Protocol):
     name: str
     path: str
     """The notebook of the task."""
+    saves_within: float
+    """Seconds after its last answer in which it may still save what it did."""
     tools: list[dict[str, Any]]
     """Name, description and JSON schema of the parameters."""
 
@@ -52,6 +54,7 @@ class CellwrightSide:
     """The native tools, in this process or behind an MCP client."""
 
     name = "cellwright"
+    saves_within = 0.0
 
     def __init__(self, tools: list[dict[str, Any]], call: Any) -> None:
         self.tools = tools
@@ -128,6 +131,7 @@ class RivalSide:
     """The tools of jupyter-mcp-server, which work on cells of the notebook in use."""
 
     name = "jupyter-mcp-server"
+    saves_within = 20.0  # its document is saved a while after each change
 
     def __init__(self, client: Any, tools: list[dict[str, Any]]) -> None:
         self._client = client
@@ -217,6 +221,7 @@ class PlainSide:
     """Files as they are: read, write, and run a notebook from its start."""
 
     name = "plain files"
+    saves_within = 0.0
 
     def __init__(self, folder: Path, python: str) -> None:
         self._folder = folder
