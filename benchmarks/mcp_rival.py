@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 PYTHON = os.environ.get("CELLWRIGHT_BENCH_MCP", "")
-_START_WITHIN = 60.0
+_START_WITHIN = 180.0
 
 
 @contextlib.asynccontextmanager

@@ -8,7 +8,17 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks import cold_start, context, engine, kernels, manipulator, mcp, replace_cell
+from benchmarks import (
+    cold_start,
+    context,
+    engine,
+    fidelity,
+    kernels,
+    manipulator,
+    mcp,
+    replace_cell,
+)
+from benchmarks.agents import evaluation
 
 BENCHES = {
     "replace": replace_cell.run,
@@ -18,18 +28,26 @@ BENCHES = {
     "mcp": mcp.run,
     "manipulator": manipulator.run,
     "context": context.run,
+    "fidelity": fidelity.run,
+    "agents": evaluation.run,
 }
+# Too long for every run: they are named.
+LONG = {"agents", "fidelity"}
 
 
 def main() -> int:
-    """Run the benches named, or all; exit 1 if a goal is missed."""
+    """Run the benches named, or all but the long ones; exit 1 if a goal is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("bench", nargs="*", choices=[*BENCHES, []], help="which; default all")
+    parser.add_argument(
+        "bench",
+        nargs="*",
+        choices=[*BENCHES, []],
+        help="which; default all but agents and fidelity",
+    )
     parser.add_argument("--quick", action="store_true", help="fewer rounds")
     options = parser.parse_args()
-    missed = [
-        goal for name in options.bench or BENCHES for goal in BENCHES[name](quick=options.quick)
-    ]
+    chosen = options.bench or [name for name in BENCHES if name not in LONG]
+    missed = [goal for name in chosen for goal in BENCHES[name](quick=options.quick)]
     print()
     for goal in missed:
         print(f"MISSED  {goal}")

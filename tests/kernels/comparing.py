@@ -61,10 +61,7 @@ def comparable(cells: Iterable[dict[str, Any]]) -> list[Any]:
 
 
 def without_code(cells: Iterable[dict[str, Any]]) -> list[Any]:
-    """The counts and outputs of cells that have no code to run.
-
-    Nothing to compare: nbclient does not touch them, whatever they hold; Jupyter clears them.
-    """
+    """The counts and outputs of cells that have no code to run: they stay as they are."""
     return [
         (cell["execution_count"], cell["outputs"])
         for cell in cells

@@ -6,7 +6,9 @@ environment.
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -182,7 +184,7 @@ def test_outputs_are_those_of_nbclient_and_nothing_else_changes(name: str, tmp_p
     assert any(count for count, _ in comparable(theirs.cells))
     assert comparable(ours.cells) == comparable(theirs.cells)
     assert comparable(as_nbformat(cellwright.read(path))) == comparable(theirs.cells)
-    assert [found for found in without_code(ours.cells) if found != (None, [])] == []
+    assert without_code(ours.cells) == without_code(theirs.cells)
     was = nbformat.reads(before, as_version=4).metadata
     if was.keys() & {"kernelspec", "language_info"}:
         assert frame(after) == frame(before)
@@ -201,3 +203,58 @@ def test_a_run_ends_where_that_of_nbclient_ends(name: str, tmp_path: Path) -> No
 
 def test_there_are_enough_of_them() -> None:
     assert len({*QUICK, *LONG}) >= 40
+
+
+WIDGETS = (
+    "import sys, ipywidgets as widgets\nfrom IPython.display import clear_output, display",
+    "slider = widgets.IntSlider(3)\nslider",
+    "out = widgets.Output()\nout",
+    "with out:\n    print('in')\n    display('shown')\n    print('err', file=sys.stderr)\nprint('not in')",
+    "slider.value = 7",
+    "with out:\n    1 / 0",
+    "len(out.outputs)",
+    "with out:\n    clear_output()\n    print('new')",
+    "widgets.Image(value=b'\\x89PNG')",
+    "widgets.HBox([widgets.Label('a'), widgets.Text('b')])",
+    "slider.close()",
+)
+WIDGET_STATE = "application/vnd.jupyter.widget-state+json"
+
+
+@pytest.mark.all
+def test_widgets_and_what_they_catch_are_saved_as_by_nbclient(tmp_path: Path) -> None:
+    path = tmp_path / "notebook.ipynb"
+    notebook = nbformat.v4.new_notebook(
+        cells=[
+            *map(nbformat.v4.new_code_cell, WIDGETS),
+            nbformat.v4.new_code_cell("1 / 0", metadata={"tags": ["skip-execution"]}),
+        ],
+        metadata={"kernelspec": {"name": "python3", "display_name": "Python"}},
+    )
+    nbformat.write(notebook, path)
+    theirs = run_by_nbclient(path, "go-on")
+    nbformat.write(notebook, path)
+    ours = nbformat.reads(run_by_us(path, keep_going=True), as_version=4)
+    nbformat.validate(ours)
+    assert name_models(ours) == name_models(theirs)
+    shown = {
+        output.data[mime].model_id
+        for cell in ours.cells
+        for output in cell.outputs
+        for mime in output.get("data", {})
+        if "widget-view" in mime
+    }
+    assert shown <= ours.metadata.widgets[WIDGET_STATE].state.keys()
+    assert len(shown) == 4
+
+
+def name_models(notebook: nbformat.NotebookNode) -> list[str]:
+    """Cells and widgets as texts, with the kinds of models instead of their random ids."""
+    state = notebook.metadata.widgets[WIDGET_STATE].state
+    kinds = {model: each.model_name for model, each in state.items()}
+    texts = [
+        json.dumps(each, sort_keys=True, default=str)
+        for each in (*comparable(notebook.cells), *state.values())
+    ]
+    texts = [re.sub(r'"msg_id": "[^"]*"', '"msg_id": ""', text) for text in texts]
+    return sorted(re.sub(r"[0-9a-f]{32}", lambda model: kinds[model[0]], text) for text in texts)

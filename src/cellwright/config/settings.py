@@ -205,6 +205,11 @@ class Settings:
         "keys and tokens that kernels may see, by name or pattern (`AWS_*`)",
         project_may_set=False,
     )
+    servers: tuple[str, ...] = _choice(
+        (),
+        "addresses of Jupyter servers whose kernels agents may use",
+        project_may_set=False,
+    )
     engine: str = _choice(
         "auto",
         "when commands use the background engine",

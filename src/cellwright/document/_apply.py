@@ -9,6 +9,7 @@ from cellwright.document._bytes.validity import cell_problem, is_valid_id, noteb
 from cellwright.document._json.scan import decode
 from cellwright.document._json.writing import (
     Style,
+    change_members,
     is_object,
     merge_patch,
     replace_value,
@@ -25,6 +26,7 @@ from cellwright.document.edits import (
     SetMetadata,
     SetOutputs,
     SetType,
+    SetWidgets,
     Splice,
     Split,
 )
@@ -124,6 +126,8 @@ class Draft:
                     self._set_cell_type(i, edit.type)
             case SetMetadata():
                 self._set_metadata(edit)
+            case SetWidgets():
+                self.frame = _set_notebook_widgets(self.frame, edit.metadata)
             case SetOutputs():
                 self._set_outputs(edit)
             case ClearOutputs():
@@ -434,6 +438,18 @@ def _set_notebook_metadata(
     if member and new == skeleton[member.start : member.end]:
         return layout
     return layout.with_member("metadata", new)
+
+
+def _set_notebook_widgets(layout: Layout, widgets: Mapping[str, Any]) -> Layout:
+    """The notebook with other widgets in its metadata; the other members keep their bytes."""
+    style, skeleton = layout.outer_style(), layout.skeleton
+    member = layout.members.get("metadata")
+    old = skeleton[member.start : member.end] if member else b"{}"
+    old = old if is_object(old) else b"{}"
+    own = Style.of_object(old, layout.escapes_unicode, style.comma) or style
+    indent = style.unit * 2
+    changes: dict[str, bytes | None] = {"widgets": own.encode(dict(widgets), indent)}
+    return layout.with_member("metadata", change_members(old, changes, own, indent, "the metadata"))
 
 
 class CallerView:

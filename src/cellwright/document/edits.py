@@ -239,6 +239,17 @@ class SetOutputs(Edit):
         object.__setattr__(self, "outputs", tuple(self.outputs))
 
 
+@dataclass(frozen=True, slots=True)
+class SetWidgets(Edit):
+    """Set the state of the notebook's widgets after a run; callers cannot send this edit.
+
+    Unlike `SetMetadata` it keeps nulls, which are values of a widget.
+    """
+
+    op = "set_widgets"
+    metadata: Mapping[str, Any]
+
+
 EDITS: dict[str, type[Edit]] = {
     kind.op: kind
     for kind in (

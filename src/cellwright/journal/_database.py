@@ -286,8 +286,8 @@ class JournalDatabase:
             if folder >= 0:
                 os.close(folder)
         self._notice(
-            f"The journal was damaged and moved to {place}; a new one was started, and"
-            " `cellwright doctor --repair` brings back what is readable"
+            f"The journal was damaged and moved to {place}; a new one was started. `doctor` with"
+            " `repair` brings back what is readable"
         )
         return place
 

@@ -8,6 +8,7 @@ A cell is a list of commands, one a line:
     getenv NAME         show a variable, as result    cwd             show the folder, as result
     input PROMPT        ask, and print the answer     clear [wait]    clear the output
     update ID TEXT      show, or show anew, under an id
+    comm ID JSON        open a comm of a widget, or send on it: JSON is its data
     sleep SECONDS       wait, until interrupted       stuck SECONDS   wait, deaf to interrupts
     flood LINES         print so many lines
     raise NAME TEXT     fail                          die SIGNAL      be killed by that signal
@@ -17,6 +18,7 @@ A cell is a list of commands, one a line:
 from __future__ import annotations
 
 import asyncio
+import json
 
 from cellwright.errors import KernelCannot
 from cellwright.kernel.events import (
@@ -168,6 +170,11 @@ class MemoryKernel:
             known = f"display {first}" in self._kept
             self._kept[f"display {first}"] = text
             yield DisplayEvent({"text/plain": text}, display_id=first, is_update=known)
+        elif word == "comm":
+            known = f"comm {first}" in self._kept
+            self._kept[f"comm {first}"] = text
+            data = json.loads(text)
+            yield CommMessage("msg" if known else "open", first, "jupyter.widget", data=data)
         elif word == "set":
             self._kept[first] = text
         elif word in ("result", "get", "getenv", "cwd"):

@@ -419,6 +419,11 @@ class Session:
         )
         return CellOutcome(await execution.wait(), kernel=self.life)
 
+    async def start(self) -> None:
+        """Have a living kernel, without running anything."""
+        async with self._take_turn():
+            await self._make_ready()
+
     async def restart(self) -> None:
         """Stop the running cell, and restart the kernel."""
         if self._is_resetting:
@@ -480,6 +485,7 @@ class Session:
             "transport": None if info is None else info.transport,
             "language": None if info is None else info.language,
             "pid": None if info is None else info.pid,
+            "server": None if info is None else info.details.get("server"),
         }
 
     # --- one cell after the other ---

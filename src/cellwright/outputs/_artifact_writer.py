@@ -338,6 +338,16 @@ class ArtifactSpill:
         """The id of the artifact, once there is one."""
         return self._writer.id if self._writer else None
 
+    def describe(self) -> str | None:
+        """Say how much of the stream is in the artifact, and its id; None if there is none."""
+        if self.id is None:
+            return None
+        kept = self.committed
+        if kept is None or not kept.truncated:
+            return f"all of it: artifact://{self.id}"
+        sizes = f"{human_size(kept.size)} of {human_size(kept.original_bytes)}"
+        return f"its beginning and end, {sizes}: artifact://{self.id}"
+
     def feed(self, data: bytes) -> None:
         """Add the next piece of the stream."""
         if self._writer is not None:

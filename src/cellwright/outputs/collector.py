@@ -268,10 +268,8 @@ class OutputLimit:
         what = f"{human_size(self._removed_bytes)} of earlier output"
         if self._removed_outputs:
             what += f" and {self._removed_outputs:,} displays"
-        where = "not kept"
-        if self._spill.id is not None:
-            where = f"all of it: artifact://{self._spill.id}"
-        elif self._spill.warning:
+        where = self._spill.describe() or "not kept"
+        if self._spill.id is None and self._spill.warning:
             where += f": {self._spill.warning}"
         text = f"[cellwright: {what} left out of the notebook; {where}]\n"
         return {"output_type": "stream", "name": "stderr", "text": text}

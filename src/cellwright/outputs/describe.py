@@ -14,7 +14,9 @@ from itertools import groupby
 
 from cellwright.document.outputs import Display, ErrorOutput, Result, Stream, parse_output
 from cellwright.outputs import images as images_module
+from cellwright.outputs.charts.reading import Chart, describe_svg
 from cellwright.outputs.mime import (
+    SVG,
     MimeImage,
     MimeJson,
     StatusReport,
@@ -22,8 +24,9 @@ from cellwright.outputs.mime import (
     latest_statuses,
     part_size,
 )
-from cellwright.outputs.sanitize import make_visible, one_line
+from cellwright.outputs.sanitize import fold_repeats, make_visible, one_line
 from cellwright.outputs.sink import OutputSink
+from cellwright.outputs.sizes import human_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 
     from cellwright.document.outputs import Output
     from cellwright.outputs.artifacts import ArtifactStore
+    from cellwright.outputs.charts.drawing import DrawingTime
     from cellwright.outputs.images import ModelImage
 
 CHARACTERS_PER_TOKEN = 4
@@ -85,6 +89,7 @@ def describe(
     artifact: str | None = None,
     store: ArtifactStore | None = None,
     pixels: images_module.PixelBudget | None = None,
+    drawing: DrawingTime | None = None,
 ) -> Description:
     """Describe what a cell printed, displayed and raised, in at most `budget` tokens.
 
@@ -98,8 +103,9 @@ def describe(
         artifact: the id of the artifact with everything, to be named with what is left out.
         store: gets the originals of images that had to be scaled.
         pixels: how many pixels may be decoded, if other outputs belong to the same answer.
+        drawing: how long charts and SVGs may take to draw; without it they are only described.
     """
-    reader = OutputReader(images, store, pixels)
+    reader = OutputReader(images, store, pixels, drawing)
     items = reader.read(outputs)
     room = budget * CHARACTERS_PER_TOKEN
     for item in items:
@@ -266,7 +272,9 @@ class OutputReader:
         most_images: int,
         store: ArtifactStore | None,
         pixels: images_module.PixelBudget | None = None,
+        drawing: DrawingTime | None = None,
     ) -> None:
+        self._drawing = drawing
         self.pictures: list[ModelImage] = []
         self.statuses: list[StatusReport] = []
         self._most_images = most_images
@@ -308,15 +316,40 @@ class OutputReader:
                 if has_image:
                     continue  # the same image in another format
                 has_image = True
+                if part.mime == SVG:
+                    self._read_drawing(item, part.data.decode("utf-8", "replace"))
+                    continue
             if isinstance(part, StatusReport):
                 self.statuses.append(part)
             elif isinstance(part, MimeJson):
                 item.source = item.source or _json_text(part.value)
+            elif isinstance(part, Chart):
+                item.source = item.source or str(part)
+                if not has_image:
+                    self._read_drawing(item, part)
             else:
                 note = self._image_note(part) if isinstance(part, MimeImage) else str(part)[1:-1]
                 item.notes.append(f"⟦{_without_signs(note)}⟧")
         del item.notes[_MOST_NOTES:]
         return not is_silent
+
+    def _read_drawing(self, item: DescriptionItem, chart: Chart | str) -> None:
+        """Draw a chart or an SVG if that is wanted and possible; say what an SVG consists of."""
+        picture = None
+        if self._drawing is not None and len(self.pictures) < self._most_images:
+            from cellwright.outputs.charts import drawing
+
+            if isinstance(chart, str):
+                picture = drawing.draw_svg(chart, self._drawing)
+            else:
+                picture = drawing.draw_chart(chart, self._drawing)
+        if picture is not None:
+            note = self._image_note(MimeImage("image/png", picture))
+            item.notes.append(f"⟦drawn from its data, {_without_signs(note)}⟧")
+        elif isinstance(chart, str):
+            size = human_size(len(chart.encode("utf-8", "replace")))
+            item.source = item.source or describe_svg(chart)
+            item.notes.append(f"⟦image/svg+xml, {size}⟧")
 
     def _image_note(self, image: MimeImage) -> str:
         if len(self.pictures) < self._most_images:
@@ -355,7 +388,7 @@ def _json_text(value: Any) -> str:
 
 def _error_text(error: ErrorOutput) -> str:
     summary = f"{error.ename}: {error.evalue}" if error.evalue else error.ename
-    text = "\n".join(error.traceback).rstrip("\n")
+    text = fold_repeats("\n".join(error.traceback).rstrip("\n"))
     if not text:
         return summary
     last = text.rpartition("\n")[2]

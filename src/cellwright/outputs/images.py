@@ -39,7 +39,7 @@ ENCODED_BYTES = 3_500_000
 """Bytes of an image that is sent; below what providers accept after base64."""
 EXTRA = "pip install 'cellwright[images]'"
 """The command that installs what scales and draws images."""
-_UNSCALED = f"not scaled, as Pillow is not installed ({EXTRA})"
+_UNSCALED = "not scaled, as Pillow (the extra `images`) is not installed"
 _MOST_PIXELS = 100_000_000  # larger images are not decoded
 _FORMATS = {"image/png": "PNG", "image/jpeg": "JPEG", "image/gif": "GIF", "image/webp": "WEBP"}
 _BROKEN = (

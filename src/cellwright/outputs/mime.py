@@ -1,7 +1,7 @@
 """Choose the parts of a display that comes in several MIME types.
 
 The text is Markdown, then plain text, then HTML converted to text. Besides the text, a display
-can have structured parts: JSON, images and status reports. Kernels can put anything into a
+can have structured parts: JSON, images, charts and status reports. Kernels can put anything into a
 display; nothing here raises, and what cannot be read is only named.
 """
 
@@ -14,6 +14,7 @@ from base64 import b64decode
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from cellwright.outputs.charts.reading import Chart, read_chart
 from cellwright.outputs.sanitize import one_line
 from cellwright.outputs.sizes import human_size
 
@@ -85,7 +86,7 @@ class UnreadPart:
         return f"<{one_line(self.mime[:_LONGEST_NAME])}, {human_size(self.size)}{problem}>"
 
 
-MimePart: TypeAlias = MimeJson | MimeImage | StatusReport | UnreadPart
+MimePart: TypeAlias = MimeJson | MimeImage | Chart | StatusReport | UnreadPart
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,9 @@ def choose_parts(data: Mapping[str, Any]) -> MimeChoice:
             parts.append(MimeImage(SVG, value.encode("utf-8", "replace")))
         elif mime not in _TEXTS:
             others.append(UnreadPart(str(mime), part_size(str(mime), value)))
+    chart = read_chart(data) if others else None
+    if chart is not None:  # its texts are for pages that cannot draw it
+        return MimeChoice(None, (*parts, chart))
     is_status = bool(parts) and all(isinstance(part, StatusReport) for part in parts)
     says_more = bool(parts or others or "text/html" in data)
     text = None if is_status else _text(data, says_more=says_more)

@@ -100,6 +100,44 @@ def one_line(text: str) -> str:
     )
 
 
+_LEAST_REPEATS = 4
+_LONGEST_BLOCK = 60  # lines: a cycle of some ten functions
+
+
+def fold_repeats(text: str) -> str:
+    """The text with blocks of lines that come again and again said once, as frames of a recursion.
+
+    A block may be several frames: functions that call each other.
+    """
+    lines = text.split("\n")
+    if len(lines) < _LEAST_REPEATS * 2:
+        return text
+    folded: list[str] = []
+    at = 0
+    while at < len(lines):
+        length, times = _find_repeat(lines, at)
+        folded += lines[at : at + length]
+        if times > 1:
+            what = "line" if length == 1 else f"{length} lines"
+            folded.append(f"[the same {what} {times - 1:,} more times]")
+        at += length * times
+    return "\n".join(folded)
+
+
+def _find_repeat(lines: list[str], at: int) -> tuple[int, int]:
+    """How long the block is that begins there and repeats itself, and how often it comes."""
+    for length in range(1, _LONGEST_BLOCK + 1):
+        if at + length >= len(lines) or lines[at + length] != lines[at]:
+            continue
+        block = lines[at : at + length]
+        times = 1
+        while lines[at + times * length : at + (times + 1) * length] == block:
+            times += 1
+        if times >= _LEAST_REPEATS and any(line.strip() for line in block):
+            return length, times
+    return 1, 1
+
+
 def fold_lines(text: str) -> list[str]:
     """The lines of what a program printed, each in its last state.
 

@@ -62,7 +62,7 @@ class CommBridge:
         self._send = send
         self._waits = waits
         self._desk = RequestDesk()
-        self._queue: deque[ManipulatorRequest] = deque()
+        self._queue: deque[ManipulatorRequest | Reply] = deque()
         self._worker: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._running: dict[int, tuple[str | None, Plan]] = {}
@@ -76,9 +76,7 @@ class CommBridge:
         if not self._desk.is_ours(message):
             return False
         received = self._desk.receive(message, caller)
-        if isinstance(received, Reply):
-            self._start(self._deliver(received))
-        elif received is not None:
+        if received is not None:  # a refusal too: answers come in the order of the requests
             self._queue.append(received)
             if self._worker is None:
                 self._worker = self._start(self._work())
@@ -116,7 +114,10 @@ class CommBridge:
         finally:
             self._worker = None
 
-    async def _take(self, request: ManipulatorRequest) -> None:
+    async def _take(self, request: ManipulatorRequest | Reply) -> None:
+        if isinstance(request, Reply):
+            await self._deliver(request)
+            return
         try:
             host = self._host()
             if host is None:
@@ -188,6 +189,8 @@ MOST_REMEMBERED = 4096
 MOST_READ = 32
 """Answers of the notebook's content that are kept; they are large, and asking again does no harm."""
 MOST_COMMS = 256
+MOST_FOREIGN = 4096
+"""Comms of other targets that are remembered, so that what they say is never taken for a request."""
 
 _READS = frozenset({"get_cell_range", "get_notebook_metadata"})
 
@@ -203,6 +206,7 @@ class RequestDesk:
 
     def __init__(self) -> None:
         self._comms: OrderedDict[str, _Comm] = OrderedDict()
+        self._foreign: OrderedDict[str, None] = OrderedDict()
         self._waiting: set[RequestKey] = set()
         self._answers: OrderedDict[RequestKey, Reply] = OrderedDict()
         self._reads: OrderedDict[RequestKey, Reply] = OrderedDict()
@@ -225,7 +229,13 @@ class RequestDesk:
     def is_ours(self, message: CommLike) -> bool:
         """Whether a message belongs to the protocol, so that no one else need look at it."""
         if message.kind == "open":
-            return message.target in TARGETS
+            if message.target in TARGETS:
+                return True
+            self._comms.pop(message.comm_id, None)
+            self._foreign[message.comm_id] = None
+            while len(self._foreign) > MOST_FOREIGN:
+                self._foreign.popitem(last=False)
+            return False
         return self._speaks(message)
 
     def answer(self, request: ManipulatorRequest, data: Mapping[str, Any]) -> Reply | None:
@@ -241,6 +251,7 @@ class RequestDesk:
     def clear(self) -> None:
         """Forget everything: the kernel is a new one."""
         self._comms.clear()
+        self._foreign.clear()
         self._waiting.clear()
         self._answers.clear()
         self._reads.clear()
@@ -264,6 +275,8 @@ class RequestDesk:
         """Whether a comm is one of ours; also if it was opened before anybody listened."""
         if message.comm_id in self._comms:
             return True
+        if message.comm_id in self._foreign:
+            return False
         data = message.data
         method = data.get("method")
         if message.kind != "msg" or "request_id" not in data or not isinstance(method, str):

@@ -7,9 +7,11 @@ in by `head` and `say`.
 
 from __future__ import annotations
 
+import asyncio
 import math
 from typing import TYPE_CHECKING, Any
 
+from cellwright.outputs.charts.drawing import DrawingTime
 from cellwright.outputs.describe import CHARACTERS_PER_TOKEN, NOTICE_CHARACTERS, describe
 from cellwright.outputs.images import PixelBudget
 from cellwright.outputs.sizes import count_fitting, estimate_tokens
@@ -45,12 +47,13 @@ _LINE_COST = 12  # the end of a line, and the number of the fence
 class Page:
     """A tool result that is being written."""
 
-    def __init__(self, max_tokens: int, *, images: int = IMAGES) -> None:
+    def __init__(self, max_tokens: int, *, images: int = IMAGES, draws: bool = True) -> None:
         self.room = max_tokens * CHARACTERS_PER_TOKEN  # in quarters of a token
         self.pictures: list[ModelImage] = []
         self.artifacts: list[str] = []
         self._images = images
         self._pixels = PixelBudget()
+        self._drawing = DrawingTime() if draws else DrawingTime(0)  # what was drawn is shown
         self._heads: list[str] = []
         self._parts: list[ResultPart] = []
         self._labels: list[str] = []
@@ -156,11 +159,14 @@ class Page:
         if room < _LEAST:
             return False
         images = self._images - len(self.pictures)
-        found = describe(outputs, room // CHARACTERS_PER_TOKEN, images=images, pixels=self._pixels)
+        # On an event loop, other calls would wait for the drawing.
+        time = None if _is_on_loop() else self._drawing
+        options: Any = {"images": images, "pixels": self._pixels, "drawing": time}
+        found = describe(outputs, room // CHARACTERS_PER_TOKEN, **options)
         cost = cost_of(found.text)
         if cost > room:  # its tokens are short, as those of numbers are
             tokens = room * len(found.text) // cost // CHARACTERS_PER_TOKEN
-            found = describe(outputs, max(1, tokens), images=images, pixels=self._pixels)
+            found = describe(outputs, max(1, tokens), **options)
         self.pictures += found.images
         cut = self.show(f"outputs of {cell}", found.text, cell=cell, label=label)
         return not cut and not found.left_out
@@ -236,6 +242,14 @@ def _cut(line: str, most: int) -> str:
         line = line[:start] + " ".join(line[start:].split())
     fitting = min(most, _count_fitting(line[:most], most * 4 / 3))
     return line if len(line) <= fitting else f"{line[: fitting - 1]}…"
+
+
+def _is_on_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def cost_of(text: str) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 
 from cellwright.dataflow.budget import AnalysisStopped
 from cellwright.dataflow.plans import stale_closure
@@ -51,6 +52,34 @@ def describe_staleness(
         for state in states
         if state.state != "not_code"
     ]
+
+
+def find_stale_reasons(
+    notebook: Notebook, executions: Sequence[ExecutionRecord], seconds: float
+) -> dict[str, str | None] | None:
+    """Return the stale cells by handle, with the reasons; None if that takes longer than so long."""
+    # Of this thread: what else the machine does must not decide it.
+    deadline = time.thread_time() + seconds
+
+    def should_stop() -> bool:
+        return is_abandoned() or time.thread_time() > deadline
+
+    try:
+        states = staleness(
+            list_dataflow_cells(notebook),
+            list_dataflow_runs(executions),
+            find_language(notebook),
+            should_stop=should_stop,
+        )
+    except AnalysisStopped:
+        if is_abandoned():
+            raise ExecutionCancelled from None
+        return None
+    return {
+        state.cell: state.stale_reason and _name_parameters(state.stale_reason)
+        for state in states
+        if state.state == "stale"
+    }
 
 
 def find_stale_cells(

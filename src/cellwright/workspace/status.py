@@ -28,6 +28,10 @@ def find_last_runs(executions: Iterable[ExecutionRecord]) -> dict[str, Execution
     return {run.cell: run for run in executions}
 
 
+STALE_SECONDS = 0.4
+"""How long a reader waits for staleness; `stale` itself takes the time that it needs."""
+
+
 def describe_notebook(
     notebook: Notebook,
     path: str,
@@ -44,10 +48,15 @@ def describe_notebook(
         executions: the runs of its cells on record, the oldest first.
         now: the cells that run or wait right now, by handle: `running` or `pending`; None if
             another process may run it.
-        stale: also find out which results are stale, and why; that looks at all sources.
+        stale: also find out which results are stale, and why; that looks at all sources, and is
+            left out if it takes longer than `STALE_SECONDS`.
     """
     recorded = find_last_runs(executions)
-    reasons = _find_stale_reasons(notebook, executions) if stale else None
+    reasons = None
+    if stale:
+        from cellwright.workspace.staleness import find_stale_reasons
+
+        reasons = find_stale_reasons(notebook, executions, STALE_SECONDS)
     cells = [
         describe_cell(
             cell,
@@ -57,7 +66,8 @@ def describe_notebook(
         )
         for cell in notebook.cells
     ]
-    return ReadAnswer(path, notebook.revision, notebook.version, cells, [])
+    staleness = "not analysed" if stale and reasons is None else None
+    return ReadAnswer(path, notebook.revision, notebook.version, cells, [], staleness=staleness)
 
 
 def describe_cell(
@@ -178,15 +188,3 @@ def renew_times(cell: Cell, began: float, ended: float) -> dict[str, str] | None
         if key in execution
     }
     return found or None
-
-
-def _find_stale_reasons(
-    notebook: Notebook, executions: Sequence[ExecutionRecord]
-) -> dict[str, str | None]:
-    from cellwright.workspace.staleness import describe_staleness
-
-    return {
-        row.cell: row.stale_reason
-        for row in describe_staleness(notebook, executions)
-        if row.state == "stale"
-    }

@@ -46,7 +46,7 @@ for name in names:
 print(len(names))
 """
 )
-HINT = "not scaled, as Pillow is not installed (pip install 'cellwright[images]')"
+HINT = "not scaled, as Pillow (the extra `images`) is not installed"
 
 
 def python(code: str, *words: str, given: str = "") -> str:

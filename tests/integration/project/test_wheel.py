@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
-EXTRAS = ("", "assistant", "images", "lab", "mcp", "all")
+EXTRAS = ("", "assistant", "charts", "images", "lab", "mcp", "all")
 # Only what says where packages come from.
 LEFT = ("PATH", "LANG", "LC_ALL", "SSL_CERT_FILE", "HOME")
 LEFT_PREFIXES = ("PIP_", "XDG_")
@@ -77,7 +77,12 @@ def test_a_plain_installation_has_a_kernel_and_no_extra_is_empty(metadata: Messa
 def test_every_package_of_an_extra_is_imported_somewhere(metadata: Message) -> None:
     sources = "\n".join(path.read_text("utf-8") for path in (ROOT / "src/cellwright").rglob("*.py"))
     # JupyterLab loads our extension, and not the other way round.
-    imported = {"jupyterlab": "jupyter_server", "pillow": "PIL", "pydantic-ai-slim": "pydantic_ai"}
+    imported = {
+        "jupyterlab": "jupyter_server",
+        "pillow": "PIL",
+        "pydantic-ai-slim": "pydantic_ai",
+        "vl-convert-python": "vl_convert",
+    }
     for line in metadata.get_all("Requires-Dist", []):
         if "extra ==" in line:
             name = re.split(r"[<>=\[; ]", line)[0].lower()
@@ -147,7 +152,9 @@ def test_every_installation_does_the_main_job_and_what_its_extra_is_for(
     report = json.loads(here.run("cellwright doctor --json"))["data"]
     assert "default" in report["kernels"]["python3"]
     has = {name for name, state in report["extras"].items() if state.startswith("installed")}
-    assert has == ({"assistant", "images", "lab", "mcp"} if extra == "all" else {extra} - {""})
+    assert has == (
+        {"assistant", "charts", "images", "lab", "mcp"} if extra == "all" else {extra} - {""}
+    )
     here.run("cellwright chat a.ipynb -p 'what does cell 1 do?'")
     mcp = extra in {"mcp", "all"}
     here.run("cellwright doctor --mcp", expect=0 if mcp else 1)

@@ -6,16 +6,18 @@ import json
 import os
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from cellwright import read
+from cellwright import AsyncWorkspace, read
 from cellwright.errors import CellwrightError
 from cellwright.mcp.results import list_tools
 from cellwright.outputs.describe import describe
 from cellwright.outputs.sizes import estimate_tokens
 from cellwright.tools.profiles import PROFILES
+from cellwright.tools.tool import ToolCaller
 from cellwright.tools.toolbox import Toolbox
 from tests.conftest import ROOT
 from tests.corpus import notebooks
@@ -81,3 +83,25 @@ def test_real_notebooks_have_at_most_a_tenth_more_tokens_than_estimated() -> Non
         if count > 1.1 * estimate_tokens(text)
     }
     assert over == {}
+
+
+async def test_the_standard_task_has_at_most_1400_tokens_asked_and_answered(tmp_path: Path) -> None:
+    from examples.agent import SAMPLE, Agent, task
+
+    texts: list[str] = []
+    (tmp_path / "sample.ipynb").write_bytes(SAMPLE.read_bytes())
+    async with AsyncWorkspace(tmp_path, cwd=str(tmp_path), engine=False) as workspace:
+        caller = ToolCaller(workspace=workspace)
+
+        class Client:
+            async def call_tool(self, tool: str, arguments: dict[str, Any]) -> Any:
+                done = await Toolbox(PROFILES["native"]).call(tool, arguments, caller)
+                texts.extend((f"{tool} {json.dumps(arguments)}", done.text))
+                part = SimpleNamespace(type="text", text=done.text)
+                meta = {"cellwright/facts": dict(done.data)}
+                return SimpleNamespace(content=[part], meta=meta)
+
+        await task(Agent(Client(), shows=False), "sample.ipynb")
+    assert len(texts) == 8
+    assert "Ran 4 cells: 4 ok." in texts[3]
+    assert sum(ask(texts, "count")) <= 1400

@@ -309,3 +309,15 @@ def test_a_long_error_obeys_the_limit_and_the_whole_of_it_is_in_the_artifact(
     whole = store.read(artifact.id, 0, artifact.size).data.decode()
     assert "z" * 200_000 in whole
     assert "line 899" in whole
+
+
+def test_a_note_says_how_much_of_a_flood_the_artifact_has(tmp_path: Path) -> None:
+    store = ArtifactStore(tmp_path / "artifacts", max_artifact_bytes=20_000)
+    collector = Collector(limit_bytes=1000, spill=lambda: store.create(name="outputs"))
+    for number in range(10_000):
+        collector.feed(StreamEvent("stdout", f"line {number}\n"))
+    note = collector.finish()[0]["text"]
+    (artifact,) = store.list()
+    assert artifact.truncated
+    assert f"its beginning and end, 20 kB of 99 kB: {artifact.uri}" in note
+    assert "all of it" not in note

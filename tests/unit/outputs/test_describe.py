@@ -168,7 +168,6 @@ def test_images_are_named_in_the_text_and_given_apart() -> None:
     ("data", "note"),
     [
         ({"image/png": "no image"}, "⟦image/png, 6 B, not readable⟧"),
-        ({"image/svg+xml": "<svg/>"}, "⟦image/svg+xml, 6 B, its source is text⟧"),
         ({"image/tiff": "AAAA"}, "⟦image/tiff, 3 B⟧"),
         ({"x/⟦y⟧": "AAAA"}, "⟦x/[y], 4 B⟧"),
     ],

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
-from cellwright.outputs.sanitize import ERASE_LINE, ERASE_REST, LONGEST_SEQUENCE, Sanitizer
+from cellwright.outputs.sanitize import (
+    ERASE_LINE,
+    ERASE_REST,
+    LONGEST_SEQUENCE,
+    Sanitizer,
+    fold_repeats,
+)
 from tests.unit.outputs.hostile import FORBIDDEN, SEQUENCES
 
 every_sequence = pytest.mark.parametrize(
@@ -104,3 +112,30 @@ def test_a_sanitizer_can_begin_anew() -> None:
     stream.feed("👩\x1b]0;x")
     assert stream.finish() == "0;x"
     assert stream.feed("\u200d") + stream.finish() == "<U+200D>"
+
+
+def frames(*names: str) -> str:
+    return "\n".join(f"  File 1, in {name}\n    call_{name}()" for name in names)
+
+
+def test_frames_of_functions_that_call_each_other_are_folded() -> None:
+    text = f"{frames('start')}\n{frames(*['a', 'b', 'c'] * 300)}\n{frames('end')}"
+    assert fold_repeats(text) == (
+        f"{frames('start', 'a', 'b', 'c')}\n[the same 6 lines 299 more times]\n{frames('end')}"
+    )
+    direct = f"{frames(*['a'] * 50)}\nRecursionError"
+    assert fold_repeats(direct) == (
+        f"{frames('a')}\n[the same 2 lines 49 more times]\nRecursionError"
+    )
+
+
+@pytest.mark.parametrize("text", ["", "\n" * 50, "a\nb\na\nb\na\nb\nc", frames("a", "b", "c")])
+def test_what_does_not_repeat_itself_often_stays(text: str) -> None:
+    assert fold_repeats(text) == text
+
+
+def test_folding_a_long_text_is_quick() -> None:
+    text = "\n".join(str(number % 61) for number in range(100_000))
+    began = time.process_time()
+    fold_repeats(text)
+    assert time.process_time() - began < 5

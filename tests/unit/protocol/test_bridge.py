@@ -339,3 +339,21 @@ async def test_what_a_kernel_says_in_answer_to_another_client_is_left_to_that_on
     assert stage.feed("msg", data)
     await settle(stage)
     assert len(stage.cells) == 5
+
+
+async def test_a_comm_of_another_target_is_never_served_whatever_it_says() -> None:
+    stage = Stage()
+    stage.feed("open", comm="theirs", target="jupyter.widget")
+    looks_ours = {"method": "splice_cell_range", "request_id": "1", "start": 0, "delete_count": 2}
+    assert not stage.feed("msg", looks_ours, comm="theirs")
+    await settle(stage)
+    assert (stage.answers, len(stage.cells)) == ([], 4)
+
+
+async def test_a_refusal_keeps_its_place_among_the_answers() -> None:
+    stage = Stage()
+    first = stage.send("get_cell_count")
+    refused = stage.send("nope")
+    last = stage.send("get_cell_count")
+    await settle(stage)
+    assert [answer.data["request_id"] for answer in stage.answers] == [first, refused, last]

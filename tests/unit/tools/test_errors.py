@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from cellwright.tools.errors import NEXT_CALLS, describe_error, drop_shell_hint,
 from cellwright.tools.native import NATIVE
 from cellwright.tools.profiles import PROFILES
 from cellwright.tools.toolbox import Toolbox
+from tests.conftest import ROOT
 from tests.unit.test_errors import CLASSES, instances
 
 if TYPE_CHECKING:
@@ -69,6 +71,41 @@ def test_every_call_that_is_named_can_be_made() -> None:
                 schema = properties[call.tool][name]
                 assert value in schema.get("enum", [value])
                 assert (value == "true") == (schema["type"] == "boolean")
+
+
+# What only people at a shell see, and hints of errors, which `drop_shell_hint` keeps from models.
+FOR_SHELLS = {
+    *{("kernel/discovery.py", "pip install"), ("outputs/images.py", "pip install")},
+    ("tools/errors.py", "pip install"),  # the pattern that finds such hints
+    ("mcp/clients.py", "cellwright m"),  # what people paste into their client
+}
+ROOMS = (
+    "dataflow",
+    "document",
+    "journal",
+    "kernel",
+    "mcp",
+    "outputs",
+    "text",
+    "tools",
+    "workspace",
+)
+
+
+def test_no_sentence_that_can_reach_a_model_has_a_command_or_a_flag() -> None:
+    """Notes, warnings and answers are written in these rooms; docstrings are for programmers."""
+    source = ROOT / "src" / "cellwright"
+    found = set()
+    for room in ROOMS:
+        for path in sorted((source / room).rglob("*.py")):
+            tree = ast.parse(path.read_text("utf-8"))
+            documented = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    shell = re.search(r"`cellwright \w|pip install|`[^`\n]* --\w", node.value)
+                    if shell and id(node) not in documented:
+                        found.add((path.relative_to(source).as_posix(), shell[0].strip("`")))
+    assert found <= FOR_SHELLS
 
 
 def test_the_next_call_follows_the_hint() -> None:

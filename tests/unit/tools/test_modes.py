@@ -63,6 +63,7 @@ RUN = [
     ("kernel", {"action": "interrupt", "path": "nb.ipynb"}),
     ("kernel", {"action": "restart", "path": "nb.ipynb"}),
     ("kernel", {"action": "shutdown", "path": "nb.ipynb"}),
+    ("kernel", {"action": "connect", "server": "http://127.0.0.1:1", "session": "s"}),
     ("eval", {"cells": [{"code": "print 1"}]}),
     ("python", {"cells": [{"code": "print 1"}]}),
     ("RunNotebookCells", {"path": "nb.ipynb", "cellIds": ["load"]}),
@@ -127,7 +128,7 @@ def test_a_tool_of_mixed_effects_lists_only_the_allowed_actions() -> None:
     assert actions(ask, "notebook_history") == ["log", "diff"]
     assert actions(ask, "kernel") == ["status", "specs"]
     assert actions(agent, "notebook_history") == ["log", "diff", "undo", "redo", "restore"]
-    assert len(actions(agent, "kernel")) == 6
+    assert len(actions(agent, "kernel")) == 7
     (row,) = [row for row in ask.table() if row["name"] == "kernel"]
     assert "restart" not in row["description"]
 

@@ -119,7 +119,6 @@ async def test_a_file_whose_name_has_a_colon_wins_over_a_selector(call: Call, fo
         ("nb.ipynb:cell=lod", "CELL_NOT_FOUND"),
         ("bytes.bin", "UNREADABLE_FILE"),
         ("broken.ipynb", "INVALID_JSON"),
-        ("sub", "UNREADABLE_FILE"),
         ("../x.txt", "OUTSIDE_ROOT"),
         ("/etc/passwd", "OUTSIDE_ROOT"),
     ],
@@ -368,3 +367,18 @@ async def test_a_reset_is_of_a_cell_and_not_of_the_call(call: Call) -> None:
     both = [{"code": "get x"}, {"code": "get x", "reset": True}]
     answer = await call("eval", "text", cells=both)
     assert [row["status"] for row in answer.data["cells"]] == ["ok", "error"]
+
+
+async def test_a_folder_is_listed_inside_the_root_only(folder: Path, profile: Any) -> None:
+    read = profile("text")
+    (folder / "data").mkdir()
+    (folder / "data" / "a.csv").write_text("1,2\n")
+    (folder / "data" / ".secret").write_text("x")
+    (folder / "data" / "out").symlink_to(folder.parent)
+    found = await read("read", path="data")
+    assert found.data["entries"] == ["data/a.csv"]
+    assert "data/a.csv  4 bytes" in found.text
+    assert "data/" in (await read("read", path=".")).data["entries"]
+    for path in ("..", "data/out", "/"):
+        refused = await read("read", path=path)
+        assert (refused.is_error, refused.data["code"]) == (True, "OUTSIDE_ROOT")

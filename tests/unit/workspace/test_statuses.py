@@ -221,3 +221,17 @@ async def test_what_died_with_its_process_is_not_called_running(
         assert later.open("m.ipynb").read().cells[0].status == "running"  # another process owns it
         runner.caller.hub.leases.release(book.real)
         assert later.open("m.ipynb").read().cells[0].status == "died"
+
+
+def test_a_reader_does_not_wait_for_staleness_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a clock that is late from the start: the analysis of many names looks at it."""
+    source = "\n".join(f"a{number} = a{number - 1} + 1" for number in range(1, 1000))
+    found = notebook(source=source)
+    monkeypatch.setattr("cellwright.workspace.status.STALE_SECONDS", 60.0)
+    whole = describe_notebook(found, "n.ipynb", [ran()], stale=True)
+    assert (whole.staleness, whole.cells[0].stale) == (None, True)
+    monkeypatch.setattr("cellwright.workspace.status.STALE_SECONDS", -1.0)
+    late = describe_notebook(found, "n.ipynb", [ran()], stale=True)
+    assert (late.staleness, late.cells[0].stale) == ("not analysed", None)
+    assert late.to_json()["staleness"] == "not analysed"
+    assert "staleness" not in describe_notebook(found, "n.ipynb", [ran()]).to_json()

@@ -230,6 +230,9 @@ def _run_notebook(
     call.output.warn(warnings)
     subject = options.get("output", notebook)
     _print_summary(call.output, done, subject, time.monotonic() - began)
+    if done.skipped:
+        names = one_line(", ".join(done.skipped))
+        call.output.say(f"Skipped by the tag skip-execution: {names}")
     if not done.done:
         call.output.say(describe_detached(done.run))
     return code, {}, None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
@@ -10,7 +11,7 @@ from cellwright.tools.errors import drop_shell_hint
 from cellwright.tools.page import Page
 from cellwright.tools.params import MaxTokens, Name, Params
 from cellwright.tools.tool import Tool, ToolResult
-from cellwright.tools.wording import format_count, quote_name, shorten, to_facts
+from cellwright.tools.wording import format_count, quote_name, quote_path, shorten, to_facts
 
 if TYPE_CHECKING:
     from cellwright.tools.tool import ToolCaller
@@ -20,9 +21,13 @@ if TYPE_CHECKING:
 class KernelParams(Params):
     """Whose kernel, and what to do with it."""
 
-    action: Literal["status", "specs", "variables", "interrupt", "restart", "shutdown"] = "status"
+    action: Literal[
+        "status", "specs", "variables", "interrupt", "restart", "shutdown", "connect"
+    ] = "status"
     path: Annotated[Name | None, Field(description="A notebook's kernel")] = None
     session: Annotated[Name | None, Field(description="An eval session's kernel")] = None
+    server: Annotated[Name | None, Field(description="Jupyter server to connect to")] = None
+    kernel: Annotated[Name | None, Field(description="Its kernelspec, or a kernel's id")] = None
     max_tokens: MaxTokens = 4000
 
 
@@ -37,7 +42,12 @@ async def manage_kernel(caller: ToolCaller, params: KernelParams) -> ToolResult:
     if name is None and params.action == "status":
         return _describe_sessions(page, await caller.workspace.sessions())
     cut_off = await _find_running(caller, params)
-    found = await caller.workspace.kernel(params.action, name or "default")
+    options: dict[str, str | None] = {}
+    if params.action == "connect":
+        # From the variable only: what a model sends is in transcripts.
+        token = os.environ.get("CELLWRIGHT_SERVER_TOKEN")
+        options = {"server": params.server, "server_token": token, "kernel": params.kernel}
+    found = await caller.workspace.kernel(params.action, name or "default", **options)
     page.head(_session_line(found))
     if params.action == "interrupt":
         page.head("Interrupted." if found.interrupted else "Nothing was running.")
@@ -53,6 +63,16 @@ async def manage_kernel(caller: ToolCaller, params: KernelParams) -> ToolResult:
                 page.leave_out(f"{cut:,} characters about variables; raise max_tokens")
         else:
             page.head("It has no variables.")
+    elif params.action == "connect":
+        use = (
+            "notebook_run" if params.path else f"eval with session={quote_name(name or 'default')}"
+        )
+        page.head(f"Connected: {use} runs there, in its folder and with its files.")
+        rows = [
+            f"{quote_name(each.id)} {quote_name(each.name)} {each.state}"
+            for each in found.kernels or ()
+        ]
+        page.say_all([f"already running there: {row}" for row in rows], "kernels")
     return page.to_result(found.replace(variables=None).to_json())
 
 
@@ -83,8 +103,9 @@ def _describe_sessions(page: Page, rows: list[SessionView]) -> ToolResult:
 
 def _session_line(row: SessionView) -> str:
     kernel = quote_name(row.kernel) if row.kernel else "no kernel yet"
+    where = f" on {quote_path(row.server)}" if row.server else ""
     return (
-        f"{quote_name(row.session, 150)} · {row.state} · {kernel} · "
+        f"{quote_name(row.session, 150)} · {row.state} · {kernel}{where} · "
         f"{format_count(row.executions, 'execution')} · {row.waiting} waiting"
     )
 
@@ -121,6 +142,7 @@ KERNEL = Tool(
         "interrupt": "run",
         "restart": "run",
         "shutdown": "run",
+        "connect": "run",
     },
     words={
         "status": "what runs",
@@ -129,6 +151,7 @@ KERNEL = Tool(
         "interrupt": "stop the cell that runs",
         "restart": "a fresh one",
         "shutdown": "end it",
+        "connect": "use a Jupyter server's kernel",
     },
     reference="kernel",
 )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from cellwright.errors import Conflict, InvalidCell, OutputError
+from cellwright.outputs.charts.drawing import DrawingTime
 from cellwright.outputs.describe import describe
 from cellwright.outputs.sanitize import one_line
 from cellwright.text.selection import select
@@ -108,7 +109,7 @@ async def read_notebook(caller: ToolCaller, params: ReadParams) -> ToolResult:
     every = found.cells
     view = render_text(notebook) if params.view == "text" or params.section is not None else None
     chosen = _choose_cells(params, notebook, view, every)
-    page = Page(params.max_tokens)
+    page = Page(params.max_tokens, draws=False)  # reading is never slow; notebook_outputs draws
     characters = sum(len(cell.source) for cell in every)
     showing = f" · showing {len(chosen)}" if len(chosen) < len(every) else ""
     page.head(
@@ -119,6 +120,8 @@ async def read_notebook(caller: ToolCaller, params: ReadParams) -> ToolResult:
         page.head("No cell matches.")
     for line in others_lines(found.others):
         page.say(line)
+    if found.staleness is not None:
+        page.say("Which results are stale is not analysed: it would take too long.")
     shown = await asyncio.to_thread(
         _show_cells, page, params, chosen, notebook, view if params.view == "text" else None
     )
@@ -383,7 +386,8 @@ async def load_picture(
         return ()  # it made room for others meanwhile
     data = whole.base64 or whole.text
     shown = {"output_type": "display_data", "metadata": {}, "data": {mime: data}}
-    return (await asyncio.to_thread(describe, [shown], 100, images=1)).images
+    found = await asyncio.to_thread(describe, [shown], 100, images=1, drawing=DrawingTime())
+    return found.images
 
 
 LIST = Tool(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from cellwright.outputs.sanitize import fold_repeats
 from cellwright.tools.native.reading import load_picture
 from cellwright.tools.page import IMAGES, Page
 from cellwright.tools.params import (
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 _MOST_PARTS = 20_000  # characters of JSON
 _OF_A_CELL = ("above", "below", "replay")
 
+_TRACEBACK = "Traceback (most recent call last)"
 _NO_WORDS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -155,6 +157,9 @@ def _describe_run(
 ) -> ToolResult:
     page = Page(params.max_tokens)
     page.head(summarize_run(executions) if executions or is_done else "Nothing is done yet.")
+    if isinstance(executions, Executions) and executions.skipped:
+        names = ", ".join(map(quote_name, executions.skipped[:20]))
+        page.head(f"Skipped by the tag skip-execution: {names}; name them in `cells` to run them.")
     if not is_done:
         page.head(describe_unfinished_run(run))
     show_run(page, executions, params.path)
@@ -297,7 +302,11 @@ async def _show_said(
     find_rest: Callable[[str], str],
 ) -> None:
     if cell.text:
-        cut = page.show(f"output of cell {place}", cell.text, most, tail=2 / 3, label="")
+        text = cell.text
+        if cell.error is not None and _TRACEBACK in text:
+            printed, mark, frames = text.rpartition(_TRACEBACK)
+            text = printed + mark + fold_repeats(frames)
+        cut = page.show(f"output of cell {place}", text, most, tail=2 / 3, label="")
         if cut or cell.truncated:
             where = "give more max_tokens, or print less"
             if cell.artifact:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from cellwright.errors import InvalidEdit, InvalidText, NotebookNotFound
+from cellwright.outputs.sanitize import one_line
 from cellwright.text.selection import select_raw
 from cellwright.text.selectors import parse_selector, split_path
 from cellwright.text.view import drop_last_newline
@@ -54,7 +55,9 @@ class TextReadParams(Params):
 
     path: Annotated[
         Name,
-        Field(description="File, then perhaps :SELECTOR: 5-16, 20+10, 7-, raw, cell=ID, outline"),
+        Field(
+            description="File or folder, then perhaps :SELECTOR: 5-16, 20+10, 7-, raw, cell=ID, outline"
+        ),
     ]
     max_tokens: MaxTokens = TOKENS
 
@@ -64,8 +67,10 @@ async def read_file(caller: ToolCaller, params: TextReadParams) -> ToolResult:
     if params.path.startswith(ARTIFACT):
         return await _read_artifact(caller, params)
     path, selector = split_path(params.path, lambda name: _exists(caller, name))
-    book = caller.workspace.open(path)
     page = Page(params.max_tokens)
+    if _is_folder(caller, path):
+        return await _list_folder(caller, page, path)
+    book = caller.workspace.open(path)
     if is_notebook(path):
         found = await _read_all_lines(book) if selector is None else await book.select(selector)
         if found.outline:
@@ -86,6 +91,22 @@ async def read_file(caller: ToolCaller, params: TextReadParams) -> ToolResult:
     shown = _show_lines(page, path, lines)
     data = {"path": path, "revision": revision, "total_lines": total, "lines": shown}
     return page.to_result(data)
+
+
+async def _list_folder(caller: ToolCaller, page: Page, path: str) -> ToolResult:
+    """What is in a folder."""
+    found = await caller.workspace.list(path)
+    page.head(f"{quote_path(path)} · folder · {len(found):,} in it")
+    rows = [
+        one_line(row.path)
+        if row.path.endswith("/")
+        else f"{one_line(row.path)}  {row.size:,} bytes"
+        for row in found
+    ]
+    shown = page.show_rows("entries", rows)
+    if shown < len(found):
+        page.leave_out(f"{len(found) - shown:,} entries; raise max_tokens")
+    return page.to_result({"path": path, "entries": [row.path for row in found[:shown]]})
 
 
 async def _read_artifact(caller: ToolCaller, params: TextReadParams) -> ToolResult:
@@ -116,6 +137,10 @@ async def _read_artifact(caller: ToolCaller, params: TextReadParams) -> ToolResu
         lines = lines[:MOST_LINES]
     shown = _show_lines(page, path, lines)
     return page.to_result({"path": params.path, "total_lines": total, "lines": shown})
+
+
+def _is_folder(caller: ToolCaller, name: str) -> bool:
+    return os.path.isdir(os.path.join(caller.workspace.cwd, name))  # noqa: PTH112, PTH118
 
 
 def _exists(caller: ToolCaller, name: str) -> bool:

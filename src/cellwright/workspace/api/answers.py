@@ -73,9 +73,12 @@ class OtherActor(Value):
 
 
 class ReadAnswer(Value):
-    """A notebook: its cells, its revision, its text view, and who else works on it."""
+    """A notebook: its cells, its revision, its text view, and who else works on it.
 
-    OPTIONAL = frozenset({"text"})
+    `staleness` is `not analysed` if it was asked for and would have taken too long.
+    """
+
+    OPTIONAL = frozenset({"text", "staleness"})
 
     path: str
     revision: str
@@ -83,6 +86,7 @@ class ReadAnswer(Value):
     cells: list[CellView]
     others: list[OtherActor]
     text: str | None = None
+    staleness: str | None = None
 
 
 class TextLine(Value):
@@ -363,6 +367,15 @@ class SessionView(Value):
     transport: str | None
     language: str | None
     pid: int | None
+    server: str | None = None
+
+
+class RemoteKernelView(Value):
+    """A kernel that runs on a Jupyter server."""
+
+    id: str
+    name: str
+    state: str
 
 
 class Variable(Value):
@@ -377,10 +390,11 @@ class Variable(Value):
 class KernelAnswer(SessionView):
     """A session after something was done to its kernel."""
 
-    OPTIONAL = frozenset({"interrupted", "variables"})
+    OPTIONAL = frozenset({"interrupted", "variables", "kernels"})
 
     interrupted: bool | None = None
     variables: list[Variable] | None = None
+    kernels: list[RemoteKernelView] | None = None
 
 
 class KernelSpecView(Value):

@@ -209,10 +209,15 @@ def _split_union(annotation: str) -> list[str]:
 
 
 class ListRequest(Request["list[answers.NotebookRow]"]):
-    """List the notebooks below the root, or below the working folder, ordered by path."""
+    """List the notebooks below the root, or below the working folder, ordered by path.
+
+    With `folder`, list all that is in that folder, and not below it; folders end with a slash.
+    """
 
     VERB, WHAT, HANDLER = "list", "list notebooks", "reading:list_notebooks"
     ANSWER, MANY = "workspace.api.answers:NotebookRow", True
+
+    folder: PathLike | None = None
 
 
 class CreateRequest(Request["answers.EditAnswer"]):
@@ -345,7 +350,15 @@ class KernelRequest(Request["answers.KernelAnswer"]):
     """Look at a session's kernel (`status`), or `interrupt`, `restart`, `shutdown` it.
 
     `variables` lists what its code has defined; that runs code in the kernel. A notebook's session
-    is named by the notebook's path.
+    is named by the notebook's path. `connect` gives the session a kernel of a Jupyter server.
+
+    Args:
+        action: what to do.
+        session: whose kernel.
+        cwd: the folder of the session, if there are several of its name.
+        server: for `connect`, the address; one of the setting `servers`.
+        server_token: its token.
+        kernel: for `connect`, the name of a kernelspec there, or the id of a kernel that runs.
     """
 
     VERB, HANDLER = "kernel", "running:act_on_kernel"
@@ -355,6 +368,10 @@ class KernelRequest(Request["answers.KernelAnswer"]):
     action: str
     session: str
     cwd: str | None = None
+    _: KW_ONLY
+    server: str | None = None
+    server_token: str | None = None
+    kernel: str | None = None
 
     @property
     def effect(self) -> Effect:

@@ -50,6 +50,11 @@ class CellRun:
         self.notes: list[str] = []
         self.kernel: dict[str, Any] = {}
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no code: it is not run, and what it holds stays."""
+        return not self.cell.source.strip()
+
     def begin(self, life: str) -> None:
         """Note that the kernel gets the cell now."""
         self.began, self.life = time.time(), life
@@ -90,6 +95,8 @@ class OutputsSoFar(NamedTuple):
 
     def make_edits(self, cell: Cell) -> list[Edit]:
         """Return the edits that put them into the notebook, and the times where Jupyter keeps them."""
+        if self.run.is_empty:
+            return []
         edits: list[Edit] = [SetOutputs(cell.index, self.outputs, self.execution_count)]
         run = self.run
         times = renew_times(cell, run.began, run.ended) if run.is_over else None

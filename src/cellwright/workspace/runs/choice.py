@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from cellwright.errors import AmbiguousCell, CellNotFound, InvalidCell, InvalidEdit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from cellwright.document.cells import Cell
     from cellwright.document.notebook import Notebook
     from cellwright.document.snapshot import CellRef
     from cellwright.journal.executions import ExecutionRecord
 
+_SKIPPED = "skip-execution"
 _numbers = re.compile(r"\d+-\d*", re.ASCII).fullmatch
+
+
+class Choice(NamedTuple):
+    """The code cells that a run is for, and those that it leaves out because of their tag."""
+
+    cells: list[Cell]
+    skipped: list[Cell]
 
 
 def choose_code(
@@ -28,8 +37,10 @@ def choose_code(
     replay: CellRef | None = None,
     executions: Callable[[], Sequence[ExecutionRecord]] = lambda: (),
     life: Callable[[], str | None] = lambda: None,
-) -> list[Cell]:
-    """Return the code cells that are meant, in the order of the notebook; all of them by default.
+) -> Choice:
+    """Choose the code cells that are meant, in the order of the notebook; all of them by default.
+
+    A cell with the tag `skip-execution` runs only if it is named itself, as in JupyterLab.
 
     Args:
         notebook: as it is now.
@@ -60,15 +71,32 @@ def choose_code(
         from cellwright.workspace.staleness import find_replay_cells
 
         target = _require_code(notebook.cell(replay))
-        cells = [*find_replay_cells(notebook, executions(), target, life()), target.index]
+        needed = _find_named(notebook, find_replay_cells(notebook, executions(), target, life()))
+        return _leave_out([*needed, target], {target.index})
     if cells is not None:
-        return _find_named(notebook, cells)
+        named = () if stale else [ref for ref in cells if not _is_range(notebook, ref)]
+        found = _find_named(notebook, cells)
+        return _leave_out(found, {notebook.cell(ref).index for ref in named})
     every: Iterable[Cell] = notebook.cells
     if above is not None:
         every = notebook.cells[: notebook.cell(above).index]
     elif below is not None:
         every = notebook.cells[notebook.cell(below).index :]
-    return [cell for cell in every if cell.type == "code"]
+    return _leave_out([cell for cell in every if cell.type == "code"])
+
+
+def _leave_out(cells: Iterable[Cell], named: Collection[int] = ()) -> Choice:
+    """Leave out what a tag says must not run, unless it was named."""
+    choice = Choice([], [])
+    for cell in cells:
+        tags = cell.metadata.get("tags")
+        is_tagged = isinstance(tags, list) and _SKIPPED in tags
+        (choice.skipped if is_tagged and cell.index not in named else choice.cells).append(cell)
+    return choice
+
+
+def _is_range(notebook: Notebook, ref: CellRef) -> bool:
+    return isinstance(ref, str) and "-" in ref and _find_span(notebook, ref, notebook.cell) is not None
 
 
 def choose_cells(notebook: Notebook, refs: Sequence[CellRef], *, first: int = 0) -> list[Cell]:

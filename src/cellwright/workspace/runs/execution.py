@@ -176,15 +176,22 @@ class Executions(Base):
     """One `Execution` for each cell of a run, in order.
 
     `run` is the run's id, by which any caller can follow or stop it; `done` is false if it
-    continued after this answer. Cells that were not reached are `pending`.
+    continued after this answer. Cells that were not reached are `pending`. `skipped` are the
+    handles of cells that have no execution here, because their tag `skip-execution` says so.
     """
 
     def __init__(
-        self, executions: Iterable[Execution] = (), *, run: str = "", done: bool = False
+        self,
+        executions: Iterable[Execution] = (),
+        *,
+        run: str = "",
+        done: bool = False,
+        skipped: Iterable[str] = (),
     ) -> None:
         super().__init__(executions)
         self.run = run
         self.done = done
+        self.skipped = list(skipped)
 
     @property
     def ok(self) -> bool:
@@ -205,20 +212,22 @@ class Executions(Base):
             "run": self.run,
             "done": self.done,
             "executions": [execution.to_json() for execution in self],
+            **({"skipped": self.skipped} if self.skipped else {}),
         }
 
     @classmethod
     def from_json(cls, shape: dict[str, Any]) -> Executions:
         """Return what `to_json` made into data."""
         executions = map(Execution.from_json, shape["executions"])
-        return cls(executions, run=shape["run"], done=shape["done"])
+        skipped = shape.get("skipped", ())
+        return cls(executions, run=shape["run"], done=shape["done"], skipped=skipped)
 
 
 def strip_traceback(lines: Sequence[str]) -> list[str]:
     """Return a traceback without colours; of a long one its end, where the error is."""
-    from cellwright.outputs.sanitize import render_printed
+    from cellwright.outputs.sanitize import fold_repeats, render_printed
 
-    found = render_printed("\n".join(lines)).split("\n") if lines else []
+    found = fold_repeats(render_printed("\n".join(lines))).split("\n") if lines else []
     if len(found) > _TRACEBACK_LINES:
         cut = len(found) - _TRACEBACK_LINES
         found[:cut] = [f"[{cut} lines before this one are in the outputs]"]

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from cellwright.document.edits import SetMetadata
 from cellwright.errors import CellwrightError, DurabilityUnconfirmed
 from cellwright.journal.executions import ExecutionRecord
+from cellwright.workspace.runs.widgets import drop_dangling_views, make_widget_edits
 from cellwright.workspace.staleness import PARAMETERS
 
 TYPE_CHECKING = False
@@ -59,6 +60,8 @@ class RunRecord:
     def __init__(self, book: OpenNotebook, start: State, *, is_check: bool = False) -> None:
         self._book = book
         self._is_check = is_check
+        self.widgets: dict[str, dict[str, Any]] | None = None
+        """The widgets of the kernel, to be saved with the next landing; None leaves them to an editor."""
         self._landing = book.host.begin_landing(start)
         self._announced_cells: set[int] = set()
         # Of the last save that was announced and not confirmed:
@@ -87,7 +90,9 @@ class RunRecord:
             CellwrightError: it could not be saved.
         """
         self.announce(run)
-        self._land(_make_landing(run, outputs, []), f"run {run.cell.handle}", is_last=False)
+        self._land(
+            _make_landing(run, outputs, [], self.widgets), f"run {run.cell.handle}", is_last=False
+        )
 
     def announce(self, run: CellRun) -> None:
         """Put on record that a cell runs, so that it is known if we die now."""
@@ -132,7 +137,7 @@ class RunRecord:
         own = next(each.outputs for each in outputs if each.run is run)
         edited: list[bool] = []
         try:
-            make = _make_landing(run, outputs, edited)
+            make = _make_landing(run, outputs, edited, self.widgets)
             self._land(make, f"run {run.cell.handle}", executed=executed)
         except DurabilityUnconfirmed as failure:
             return Landed(saved=True, stale=edited == [True], notes=[failure.message])
@@ -274,8 +279,13 @@ class RunRecord:
         return entries[0].id if entries else None
 
 
-def _make_landing(run: CellRun, outputs: Sequence[OutputsSoFar], edited: list[bool]) -> Make:
-    """Return what puts outputs into a notebook.
+def _make_landing(
+    run: CellRun,
+    outputs: Sequence[OutputsSoFar],
+    edited: list[bool],
+    widgets: dict[str, dict[str, Any]] | None,
+) -> Make:
+    """Return what puts outputs into a notebook, and the widgets that they show.
 
     `edited` then says whether the cell was edited meanwhile; it stays empty if the cell is gone.
     """
@@ -283,15 +293,21 @@ def _make_landing(run: CellRun, outputs: Sequence[OutputsSoFar], edited: list[bo
     def make(notebook: Notebook) -> Change:
         edited.clear()
         edits: list[Edit] = []
+        shown: dict[int, Any] = {}
         for each in outputs:
             cell = None if each.run.is_taken else each.run.find_in(notebook)
             if cell is not None and cell.type == "code":
+                if widgets is not None:
+                    each = each._replace(outputs=drop_dangling_views(each.outputs, widgets))  # noqa: PLW2901
+                shown[cell.index] = each.outputs
                 edits += each.make_edits(cell)
                 if each.run is run:
                     edited[:] = [cell.hash != run.cell.hash]
         # So that other programs know what to open it with; what is there stays.
         if edited and run.kernel and not run.kernel.keys() & notebook.metadata.keys():
             edits.append(SetMetadata(run.kernel))
+        if widgets:
+            edits += make_widget_edits(notebook, widgets, shown)
         return notebook.apply(edits)
 
     return make

@@ -48,10 +48,12 @@ if TYPE_CHECKING:
     from cellwright.workspace.notebook import OpenNotebook
     from cellwright.workspace.runs.cell_run import OutputsSoFar
     from cellwright.workspace.runs.run import RunOptions
+    from cellwright.workspace.runs.widgets import WidgetModels
 
 _OUTPUTS = (StreamEvent, DisplayEvent, ErrorEvent, ClearEvent)
 _NO_INPUT = "StdinNotImplementedError"
 _EXPECTS_ERROR = "raises-exception"
+_CAUGHT = 300  # characters of what an Output widget caught, in a note
 NESTED_REQUEST = "nbmp_request"
 """In the metadata of an execute request: which request of the running cell it is for."""
 
@@ -86,9 +88,11 @@ class NotebookRun(Run):
         self._sessions = book.hub.sessions
         self._parameters = Parameters(options.parameters or {}, cells)
         self._record = RunRecord(book, notebook.state, is_check=options.check)
+        self.skipped: list[str] = []  # handles of cells that a tag keeps out
         self._runs: list[CellRun] = []  # those that their kernel got
         self._has_begun_cell = False
         self._session: Session
+        self._widgets: WidgetModels
         self._withheld: tuple[str, ...] = ()
         book.hub.actors.note(book.real, book.caller.actor, "run")
 
@@ -105,7 +109,7 @@ class NotebookRun(Run):
                 outputs=run.collector.outputs(),
                 seconds=time.time() - run.began if run.began else 0.0,
             )
-        return Executions(executions, run=self.id, done=self.is_over)
+        return Executions(executions, run=self.id, done=self.is_over, skipped=self.skipped)
 
     def notebook_now(self) -> Notebook:
         """Return the notebook as the run left it; read anew if it lands nothing."""
@@ -163,6 +167,7 @@ class NotebookRun(Run):
                 restart=options.restart and not options.has_own_kernel,
                 address=None if options.has_own_kernel else book.host.kernel(),
             )
+            self._widgets = self._sessions.find_widgets(self._session)
             try:
                 for place, cell in enumerate(self._chosen):
                     self.report_cell(place, status="pending", title=find_title(cell.source))
@@ -184,14 +189,6 @@ class NotebookRun(Run):
             elif execution.status == "pending" and not execution.notes:
                 self.executions[place] = self._describe_unreached(self._chosen[place])
 
-    def _is_last(self, place: int, execution: Execution) -> bool:
-        if not execution.is_failure or self.options.keep_going:
-            return self.stop.is_set
-        if self.options.check and execution.status == "error":
-            # An error that is in the notebook was expected.
-            return "error" not in self._chosen[place].output_types
-        return True
-
     def report_cell(self, place: int, **facts: Any) -> None:
         """Report something about a cell, by its index and handle."""
         cell = self._chosen[place]
@@ -204,7 +201,8 @@ class NotebookRun(Run):
         if self.options.check:
             from cellwright.workspace.runs.comparison import compare_outputs
 
-            found = compare_outputs(run.cell, execution.status, execution.outputs)
+            now = run.cell.to_dict()["outputs"] if run.is_empty else execution.outputs
+            found = compare_outputs(run.cell, execution.status, now)
             execution = execution.replace(check=found)
         return execution
 
@@ -259,7 +257,10 @@ class NotebookRun(Run):
         notes = []
         if self.stop.is_late:
             notes = [f"The time limit of {self.stop.time_limit:g} s was over"]
-        return Execution("pending", cell.handle, cell.index, notes=notes)
+        check = None
+        if self.options.check and not cell.output_types and cell.execution_count is None:
+            check = {"result": "unstored", "diff": ""}  # as it was, so it is
+        return Execution("pending", cell.handle, cell.index, notes=notes, check=check)
 
     def _describe_not_begun(self, run: CellRun, ran: CellOutcome) -> Execution:
         """Describe a cell that its kernel never got."""
@@ -291,7 +292,7 @@ class NotebookRun(Run):
         if cell.source.strip():
             ran = await self._send(place, run, saves, is_first=is_first)
         else:
-            # As in Jupyter, no kernel gets it; it just has no outputs and no count any more.
+            # As with nbclient, no kernel gets it, and what it holds stays.
             run.begin(self._session.life)
             ran = CellOutcome(Outcome("ok", 0.0), kernel=self._session.life)
         if ran.outcome.status == "ok" and parameters.cell is cell:
@@ -378,8 +379,14 @@ class NotebookRun(Run):
     def _make_listener(
         self, place: int, run: CellRun, saves: InterimSaves
     ) -> Callable[[KernelEvent], None]:
+        # In a tab, the widgets are those of the page.
+        is_ours = self.book.host.kind != "tab"
+
         def listen(event: KernelEvent) -> None:
             if not isinstance(event, _OUTPUTS):
+                return
+            if is_ours and self._widgets.catch(event, run.cell.handle):
+                saves.touch()
                 return
             run.collector.feed(event)
             if isinstance(event, DisplayEvent) and event.display_id:
@@ -418,10 +425,16 @@ class NotebookRun(Run):
 
     def _take_outputs(self, run: CellRun) -> list[OutputsSoFar]:
         """Return what has not landed yet: of this cell, and of earlier ones that it changed."""
+        if self.book.host.kind != "tab":
+            self._record.widgets = self._widgets.snapshot()
         return [each.take_outputs() for each in self._runs if each is run or each.is_unsaved]
 
     async def _finish(self, run: CellRun, ran: CellOutcome, saves: InterimSaves) -> Execution:
         await saves.end()
+        caught = self._widgets.end_cell(run.cell.handle)
+        if caught:
+            await self._sessions.tell_widgets(self._session, caught)
+            run.notes += map(_describe_caught, caught.values())
         limit = self.stop.time_limit
         if self.stop.is_late and ran.outcome.status == "cancelled":
             ran = replace(ran, outcome=replace(ran.outcome, status="timed_out"))
@@ -523,6 +536,13 @@ class NotebookRun(Run):
             notes += filter(None, [explain_withheld(self._withheld, said)])
         notes += [f"Part of the output was missed: {reason}" for reason in outcome.missed]
         return notes + self._sessions.take_notes(self._session)
+
+
+def _describe_caught(outputs: Sequence[dict[str, Any]]) -> str:
+    """Say what an Output widget caught: it is not among the outputs of the cell."""
+    texts = [str(each.get("text") or each.get("evalue") or each["output_type"]) for each in outputs]
+    text = json.dumps("".join(texts)[-_CAUGHT:], ensure_ascii=False)
+    return f"An Output widget has {len(outputs)} outputs that the cell does not show: {text}"
 
 
 def _describe_kernel(info: KernelInfo) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from cellwright.kernel.environment import explain_withheld
 from cellwright.kernel.session import STDIN_FAILED
+from cellwright.outputs.charts.reading import Chart
 from cellwright.outputs.events import (
     ANSWERED_ERROR,
     ClearEvent,
@@ -24,6 +25,7 @@ from cellwright.outputs.mime import (
     part_size,
 )
 from cellwright.outputs.sink import OutputSink
+from cellwright.outputs.sizes import human_size
 from cellwright.workspace.runs.execution import CellError, Execution, ExitView
 
 TYPE_CHECKING = False
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from cellwright.kernel.session import CellOutcome
     from cellwright.outputs.artifacts import ArtifactStore
     from cellwright.outputs.mime import MimeChoice, MimePart
+    from cellwright.outputs.sink import OutputSummary
 
 _MOST_PARTS = 200
 _LARGEST_DISPLAY = 2**21
@@ -62,7 +65,7 @@ def _describe_choice(event: DisplayEvent, chosen: MimeChoice) -> dict[str, Any]:
     if chosen.text is not None and chosen.text.text:
         text = chosen.text.text.removesuffix("\n") + "\n"
     elif chosen.text is None:
-        named = (part for part in chosen.parts if isinstance(part, (MimeImage, UnreadPart)))
+        named = (part for part in chosen.parts if isinstance(part, (MimeImage, UnreadPart, Chart)))
         text = "".join(f"{part}\n" for part in named)
     facts: dict[str, Any] = {"text": text}
     if set(event.data) - {"text/plain"} and measure_display(event.data) <= _LARGEST_DISPLAY:
@@ -147,7 +150,7 @@ class EvalRecorder:
             state_kept=outcome.state_kept,
             replaced=ran.replaced,
             retried=ran.retried,
-            notes=[*self._list_notes(ran), *notes],
+            notes=[*self._list_notes(ran), *_describe_kept(output), *notes],
         )
 
     def _say(self, text: str, **facts: Any) -> None:
@@ -226,3 +229,11 @@ class EvalRecorder:
 def _describe_error(error: ErrorEvent) -> CellError:
     short = bound_error(error, ANSWERED_ERROR)
     return CellError(short.ename, short.evalue)
+
+
+def _describe_kept(output: OutputSummary) -> list[str]:
+    """Say how much of a flood the artifact has, if it has not all."""
+    if not output.artifact_truncated:
+        return []
+    sizes = f"{human_size(output.artifact_bytes)} of {human_size(output.total_bytes)}"
+    return [f"The artifact has the beginning and the end of the output, {sizes}"]

@@ -30,6 +30,7 @@ from cellwright.kernel.session import Key
 from cellwright.kernel.transport import Code
 from cellwright.protocol.bridge import CommBridge
 from cellwright.protocol.kernel_path import add_kernel_path
+from cellwright.workspace.runs.widgets import WidgetModels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -158,6 +159,7 @@ class SessionManager:
         self._on_start = on_start
         self._on_end = on_end
         self._comms: dict[Session, CommBridge] = {}
+        self._widgets: dict[Session, WidgetModels] = {}
         self._notebooks: dict[str, NotebookAccess] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self.pool = SessionPool(
@@ -171,6 +173,7 @@ class SessionManager:
         self._mark = make_mark()  # by which the next engine knows files of one that was killed
         self._callers: dict[Key, tuple[str | None, str]] = {}
         self._lives_in: dict[Key, str] = {}  # the kernel of an editor that it is
+        self._remote: dict[Key, tuple[KernelAddress, str | None]] = {}  # of a server, by request
         self._said: set[str] = set()
         self._notes: dict[Key, list[str]] = {}
 
@@ -227,15 +230,18 @@ class SessionManager:
             kernel_id=request.kernel_id,
             tell=partial(self._note, key),
         )
+        # Code that asks for no kernel is content with the one that the session has.
+        is_choosy = request.runner or kernel is not None or request.server is not None
+        what = "runner" if runner else f"kernel {kernel or request.server or 'default'}"
+        if key in self._remote and not is_choosy:
+            address, spec = self._remote[key]
+            order, what = _send_to(order, address, spec), _name_remote(address)
         start = self._kernels.starter(order)
         if is_per_call(request, caller):
             async with self.pool.per_call(key, start) as session:
                 yield session, withheld
             return
-        what = "runner" if runner else f"kernel {kernel or request.server or 'default'}"
         session = await self.pool.get(key, start, owner=caller.owner, client=caller.client)
-        # Code that asks for no kernel is content with the one that the session has.
-        is_choosy = request.runner or kernel is not None or request.server is not None
         if session.note != what and (is_choosy or cell.reset or not session.note):
             if session.note and not cell.reset:
                 raise KernelCannot(
@@ -283,12 +289,9 @@ class SessionManager:
             tell=partial(self._note, key),
         )
         if address is not None:
-            order = replace(
-                order,
-                server=address.server,
-                server_token=address.token,
-                kernel_id=address.kernel_id,
-            )
+            order = _send_to(order, address)
+        elif key in self._remote:
+            order = _send_to(order, *self._remote[key])
         start = self._kernels.starter(order)
         if address is not None and self._lives_in.get(key) != address.kernel_id:
             with contextlib.suppress(SessionNotFound):
@@ -313,6 +316,57 @@ class SessionManager:
         session.note = wanted
         self._callers[key] = (caller.root, caller.mode)
         return session, withheld
+
+    async def connect(
+        self,
+        name: str,
+        caller: Caller,
+        address: KernelAddress,
+        *,
+        kernel: str | None = None,
+        cwd: str | None = None,
+    ) -> Session:
+        """Give a session a kernel of a server: a new one, or the one whose id the address has.
+
+        The name of a notebook is its real path. What the session runs from now on runs there,
+        until it is shut down.
+
+        Raises:
+            KernelCannot: it has a kernel already.
+            KernelError: no kernel could be started, or attached to.
+        """
+        await self._start()
+        is_notebook = name.endswith(".ipynb")
+        folder = os.path.dirname(name) if is_notebook else cwd or caller.cwd  # noqa: PTH120
+        key = Key(name, folder, f"notebook:{name}" if is_notebook else caller.origin)
+        with contextlib.suppress(SessionNotFound):
+            had = self.pool.find(name, folder, lambda each: each == key)
+            if had.transport is not None and had.transport.is_alive:
+                raise KernelCannot(
+                    had.key.session, "be connected: it has a kernel", hint="Shut that down first"
+                )
+            await self.pool.end(key)
+        env, _ = caller.build_environment(self.settings.pass_variables)
+        order = KernelOrder(cwd=folder, env=env, runner=False)
+        order = _send_to(order, address, kernel)
+        session = await self.pool.get(
+            key,
+            self._kernels.starter(order),
+            owner=caller.owner,
+            **({"kind": "notebook"} if is_notebook else {"client": caller.client}),
+        )
+        try:
+            await session.start()
+        except BaseException:
+            await self.pool.end_unstarted(session)
+            raise
+        session.note = "" if is_notebook else _name_remote(address)
+        self._remote[key] = address, kernel
+        return session
+
+    def disconnect(self, key: Key) -> None:
+        """Let what was connected to a server have a kernel of this machine again."""
+        self._remote.pop(key, None)
 
     def take_notes(self, session: Session) -> list[str]:
         """Return what is to be said about the Python of a session's kernel, and was not yet."""
@@ -402,11 +456,36 @@ class SessionManager:
             await session.transport.send_comm(message)
 
         bridge = CommBridge(lambda: self._notebooks.get(session.key.session), send)
-        self._comms[session] = bridge
-        session.on_comm = lambda message, caller: bridge.feed(message, caller=caller)
-        session.on_fresh = bridge.forget
+        widgets = WidgetModels()
+        self._comms[session], self._widgets[session] = bridge, widgets
+
+        def feed(message: CommMessage, caller: str | None) -> None:
+            if not bridge.feed(message, caller=caller):
+                widgets.feed(message, caller)
+
+        def forget() -> None:
+            bridge.forget()
+            widgets.forget()
+
+        session.on_comm, session.on_fresh = feed, forget
+
+    def find_widgets(self, session: Session) -> WidgetModels:
+        """Return the widgets of a session's kernel."""
+        return self._widgets[session]
+
+    async def tell_widgets(
+        self, session: Session, caught: Mapping[str, list[dict[str, Any]]]
+    ) -> None:
+        """Tell a kernel what its Output widgets caught, as a page would."""
+        for name, outputs in caught.items():
+            if session.transport is None or not session.transport.is_alive:
+                return
+            data = {"method": "update", "state": {"outputs": outputs}, "buffer_paths": []}
+            with contextlib.suppress(KernelError):  # what it knows of that is a courtesy
+                await session.transport.send_comm(CommMessage("msg", name, data=data))
 
     def _forget(self, session: Session) -> None:
+        self._widgets.pop(session, None)
         bridge = self._comms.pop(session, None)
         if bridge is not None:
             self._notebooks.pop(session.key.session, None)
@@ -420,6 +499,21 @@ class SessionManager:
             self.bridge.forget(session.key.session)
         if self._on_end is not None:
             self._on_end(session)
+
+
+def _name_remote(address: KernelAddress) -> str:
+    return f"kernel {address.server}"
+
+
+def _send_to(order: KernelOrder, address: KernelAddress, kernel: str | None = None) -> KernelOrder:
+    """Order a kernel of a server: the one that the address names, or a new one."""
+    return replace(
+        order,
+        server=address.server,
+        server_token=address.token,
+        kernel_id=address.kernel_id or None,
+        kernel=kernel or (order.kernel if address.kernel_id else None),
+    )
 
 
 def _find_spec(language: str, env: Mapping[str, str]) -> str:

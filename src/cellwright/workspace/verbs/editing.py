@@ -112,21 +112,28 @@ async def edit_and_run(caller: Caller, request: requests.EditRequest) -> EditAns
 
 def _describe_run(answer: EditAnswer, run: NotebookRun) -> EditAnswer:
     """Add to the answer of an edit what its run did, and what is stale after that."""
-    from cellwright.workspace.staleness import describe_staleness
+    from cellwright.workspace.staleness import find_stale_reasons
+    from cellwright.workspace.status import STALE_SECONDS
 
     book, done = run.book, run.answer()
-    stale = describe_staleness(run.notebook_now(), book.journal.executions(book.real))
+    notebook = run.notebook_now()
+    reasons = find_stale_reasons(notebook, book.journal.executions(book.real), STALE_SECONDS)
+    warnings = [*answer.warnings, *book.take_warnings()]
+    if reasons is None:
+        warnings.append("Which results are stale is not analysed: it would take too long")
     return answer.replace(
         run=done.run,
         done=done.done,
         executions=list(done),
         outputs=describe_executions(done),
         stale=[
-            StaleCell(cell.cell, cell.index, cell.stale_reason)
-            for cell in stale
-            if cell.state == "stale"
-        ],
-        warnings=[*answer.warnings, *book.take_warnings()],
+            StaleCell(cell.handle, cell.index, reasons[cell.handle])
+            for cell in notebook.cells
+            if cell.handle in reasons
+        ]
+        if reasons is not None
+        else None,
+        warnings=warnings,
     )
 
 

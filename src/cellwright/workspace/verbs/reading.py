@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from cellwright.errors import ArtifactNotFound
+from cellwright.errors import ArtifactNotFound, UnreadableFile
 from cellwright.workspace.api.answers import (
     ArtifactAnswer,
     CellOutputs,
@@ -15,7 +15,7 @@ from cellwright.workspace.api.answers import (
     StaleAnswer,
     TextLine,
 )
-from cellwright.workspace.paths import leads_inside
+from cellwright.workspace.paths import confine, leads_inside
 from cellwright.workspace.status import describe_notebook
 
 TYPE_CHECKING = False
@@ -28,12 +28,15 @@ if TYPE_CHECKING:
     from cellwright.workspace.hosts.host import Presence
 
 _HIDDEN = (".", "__pycache__", "node_modules")
+_MOST_ENTRIES = 10_000
 _LEAST_TOKENS = 50
 _TEXT = ("application/json", "image/svg+xml")
 
 
-def list_notebooks(caller: Caller, _: requests.ListRequest) -> list[NotebookRow]:
-    """List the notebooks below the root."""
+def list_notebooks(caller: Caller, request: requests.ListRequest) -> list[NotebookRow]:
+    """List the notebooks below the root, or what is in one folder."""
+    if request.folder is not None:
+        return _list_folder(caller, os.fspath(request.folder))
     top = caller.root or caller.cwd
     found = []
     for folder, folders, files in os.walk(top):
@@ -46,6 +49,31 @@ def list_notebooks(caller: Caller, _: requests.ListRequest) -> list[NotebookRow]
                     size = os.path.getsize(path)  # noqa: PTH202
                     found.append(NotebookRow(os.path.relpath(path, caller.cwd), size))
     return found
+
+
+def _list_folder(caller: Caller, folder: str) -> list[NotebookRow]:
+    """List what is in a folder, without what is hidden and links that lead out.
+
+    Raises:
+        OutsideRoot: the folder is not in the root.
+        UnreadableFile: it cannot be listed.
+    """
+    top = confine(os.path.join(caller.cwd, folder), caller.root)  # noqa: PTH118
+    try:
+        with os.scandir(top) as entries:
+            found = sorted(entries, key=lambda entry: entry.name)[:_MOST_ENTRIES]
+    except OSError as error:
+        raise UnreadableFile(folder, error.strerror or "it cannot be listed") from None
+    rows = []
+    for entry in found:
+        if entry.name.startswith(".") or not leads_inside(entry.path, caller.root):
+            continue
+        path = os.path.normpath(os.path.join(folder, entry.name))  # noqa: PTH118
+        if entry.is_dir():
+            rows.append(NotebookRow(f"{path}/", 0))
+        elif entry.is_file():
+            rows.append(NotebookRow(path, entry.stat().st_size))
+    return rows
 
 
 def load(caller: Caller, request: requests.LoadRequest) -> Notebook:

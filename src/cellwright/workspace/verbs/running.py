@@ -11,10 +11,12 @@ from cellwright.workspace.api.answers import (
     AttachAnswer,
     KernelAnswer,
     KernelSpecView,
+    RemoteKernelView,
     SessionView,
     Variable,
     WatchAnswer,
 )
+from cellwright.workspace.hosts.host import KernelAddress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from cellwright.workspace.runs.notebook_run import NotebookRun
     from cellwright.workspace.runs.run import Run, RunOptions
 
-_ACTIONS = ("status", "interrupt", "restart", "variables", "shutdown")
+_ACTIONS = ("status", "interrupt", "restart", "variables", "shutdown", "connect")
 _LOOK_EVERY = 0.5
 _VARIABLES_WITHIN = 30.0
 _VARIABLES = """
@@ -134,13 +136,15 @@ def prepare_run(
     from cellwright.workspace.runs.notebook_run import NotebookRun
 
     found = book.host.read() if notebook is None else notebook
-    chosen = choose_code(
+    choice = choose_code(
         found,
         **which,
         executions=lambda: book.journal.executions(book.real),
         life=lambda: _find_life(book),
     )
-    return NotebookRun(book, found, chosen, options)
+    run = NotebookRun(book, found, choice.cells, options)
+    run.skipped = [cell.handle for cell in choice.skipped]
+    return run
 
 
 async def follow_run(run: NotebookRun) -> None:
@@ -272,6 +276,8 @@ async def act_on_kernel(caller: Caller, request: requests.KernelRequest) -> Kern
         raise InvalidEdit(f"Unknown action {action!r}", hint=f"One of {', '.join(_ACTIONS)}")
     if name.endswith(".ipynb"):  # a notebook's session is named by its real path
         name = (await caller.hub.in_file_thread(caller.open, name)).real
+    if action == "connect":
+        return await _connect(caller, request, name)
     pool = caller.hub.sessions.pool
     session = pool.find(name, request.cwd, lambda key: caller.knows(key.origin))
     interrupted = variables = None
@@ -283,7 +289,45 @@ async def act_on_kernel(caller: Caller, request: requests.KernelRequest) -> Kern
         variables = await _list_variables(session)
     elif action == "shutdown":
         await pool.end(session.key)
+        caller.hub.sessions.disconnect(session.key)
     return KernelAnswer(**session.to_json(), interrupted=interrupted, variables=variables)
+
+
+async def _connect(caller: Caller, request: requests.KernelRequest, name: str) -> KernelAnswer:
+    """Give a session, or a notebook, a kernel of a server that the user allows.
+
+    Raises:
+        KernelCannot: the server is not allowed, or the session has a kernel already.
+        KernelError: the server does not answer, or has no such kernel.
+    """
+    from cellwright.kernel.remote.server import RemoteServer, parse_address
+
+    if request.server is None:
+        raise InvalidEdit("`connect` needs `server`", hint="The address of a Jupyter server")
+    # The token is for the servers that the user named: a model must not send it elsewhere.
+    address, _ = parse_address(request.server)
+    allowed = [parse_address(each)[0].url for each in caller.settings.servers]
+    if address.url not in allowed:
+        known = ", ".join(allowed) or "it is empty"
+        raise KernelCannot(
+            address.url,
+            "be used: it is not one of the setting `servers`",
+            hint=f"The user can change the setting; now {known}",
+        )
+    server = RemoteServer(address.url, request.server_token)
+    kernels = await server.kernels()
+    is_running = any(each.id == request.kernel for each in kernels)
+    session = await caller.hub.sessions.connect(
+        name,
+        caller,
+        KernelAddress(
+            address.url, request.kernel or "" if is_running else "", request.server_token
+        ),
+        kernel=None if is_running else request.kernel,
+        cwd=request.cwd,
+    )
+    shown = [RemoteKernelView(each.id, each.name, each.state) for each in kernels]
+    return KernelAnswer(**session.to_json(), kernels=shown)
 
 
 async def _list_variables(session: Session) -> list[Variable]:

@@ -27,7 +27,7 @@ RUN = "run kind subject actor state began ended seconds cells error status"
 DIFF = "path before revision cells diff"
 SESSION = (
     "session cwd kind state owners executions waiting idle_seconds created kernel transport "
-    "language pid"
+    "language pid server"
 )
 SHAPES: dict[type[Value], str] = {
     answers.ArtifactAnswer: (
@@ -47,13 +47,14 @@ SHAPES: dict[type[Value], str] = {
     answers.EvalAnswer: "session cells run done",
     answers.ExecutionText: "cell text left_out",
     answers.ForgetAnswer: "path notebooks changes revisions executions artifacts left",
-    answers.KernelAnswer: f"{SESSION} interrupted? variables?",
+    answers.KernelAnswer: f"{SESSION} interrupted? variables? kernels?",
+    answers.RemoteKernelView: "id name state",
     answers.LastRun: "status began ended duration_ms success",
     answers.NotebookRow: "path size",
     answers.OtherActor: "actor did seconds",
     answers.OutlineRow: "kind level title first last cell handle id type has_outputs",
     answers.OutputsAnswer: "path revision cells cells_left_out",
-    answers.ReadAnswer: "path revision nbformat cells others text?",
+    answers.ReadAnswer: "path revision nbformat cells others text? staleness?",
     answers.RunFailure: "code message",
     answers.RunView: RUN,
     answers.SelectAnswer: ("path revision? selector total_lines total_cells lines outline text"),

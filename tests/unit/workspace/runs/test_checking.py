@@ -172,19 +172,37 @@ async def test_hidden_state_is_found_out(folder: Path, runner: Workspace) -> Non
     await run(book, "c1")
     await run(book, "c0")  # out of order
     done = await run(book, check=True)
-    assert results(done) == ["failed", None, None]
+    assert results(done) == ["failed", None, "unstored"]  # nothing to compare with, so or so
     assert [execution.status for execution in done] == ["error", "pending", "pending"]
     done = await run(book, check=True, keep_going=True)
     assert results(done) == ["failed", "same", "unstored"]
 
 
-async def test_an_error_that_is_in_the_file_is_no_reason_to_stop(
+async def test_a_check_stops_where_a_run_stops(folder: Path, runner: Workspace) -> None:
+    make_notebook(folder, "raise E x", "print b")
+    book = runner.open("m.ipynb")
+    ran = await run(book)
+    done = await run(book, check=True)
+    assert [each.status for each in done] == [each.status for each in ran] == ["error", "pending"]
+    assert results(done) == ["same", "unstored"]
+    further = await run(book, check=True, keep_going=True)
+    assert [each.status for each in further] == ["error", "ok"]
+
+
+async def test_what_was_stored_and_not_reached_is_not_checked(
     folder: Path, runner: Workspace
 ) -> None:
-    stored = {"outputs": [error("E", "x")], "execution_count": 1}
-    make_notebook(folder, "raise E x", "print b", c0=stored)
-    done = await run(runner.open("m.ipynb"), check=True)
-    assert results(done) == ["same", "unstored"]
+    make_notebook(folder, "raise E x", "print b")
+    book = runner.open("m.ipynb")
+    await run(book, keep_going=True)
+    assert results(await run(book, check=True)) == ["same", None]
+
+
+async def test_a_cell_without_code_is_the_same_whatever_it_holds(
+    folder: Path, runner: Workspace
+) -> None:
+    make_notebook(folder, " ", c0={"outputs": [error("E", "x")], "execution_count": 1})
+    assert results(await run(runner.open("m.ipynb"), check=True)) == ["same"]
 
 
 async def test_a_display_that_a_later_cell_renews_is_compared_as_it_ends(

@@ -35,7 +35,7 @@ def notebook(*ids: str, sources: Sequence[str] = ()) -> Notebook:
 
 
 def handles(found: Notebook, *args: Any, **options: Any) -> list[str]:
-    return [cell.handle for cell in choose_code(found, *args, **options)]
+    return [cell.handle for cell in choose_code(found, *args, **options).cells]
 
 
 LETTERS = ("a", "m1", "b", "c", "d-e", "f")
@@ -166,3 +166,17 @@ def test_a_cell_on_record_twice_because_it_ran_for_long_has_run_once() -> None:
     runs.append(dataclasses.replace(ended, began=runs[1].began))
     assert handles(found, stale=True, executions=lambda: runs, life=lambda: "k1") == []
     assert handles(found, stale=True, executions=lambda: runs[:2], life=lambda: "k1") == ["a", "b"]
+
+
+def test_cells_with_the_tag_skip_execution_run_only_if_they_are_named() -> None:
+    found = notebook("a", "b", "c")
+    found.apply(
+        [{"op": "set_metadata", "cell": "b", "metadata": {"tags": ["x", "skip-execution"]}}]
+    )
+    every = choose_code(found)
+    assert [cell.handle for cell in every.cells] == ["a", "c"]
+    assert [cell.handle for cell in every.skipped] == ["b"]
+    assert handles(found, ["0-2"]) == handles(found, below="a") == ["a", "c"]
+    assert handles(found, ["b"]) == handles(found, [1]) == ["b"]
+    assert handles(found, ["0-2", "b"]) == ["a", "b", "c"]
+    assert handles(found, stale=True) == ["a", "c"]

@@ -277,7 +277,7 @@ def test_a_traceback_is_plain_and_its_end_is_kept() -> None:
     assert (found[1], found[-1], len(found)) == ("40", "99", 61)
 
 
-async def test_a_cell_without_code_loses_its_outputs_and_is_no_matter_for_a_kernel(
+async def test_a_cell_without_code_is_no_matter_for_a_kernel(
     book: Book, folder: Path
 ) -> None:
     use(book, folder, "print a", "  \n", "print c")
@@ -300,3 +300,41 @@ async def test_what_a_kernel_changes_is_saved_by_the_person_who_has_it_open(
     assert saves == []
     caller.open("m.ipynb").change(lambda notebook: notebook.apply([Replace("c0", "x")]))
     assert len(saves) == 1
+
+
+async def test_a_tagged_cell_is_skipped_keeps_what_it_holds_and_is_told(
+    book: Book, folder: Path
+) -> None:
+    stored = {"output_type": "stream", "name": "stdout", "text": ["old\n"]}
+    tagged = {"metadata": {"tags": ["skip-execution"]}, "outputs": [stored], "execution_count": 4}
+    use(book, folder, "print a", "print b", "print c", c1=tagged)
+    done = await run(book)
+    assert [each.cell for each in done] == ["c0", "c2"]
+    assert done.skipped == ["c1"]
+    assert Executions.from_json(done.to_json()).skipped == ["c1"]
+    assert cells_of(book)[1]["outputs"] == [stored]
+    assert cells_of(book)[1]["execution_count"] == 4
+    named = await run(book, "c1")
+    assert (named.skipped, texts(book, 1)) == ([], "b\n")
+
+
+async def test_a_cell_without_code_keeps_what_it_holds(book: Book, folder: Path) -> None:
+    stored = {"output_type": "stream", "name": "stdout", "text": ["old\n"]}
+    use(book, folder, " \n", "print b", c0={"outputs": [stored], "execution_count": 4})
+    assert statuses(await run(book)) == ["ok", "ok"]
+    assert cells_of(book)[0]["outputs"] == [stored]
+    assert cells_of(book)[0]["execution_count"] == 4
+
+
+async def test_both_streams_are_in_the_order_in_which_the_kernel_sent_them(
+    book: Book, folder: Path
+) -> None:
+    use(book, folder, "print 1\nwarn 2\nprint 3\nwarn 4")
+    (done,) = await run(book)
+    assert [(each["name"], each["text"]) for each in done.outputs] == [
+        ("stdout", "1\n"),
+        ("stderr", "2\n"),
+        ("stdout", "3\n"),
+        ("stderr", "4\n"),
+    ]
+    assert texts(book) == "1\n2\n3\n4\n"
