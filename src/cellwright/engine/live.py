@@ -87,6 +87,10 @@ class Editor:
         return found
 
 
+class LostBefore(EditorLost):
+    """The editor was gone before it was asked to change anything."""
+
+
 class EditorDocument:
     """The notebook as an editor last described it; only what has changed travels again."""
 
@@ -188,11 +192,14 @@ class LiveHost:
         return self.editor is not None or self.file.exists()
 
     def read(self) -> Notebook:
-        """Return the notebook as the editor has it now."""
-        editor = self.editor
-        if editor is None:
-            return self.file.read()
-        return self.read_in(editor)
+        """Return the notebook as the editor has it now; one that goes meanwhile is not asked."""
+        while (editor := self.editor) is not None:
+            try:
+                return self.read_in(editor)
+            except EditorLost:
+                if not editor.is_gone:
+                    raise
+        return self.file.read()
 
     def read_in(self, editor: Editor) -> Notebook:
         """Return the notebook as one page has it."""
@@ -226,11 +233,13 @@ class LiveHost:
         Raises:
             Conflict: a person was typing in the same cell all the time.
         """
-        editor = self.editor
-        if editor is None:
-            return self.file.change(make, create=create, on_saved=on_saved, on_failed=on_failed)
-        self.changed = editor
-        return self._apply(editor, "change", make, on_saved, on_failed)
+        while (editor := self.editor) is not None:
+            self.changed = editor
+            try:
+                return self._apply(editor, "change", make, on_saved, on_failed)
+            except LostBefore:
+                self.changed = None
+        return self.file.change(make, create=create, on_saved=on_saved, on_failed=on_failed)
 
     def change_in(self, editor: Editor, make: Make, describe: Callable[[], Shape]) -> Change:
         """Let `make` change the notebook in one page; `describe` says what to send with it."""
@@ -305,7 +314,13 @@ class LiveHost:
         """Let `make` change the notebook, and send the editor what that means for its cells."""
         with editor.guard:
             for _ in range(_TRIES):
-                change = make(self._fetch(editor))
+                try:
+                    notebook = self._fetch(editor)
+                except EditorLost:
+                    if editor.is_gone:
+                        raise LostBefore(editor.path) from None
+                    raise
+                change = make(notebook)
                 try:
                     is_applied = not change or self._send(editor, method, change, describe())
                 except BaseException:

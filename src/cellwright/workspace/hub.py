@@ -104,6 +104,10 @@ class Hub:
         """Let a notebook live in its file again."""
         self._hosts.pop(real, None)
 
+    def is_open(self, real: str) -> bool:
+        """Whether a notebook lives elsewhere than in its file now."""
+        return real in self._hosts
+
     @property
     def journal(self) -> Journal:
         """The history of all notebooks of this user on this host."""
