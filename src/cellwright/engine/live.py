@@ -279,7 +279,9 @@ class LiveHost:
     def presence(self) -> Presence:
         """Return where a person is in the notebook."""
         editor = self.editor
-        return Presence() if editor is None else editor.presence
+        if editor is None:
+            return Presence()
+        return editor.presence.replace(seen=time.time() - (time.monotonic() - editor.focused))
 
     def kernel(self) -> KernelAddress | None:
         """Return the kernel that the editor runs the notebook in."""

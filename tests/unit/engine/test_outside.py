@@ -73,7 +73,7 @@ def test_a_page_that_goes_while_it_is_asked_is_not_the_notebook_any_more(tmp_pat
     connection: Any = host.editors[0].connection
     answer = page.answer
 
-    def go(method: str, params: Any) -> Any:
+    def go(*_: object) -> Any:
         connection.is_closed = True
         raise ConnectionResetError
 

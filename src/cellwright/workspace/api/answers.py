@@ -7,6 +7,7 @@ the engine's socket.
 from __future__ import annotations
 
 from cellwright.workspace.api.values import Value
+from cellwright.workspace.hosts.host import Presence  # noqa: TC001  # restored from JSON by name
 from cellwright.workspace.runs.execution import Execution, Executions
 
 TYPE_CHECKING = False
@@ -73,9 +74,12 @@ class OtherActor(Value):
 
 
 class ReadAnswer(Value):
-    """A notebook: its cells, its revision, its text view, and who else works on it."""
+    """A notebook: its cells, its revision, its text view, and who else works on it.
 
-    OPTIONAL = frozenset({"text"})
+    `person` is where a person is in it, if it is open in an editor.
+    """
+
+    OPTIONAL = frozenset({"text", "person"})
 
     path: str
     revision: str
@@ -83,6 +87,7 @@ class ReadAnswer(Value):
     cells: list[CellView]
     others: list[OtherActor]
     text: str | None = None
+    person: Presence | None = None
 
 
 class TextLine(Value):
@@ -149,10 +154,13 @@ class OutputsAnswer(Value):
 
 
 class NotebookRow(Value):
-    """A notebook below the root."""
+    """A notebook below the root; `person` is where a person is in it, if it is open in an editor."""
+
+    OPTIONAL = frozenset({"person"})
 
     path: str
     size: int
+    person: Presence | None = None
 
 
 # -- changes ------------------------------------------------------------------------------------

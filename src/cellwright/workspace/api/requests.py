@@ -209,10 +209,17 @@ def _split_union(annotation: str) -> list[str]:
 
 
 class ListRequest(Request["list[answers.NotebookRow]"]):
-    """List the notebooks below the root, or below the working folder, ordered by path."""
+    """List the notebooks below the root, or below the working folder, ordered by path.
+
+    Args:
+        opened: only those that are open in an editor; the one where the person was last first.
+    """
 
     VERB, WHAT, HANDLER = "list", "list notebooks", "reading:list_notebooks"
     ANSWER, MANY = "workspace.api.answers:NotebookRow", True
+
+    _: KW_ONLY
+    opened: bool = False
 
 
 class CreateRequest(Request["answers.EditAnswer"]):
