@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.browser.conftest import PANEL, Server
 from tests.engines import wait_for
 from tests.unit.engine.interleavings import Story
 
@@ -17,6 +16,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from playwright.sync_api import Page
+
+    from tests.browser.conftest import Server
 
     OpenPage = Callable[..., Page]
 
@@ -33,51 +34,51 @@ class Tab:
     @property
     def cells(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self.page.evaluate(
-            f"() => [...{PANEL}.content.model.cells].map(m => m.sharedModel.toJSON())"
+            "() => [...window.story.content.model.cells].map(m => m.sharedModel.toJSON())"
         )
         return [{**cell, "source": "".join(cell["source"])} for cell in found]
 
     @property
     def dirty(self) -> bool:
-        return bool(self.page.evaluate(f"() => {PANEL}.context.model.dirty"))
+        return bool(self.page.evaluate("() => window.story.context.model.dirty"))
 
     @property
     def conflicts(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self.page.evaluate(
-            f"""() => {PANEL}.content.widgets.flatMap(w => {{
+            """() => window.story.content.widgets.flatMap(w => {
                 const bar = w.node.querySelector('.cw-conflict pre');
-                return bar ? [{{cell: w.model.id, other: bar.textContent}}] : [];
-            }})"""
+                return bar ? [{cell: w.model.id, other: bar.textContent}] : [];
+            })"""
         )
         return found
 
     def type(self, cell: str, source: str) -> None:
         self.page.evaluate(
-            f"""([id, source]) => {PANEL}.content.model.sharedModel.cells
+            """([id, source]) => window.story.content.model.sharedModel.cells
                 .find(cell => cell.id === id).setSource(source)""",
             [cell, source],
         )
 
     def insert(self, cell: str, source: str, at: int) -> None:
         self.page.evaluate(
-            f"""([id, source, at]) => {PANEL}.content.model.sharedModel
-                .insertCell(at, {{cell_type: 'code', id, source}})""",
+            """([id, source, at]) => window.story.content.model.sharedModel
+                .insertCell(at, {cell_type: 'code', id, source})""",
             [cell, source, at],
         )
 
     def resolve(self, conflict: dict[str, Any], *, take: bool) -> None:
         self.page.evaluate(
-            f"""([id, index]) => {PANEL}.content.widgets.find(w => w.model.id === id).node
+            """([id, index]) => window.story.content.widgets.find(w => w.model.id === id).node
                 .querySelectorAll('.cw-conflict button')[index].click()""",
             [conflict["cell"], int(take)],
         )
 
     def save(self) -> bool:
         """Save as a person does who would be asked if the file is another than the tab knows."""
-        known = self.page.evaluate(f"() => {PANEL}.context.contentsModel.hash")
+        known = self.page.evaluate("() => window.story.context.contentsModel.hash")
         if hashlib.sha256(self.path.read_bytes()).hexdigest() != known or self.conflicts:
             return False
-        self.page.evaluate(f"async () => await {PANEL}.context.save()")
+        self.page.evaluate("async () => await window.story.context.save()")
         return True
 
 
@@ -93,9 +94,7 @@ class TabStory(Story):
     def open(self) -> None:
         if self.random.random() < 0.1:
             self.page.reload()
-            self.page.wait_for_function(
-                f"() => window.jupyterapp?.restored && {PANEL} !== undefined"
-            )
+            self.page.wait_for_function("() => window.jupyterapp?.restored !== undefined")
         self.page.evaluate(
             f"""async () => {{
                 const app = window.jupyterapp;
@@ -104,13 +103,14 @@ class TabStory(Story):
                 await panel.context.ready;
                 await panel.sessionContext.ready;
                 app.shell.activateById(panel.id);
+                window.story = panel;
             }}"""
         )
-        self.page.wait_for_function(f"() => {PANEL}?.hasClass?.('cw-shared')")
+        self.page.wait_for_function("() => window.story.hasClass('cw-shared')")
         self.pages.append(Tab(self.page, self.path))
 
     def hang_up(self, page: Tab) -> None:
-        page.page.evaluate(f"() => {PANEL}.dispose()")
+        page.page.evaluate("() => window.story.dispose()")
 
         def is_gone() -> bool:
             return all(row.path != NAME for row in self.workspace.list(opened=True))
@@ -123,7 +123,7 @@ class TabStory(Story):
             wait_for(lambda tab=tab: self.has_looked(tab), "the engine to look")
 
     def has_looked(self, tab: Tab) -> bool:
-        known = tab.page.evaluate(f"() => {PANEL}.context.contentsModel.hash")
+        known = tab.page.evaluate("() => window.story.context.contentsModel.hash")
         return bool(tab.conflicts or hashlib.sha256(self.path.read_bytes()).hexdigest() == known)
 
     def edit_beside(self) -> None:
@@ -133,14 +133,14 @@ class TabStory(Story):
         (tab,) = self.pages
         before, word = tab.cells[0], self.make_token()
         tab.page.evaluate(
-            f"""([id, word]) => {{
-                const cell = {PANEL}.content.model.sharedModel.cells.find(c => c.id === id);
-                [...('\\n' + word)].forEach((sign, n) => setTimeout(() => {{
+            """([id, word]) => {
+                const cell = window.story.content.model.sharedModel.cells.find(c => c.id === id);
+                [...('\\n' + word)].forEach((sign, n) => setTimeout(() => {
                     const end = cell.getSource().length;
                     cell.updateSource(end, end, sign);
-                }}, 3 * n));
+                }, 3 * n));
                 window.typing = new Promise(done => setTimeout(done, 3 * word.length + 10));
-            }}""",
+            }""",
             [before["id"], word],
         )
         self.edit_other(before["id"])

@@ -348,6 +348,12 @@ class LiveHost:
         if not answer.get("applied"):
             return False
         found = {slot.facts.id: slot for slot in editor.document.build().state.layout.slots}
+        if list(change.origins) != list(range(len(change.before.layout.slots))):
+            order = [slot.facts.id for slot in change.after.layout.slots]
+            if [each for each in order if each in found] != [
+                each for each in found if each in order
+            ]:
+                raise EditorUnfit(editor.path, "its cells are not in the order that was wanted")
         for cell in change.cells:
             if cell.after is None:
                 continue

@@ -10,7 +10,7 @@ import pytest
 from cellwright import Workspace
 from cellwright.engine.live import LiveHost
 from cellwright.engine.outside import OutsideChanges
-from cellwright.errors import EditorLost
+from cellwright.errors import EditorLost, EditorUnfit
 from tests.kernels.dialects import SCRIPT
 from tests.unit.engine.scripted_editor import open_in_editor
 from tests.unit.workspace.memory import MemoryKernels, make_hub
@@ -105,4 +105,16 @@ def test_a_page_without_changes_takes_what_the_file_has_become_since_it_was_read
     editor.outside.merge_new()
     assert page.find("c")["source"] == "newer"
     assert not page.dirty
+    hub.close()
+
+
+def test_an_editor_that_puts_cells_in_another_order_is_found_out(tmp_path: Path) -> None:
+    """A page once put two new cells in the wrong order, and the edit was called done."""
+    hub, path = make_hub(MemoryKernels()), tmp_path / "nb.ipynb"
+    page = open_in_editor(hub, path, make_content("script", SCRIPT))
+    put = page._put
+    page._put = lambda cell, _: put(cell, "a")  # type: ignore[method-assign]
+    edits = [{"op": "insert", "source": word, "after": "a"} for word in ("one", "two")]
+    with Workspace(tmp_path, cwd=str(tmp_path), hub=hub) as workspace, pytest.raises(EditorUnfit):
+        workspace.open("nb.ipynb").edit(edits)
     hub.close()
