@@ -88,7 +88,7 @@ def test_the_tab_passes_the_conformance_kit_by_real_messages(
     # These two begin with no cells at all, and JupyterLab adds an empty one to such a notebook.
     failed = [row for row in rows if row["verdict"] == "failed" and row["id"] not in FILLED]
     assert failed == []
-    assert all(", ''], not [" in row["detail"] for row in rows if row["verdict"] == "failed"]
+    assert all(", ''], not [" in row["detail"] for row in rows if row["verdict"] == "failed")
     # Whether there is a notebook, and in which mode, cannot be changed from inside it.
     skipped = [row["id"] for row in rows if row["verdict"] == "skipped"]
     assert skipped == ["F-60", "F-61", "F-62"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import secrets
 from typing import TYPE_CHECKING, Any
 
@@ -70,10 +69,7 @@ def stage(lab: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
     monkeypatch.chdir(tmp_path)
     names = {"nb.ipynb": 5, "old.ipynb": 4}
     for name, minor in names.items():
-        shape = json.loads(make_content("python", PYTHON, minor))
-        shape["metadata"]["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
-        text = json.dumps(shape, indent=1, sort_keys=True) + "\n"
-        (tmp_path / name).write_text(text, encoding="utf-8")
+        (tmp_path / name).write_bytes(make_content("python", PYTHON, minor))
     lab.evaluate(OPEN, [f"{tmp_path.name}/{name}" for name in names])
     lab.wait_for_function("() => window.opened.every(panel => panel.hasClass('cw-shared'))")
     stage = Stage(connect, language="python", dialect=PYTHON, host="tab")
