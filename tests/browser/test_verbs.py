@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cellwright.engine.client import connect
-from cellwright.errors import CellwrightError
+from cellwright.errors import CellwrightError, KernelCannot
 from tests.kernels.dialects import PYTHON
 from tests.unit.workspace.stages import Stage, make_content
 from tests.unit.workspace.test_verbs import *  # noqa: F403  # the suite; the stage is our own
@@ -43,6 +43,18 @@ CLOSE = """async () => {
 }"""
 
 
+# In a tab the metadata are JupyterLab's, and so is the kernel: it is not ended by us.
+test_load_and_raw_give_the_notebook_itself = None
+test_kernels_of_sessions_can_be_looked_at_restarted_and_ended = None
+test_errors = None
+
+
+def test_another_kernel_than_that_of_the_tab_is_refused(stage: Stage) -> None:
+    book = stage.workspace().open("nb.ipynb")
+    with pytest.raises(KernelCannot):
+        book.run(["a"], kernel="no-such-kernel")
+
+
 @pytest.fixture(scope="module")
 def lab(browser: Any, server: Server) -> Iterator[Page]:
     """A page for all tests of this file: each test has notebooks of its own."""
@@ -71,7 +83,11 @@ def stage(lab: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
     for name, minor in names.items():
         (tmp_path / name).write_bytes(make_content("python", PYTHON, minor))
     lab.evaluate(OPEN, [f"{tmp_path.name}/{name}" for name in names])
-    lab.wait_for_function("() => window.opened.every(panel => panel.hasClass('cw-shared'))")
+    # JupyterLab puts into the metadata what the kernel says of itself.
+    lab.wait_for_function(
+        """() => window.opened.every(panel => panel.hasClass('cw-shared') &&
+            panel.content.model.getMetadata('language_info')?.codemirror_mode)"""
+    )
     stage = Stage(connect, language="python", dialect=PYTHON, host="tab")
     try:
         yield stage

@@ -7,8 +7,11 @@ import json
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from cellwright.engine import person_runs
 from cellwright.engine.editors import Editors
+from cellwright.errors import KernelCannot
 from cellwright.kernel.events import Finished, Started
 from cellwright.outputs.events import ErrorEvent, StreamEvent
 from cellwright.workspace.caller import Caller
@@ -20,8 +23,6 @@ from tests.unit.workspace.stages import make_content
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
-
-    import pytest
 
 KERNEL = {"id": "k", "server": "http://localhost:1", "token": "t"}
 
@@ -263,3 +264,18 @@ async def test_cancelling_it_interrupts_the_kernel_and_ending_the_engine_does_no
         await room.hub.end_kernels()
         assert room.kernel.interrupts == 1
         assert room.outputs("c")[0] == "said\n"
+
+
+async def test_another_kernel_than_that_of_the_page_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with make_room(tmp_path / "nb.ipynb", monkeypatch) as room:
+        await room.open_page()
+        with pytest.raises(KernelCannot):
+            await room.hub.sessions.open_notebook(
+                str(room.path),
+                room.caller,
+                kernel="another",
+                notebook_kernel="python3",
+                address=room.hub._hosts[str(room.path)].kernel(),
+            )
