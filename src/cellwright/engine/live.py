@@ -87,6 +87,10 @@ class Editor:
         return found
 
 
+class LostBefore(EditorLost):
+    """The editor was gone before it was asked to change anything."""
+
+
 class EditorDocument:
     """The notebook as an editor last described it; only what has changed travels again."""
 
@@ -188,11 +192,14 @@ class LiveHost:
         return self.editor is not None or self.file.exists()
 
     def read(self) -> Notebook:
-        """Return the notebook as the editor has it now."""
-        editor = self.editor
-        if editor is None:
-            return self.file.read()
-        return self.read_in(editor)
+        """Return the notebook as the editor has it now; one that goes meanwhile is not asked."""
+        while (editor := self.editor) is not None:
+            try:
+                return self.read_in(editor)
+            except EditorLost:
+                if not editor.is_gone:
+                    raise
+        return self.file.read()
 
     def read_in(self, editor: Editor) -> Notebook:
         """Return the notebook as one page has it."""
@@ -226,11 +233,13 @@ class LiveHost:
         Raises:
             Conflict: a person was typing in the same cell all the time.
         """
-        editor = self.editor
-        if editor is None:
-            return self.file.change(make, create=create, on_saved=on_saved, on_failed=on_failed)
-        self.changed = editor
-        return self._apply(editor, "change", make, on_saved, on_failed)
+        while (editor := self.editor) is not None:
+            self.changed = editor
+            try:
+                return self._apply(editor, "change", make, on_saved, on_failed)
+            except LostBefore:
+                self.changed = None
+        return self.file.change(make, create=create, on_saved=on_saved, on_failed=on_failed)
 
     def change_in(self, editor: Editor, make: Make, describe: Callable[[], Shape]) -> Change:
         """Let `make` change the notebook in one page; `describe` says what to send with it."""
@@ -270,7 +279,9 @@ class LiveHost:
     def presence(self) -> Presence:
         """Return where a person is in the notebook."""
         editor = self.editor
-        return Presence() if editor is None else editor.presence
+        if editor is None:
+            return Presence()
+        return editor.presence.replace(seen=time.time() - (time.monotonic() - editor.focused))
 
     def kernel(self) -> KernelAddress | None:
         """Return the kernel that the editor runs the notebook in."""
@@ -305,7 +316,13 @@ class LiveHost:
         """Let `make` change the notebook, and send the editor what that means for its cells."""
         with editor.guard:
             for _ in range(_TRIES):
-                change = make(self._fetch(editor))
+                try:
+                    notebook = self._fetch(editor)
+                except EditorLost:
+                    if editor.is_gone:
+                        raise LostBefore(editor.path) from None
+                    raise
+                change = make(notebook)
                 try:
                     is_applied = not change or self._send(editor, method, change, describe())
                 except BaseException:
@@ -331,6 +348,12 @@ class LiveHost:
         if not answer.get("applied"):
             return False
         found = {slot.facts.id: slot for slot in editor.document.build().state.layout.slots}
+        if list(change.origins) != list(range(len(change.before.layout.slots))):
+            order = [slot.facts.id for slot in change.after.layout.slots]
+            if [each for each in order if each in found] != [
+                each for each in found if each in order
+            ]:
+                raise EditorUnfit(editor.path, "its cells are not in the order that was wanted")
         for cell in change.cells:
             if cell.after is None:
                 continue

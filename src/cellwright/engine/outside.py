@@ -53,11 +53,13 @@ class OutsideChanges:
             found = self._read_file()
             if found is None:
                 return  # it is being written, or broken: the next look tells
-            host.read_in(editor)
+            page = host.read_in(editor)
             if editor.document.is_saving or host.file.signature() != now:
                 return
             digest, known = _hash(found), editor.document.saved_hash
             base = found if digest == known else self._base or self._find_base(known)
+            if base is None and not editor.document.is_dirty:
+                base = page  # it has what it read, whatever that was
             if base is not None:
                 if base is not found:
                     self._merge(base, found, digest)

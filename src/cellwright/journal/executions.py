@@ -87,12 +87,15 @@ def add_execution(connection: sqlite3.Connection, notebook: int, run: ExecutionR
 
 
 def select_executions(connection: sqlite3.Connection, notebook: int) -> list[ExecutionRecord]:
-    """All remembered executions of a notebook, the oldest first."""
+    """All remembered executions of a notebook, the oldest first.
+
+    One that takes long was put on record when it began, and again at its end: it is here once.
+    """
     rows = connection.execute(
         f"SELECT {_COLUMNS}, id FROM execution WHERE notebook = ? ORDER BY id",  # noqa: S608
         (notebook,),
     )
-    return [
+    found = [
         ExecutionRecord(
             cell=row[0],
             index=row[1],
@@ -107,6 +110,12 @@ def select_executions(connection: sqlite3.Connection, notebook: int) -> list[Exe
             order=row[10],
         )
         for row in rows
+    ]
+    over = {(run.cell, run.began, run.actor) for run in found if run.status != "running"}
+    return [
+        run
+        for run in found
+        if run.status != "running" or (run.cell, run.began, run.actor) not in over
     ]
 
 

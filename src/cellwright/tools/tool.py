@@ -84,9 +84,15 @@ class ToolCaller:
     selected: Mapping[str, str] = field(default_factory=dict)
     is_shared: bool = False
 
-    def find_book(self, path: str | None) -> AsyncBook | None:
-        """The notebook that is named, else the active one, else none."""
+    async def find_book(self, path: str | None) -> AsyncBook | None:
+        """The notebook that is named, else the active one, else none.
+
+        Where the door knows of none, it is the open one where a person was last.
+        """
         found = path or self.active
+        if not found:
+            rows = await self.workspace.list(opened=True)
+            found = rows[0].path if rows else None
         return self.workspace.open(found) if found else None
 
     def run_options(self) -> dict[str, Any]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cellwright.tools.page import Page
     from cellwright.workspace.api.answers import CellView, OtherActor
     from cellwright.workspace.api.values import Value
+    from cellwright.workspace.hosts.host import Presence
     from cellwright.workspace.runs.execution import Execution
     from cellwright.workspace.workspace import AsyncWorkspace
 
@@ -109,6 +110,18 @@ def others_lines(others: Sequence[OtherActor]) -> list[str]:
         f"{quote_name(who.actor)} did `{shorten(who.did, 40)}` {who.seconds:.0f} s ago"
         for who in others[:5]
     ]
+
+
+def person_line(person: Presence) -> str:
+    """Where a person is in a notebook that is open in an editor."""
+    parts = ["open in an editor"]
+    if person.active is not None:
+        does = "edits" if person.mode == "edit" else "is at"
+        parts.append(f"the person {does} cell {quote_name(person.active)}")
+    others = [quote_name(each) for each in person.selected[:10] if each != person.active]
+    if others:
+        parts.append(f"also selected: {', '.join(others)}")
+    return "; ".join(parts)
 
 
 def show_run(page: Page, executions: Sequence[Execution], path: str = "") -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from cellwright.kernel.session import Session
     from cellwright.outputs.artifacts import ArtifactStore
     from cellwright.workspace.api.portal import Portal
-    from cellwright.workspace.hosts.host import NotebookHost
+    from cellwright.workspace.hosts.host import NotebookHost, Presence
     from cellwright.workspace.notebook import OpenNotebook
     from cellwright.workspace.runs.run import RunRegistry
     from cellwright.workspace.runs.sessions import KernelStarter, SessionManager
@@ -103,6 +103,14 @@ class Hub:
     def remove_host(self, real: str) -> None:
         """Let a notebook live in its file again."""
         self._hosts.pop(real, None)
+
+    def list_open(self) -> dict[str, Presence]:
+        """Return the notebooks that editors have open, by real path, and where the person is."""
+        return {real: host.presence() for real, host in list(self._hosts.items())}
+
+    def is_open(self, real: str) -> bool:
+        """Whether a notebook lives elsewhere than in its file now."""
+        return real in self._hosts
 
     @property
     def journal(self) -> Journal:

@@ -40,6 +40,7 @@ class ScriptedEditor:
         self.dirty = False
         self.hash = hashlib.sha256(content).hexdigest()
         self.conflicts: list[dict[str, Any]] = []
+        self._merged = ""
         self.replies: list[dict[str, Any]] = []  # to the kernel
         self.asked: list[tuple[str, dict[str, Any]]] = []
         self.seen: dict[str, dict[str, Any]] = {}
@@ -52,6 +53,35 @@ class ScriptedEditor:
         """Change the source of a cell, as a person does."""
         self.find(cell)["source"] = source
         self._touch(cell)
+
+    def insert(self, cell: str, source: str, at: int) -> None:
+        """Add a cell, as a person does."""
+        after = self.cells[at - 1]["id"] if at else None
+        shape = {"cell_type": "code", "id": cell, "metadata": {}, "source": source}
+        self._put({**shape, "outputs": [], "execution_count": None}, after)
+
+    def resolve(self, conflict: dict[str, Any], *, take: bool) -> None:
+        """Choose one side of a conflict: that of the file, or what is here."""
+        if take and any(each["id"] == conflict["cell"] for each in self.cells):
+            if conflict["other"] is None:
+                self._apply_one("delete", conflict["cell"])
+            else:
+                self.type(conflict["cell"], conflict["other"])
+        self.conflicts.remove(conflict)
+        self._settle()
+
+    def save(self) -> bool:
+        """Save, as a person does; if the file is not the one that is known, the editor asks."""
+        assert self.file is not None
+        if hashlib.sha256(self.file.read_bytes()).hexdigest() != self.hash or self.conflicts:
+            return False
+        self.answer("editor.save", {})
+        return True
+
+    def _settle(self) -> None:
+        """Once nothing is in conflict, the merged file is the one that is known."""
+        if not self.conflicts and self._merged:
+            self.hash = self._merged
 
     def find(self, cell: str) -> dict[str, Any]:
         return next(each for each in self.cells if each["id"] == cell)
@@ -69,12 +99,16 @@ class ScriptedEditor:
                 return self.seen[params["request"]]
             self.typed()
             is_applied = self._apply(params["since"], params["edits"])
+            if is_applied and params.get("hash") and not self.conflicts:
+                self.hash = params["hash"]
             answer = {**self._describe(params["since"]), "applied": is_applied}
             self.seen[params["request"]] = answer
             return answer
         if name == "merged":
-            self.conflicts = params["conflicts"]
-            self.hash = params["hash"]
+            new = {each["cell"]: each for each in params["conflicts"]}
+            old = [each for each in self.conflicts if each["cell"] not in new]
+            self.conflicts, self._merged = [*old, *new.values()], params["hash"]
+            self._settle()
             if params["saved_version"] == self.version:
                 self.dirty = False
             return {}
@@ -82,6 +116,8 @@ class ScriptedEditor:
             self.replies.append(params["data"])
             return {}
         assert name == "save"
+        if self.conflicts:
+            raise ValueError("cells are in conflict with the file")
         if self.file is not None:
             shape = {"nbformat": 4, "nbformat_minor": self.minor, "metadata": self.metadata}
             cells = [dict(cell) for cell in self.cells]
@@ -180,7 +216,10 @@ class EditorConnection:
     async def request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         if self.is_closed:
             raise ConnectionResetError
-        return {"result": self.editor.answer(method, params)}
+        try:
+            return {"result": self.editor.answer(method, params)}
+        except ValueError as error:
+            return {"error": {"code": -32000, "message": str(error)}}
 
 
 def open_in_editor(hub: Hub, file: Path, content: bytes) -> ScriptedEditor:

@@ -10,7 +10,7 @@ import pytest
 from cellwright import Workspace
 from cellwright.engine.live import LiveHost
 from cellwright.engine.outside import OutsideChanges
-from cellwright.errors import EditorLost
+from cellwright.errors import EditorLost, EditorUnfit
 from tests.kernels.dialects import SCRIPT
 from tests.unit.engine.scripted_editor import open_in_editor
 from tests.unit.workspace.memory import MemoryKernels, make_hub
@@ -62,4 +62,59 @@ def test_an_edit_whose_page_is_gone_before_it_is_saved_is_not_called_saved(tmp_p
     with Workspace(tmp_path, cwd=str(tmp_path), hub=hub) as workspace, pytest.raises(EditorLost):
         workspace.open("nb.ipynb").edit([{"op": "replace", "cell": "a", "source": "lost"}])
     assert path.read_bytes() == before
+    hub.close()
+
+
+def test_a_page_that_goes_while_it_is_asked_is_not_the_notebook_any_more(tmp_path: Path) -> None:
+    hub, path = make_hub(MemoryKernels()), tmp_path / "nb.ipynb"
+    page = open_in_editor(hub, path, make_content("script", SCRIPT))
+    host = hub._hosts[str(path)]
+    assert isinstance(host, LiveHost)
+    connection: Any = host.editors[0].connection
+    answer = page.answer
+
+    def go(*_: object) -> Any:
+        connection.is_closed = True
+        raise ConnectionResetError
+
+    page.answer = go  # type: ignore[method-assign]
+    with Workspace(tmp_path, cwd=str(tmp_path), hub=hub) as workspace:
+        book = workspace.open("nb.ipynb")
+        assert [cell.handle for cell in book.read().cells][:2] == ["intro", "a"]
+        connection.is_closed, page.answer = False, answer  # type: ignore[method-assign]
+        page.answer = go  # type: ignore[method-assign]
+        changed = book.edit([{"op": "replace", "cell": "a", "source": "in the file"}])
+    assert (changed.saved, b"in the file" in path.read_bytes()) == (True, True)
+    hub.close()
+
+
+def test_a_page_without_changes_takes_what_the_file_has_become_since_it_was_read(
+    tmp_path: Path,
+) -> None:
+    """What it has read was an early save of a cell that runs, which is not on record."""
+    hub, path = make_hub(MemoryKernels()), tmp_path / "nb.ipynb"
+    page = open_in_editor(hub, path, make_content("script", SCRIPT))
+    host = hub._hosts[str(path)]
+    assert isinstance(host, LiveHost)
+    (editor,) = host.editors
+    page.hash = "of an early save"
+    shape = json.loads(path.read_bytes())
+    shape["cells"][3]["source"] = "newer"
+    path.write_text(json.dumps(shape), encoding="utf-8")
+    editor.outside = OutsideChanges(host, editor)
+    editor.outside.merge_new()
+    assert page.find("c")["source"] == "newer"
+    assert not page.dirty
+    hub.close()
+
+
+def test_an_editor_that_puts_cells_in_another_order_is_found_out(tmp_path: Path) -> None:
+    """A page once put two new cells in the wrong order, and the edit was called done."""
+    hub, path = make_hub(MemoryKernels()), tmp_path / "nb.ipynb"
+    page = open_in_editor(hub, path, make_content("script", SCRIPT))
+    put = page._put
+    page._put = lambda cell, _: put(cell, "a")  # type: ignore[method-assign]
+    edits = [{"op": "insert", "source": word, "after": "a"} for word in ("one", "two")]
+    with Workspace(tmp_path, cwd=str(tmp_path), hub=hub) as workspace, pytest.raises(EditorUnfit):
+        workspace.open("nb.ipynb").edit(edits)
     hub.close()

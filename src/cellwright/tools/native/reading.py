@@ -24,6 +24,7 @@ from cellwright.tools.wording import (
     find_similar_paths,
     format_count,
     others_lines,
+    person_line,
     quote_name,
     quote_path,
     shorten,
@@ -74,7 +75,11 @@ async def list_notebooks(caller: ToolCaller, params: ListParams) -> ToolResult:
         near = find_similar_paths(params.match, [row.path for row in every])
         found = [row for row in every if row.path in near] or every[:10]
         page.head(f"Of {format_count(len(every), 'notebook')} in all, some others:")
-    rows = [f"{one_line(row.path)}  {row.size:,} bytes" for row in found]
+    rows = [
+        f"{one_line(row.path)}  {row.size:,} bytes"
+        + (f"  {person_line(row.person)}" if row.person is not None else "")
+        for row in found
+    ]
     shown = page.show_rows("paths", rows)
     left = len(found) - shown
     if left:
@@ -118,6 +123,8 @@ async def read_notebook(caller: ToolCaller, params: ReadParams) -> ToolResult:
     )
     if every and not chosen:
         page.head("No cell matches.")
+    if found.person is not None:
+        page.say(f"It is {person_line(found.person)}")
     for line in others_lines(found.others):
         page.say(line)
     if found.staleness is not None:
@@ -125,13 +132,15 @@ async def read_notebook(caller: ToolCaller, params: ReadParams) -> ToolResult:
     shown = await asyncio.to_thread(
         _show_cells, page, params, chosen, notebook, view if params.view == "text" else None
     )
-    data = {
+    data: dict[str, Any] = {
         "path": params.path,
         "revision": found.revision,
         "total_cells": len(every),
         "cells": [_cell_facts(cell) for cell in chosen[: min(shown, MOST_ROWS)]],
         "left_out": len(chosen) - shown,
     }
+    if found.person is not None:
+        data["person"] = to_facts([found.person])[0]
     return page.to_result(data)
 
 

@@ -91,7 +91,7 @@ class BookHost:
 def _make_call(name: str) -> Callable[[ToolCaller, Any], Awaitable[ToolResult]]:
     async def call(caller: ToolCaller, params: Params) -> ToolResult:
         given = params.model_dump(exclude_none=True)
-        book = caller.find_book(given.pop("path", None))
+        book = await caller.find_book(given.pop("path", None))
         if book is None:
             return describe_refusal(
                 Refusal(ErrorCode.NO_ACTIVE_NOTEBOOK, "No active notebook is available")

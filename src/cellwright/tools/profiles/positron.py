@@ -29,11 +29,12 @@ from cellwright.tools.wording import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from cellwright.tools.tool import Tag, ToolCaller
     from cellwright.workspace.api.answers import CellView, EditAnswer
     from cellwright.workspace.api.requests import Effect
+    from cellwright.workspace.hosts.host import Presence
     from cellwright.workspace.runs.execution import Execution
     from cellwright.workspace.workspace import AsyncBook
 
@@ -72,10 +73,11 @@ async def get_notebook_cells(
         if not cells:
             hints = "".join(f"\n{shorten(each)}" for each in missing[:3])
             return ToolResult(f"No cells found with the specified IDs{hints}", is_error=True)
+    selected = caller.selected or read_selection(found.person)
     page = Page(TOKENS)
     shown: list[dict[str, Any]] = []
     for cell in cells:
-        facts = _cell_facts(cell, caller)
+        facts = _cell_facts(cell, selected)
         lines = [
             f"### Cell {cell.index} ({name_cell_type(cell.type)})",
             f"ID: {quote_name(cell.handle)}",
@@ -97,14 +99,24 @@ async def get_notebook_cells(
     return page.to_result({"cells": to_facts(shown)})
 
 
-def _cell_facts(cell: CellView, caller: ToolCaller) -> dict[str, Any]:
+def read_selection(person: Presence | None) -> dict[str, str]:
+    """Return the cells that a person has selected in an editor; `active` is the one being edited."""
+    if person is None:
+        return {}
+    found = dict.fromkeys(person.selected, "selected")
+    if person.active is not None:
+        found[person.active] = "active" if person.mode == "edit" else "selected"
+    return found
+
+
+def _cell_facts(cell: CellView, selected: Mapping[str, str]) -> dict[str, Any]:
     """A cell in the words of the profile, without its source."""
     facts: dict[str, Any] = {
         "id": shorten(cell.handle, 100),
         "index": cell.index,
         "type": name_cell_type(cell.type),
         "hasOutput": bool(cell.has_output),
-        "selectionStatus": caller.selected.get(cell.handle, "unselected"),
+        "selectionStatus": selected.get(cell.handle, "unselected"),
     }
     if cell.type == "code":
         last, status = cell.last_run, cell.status
@@ -296,7 +308,7 @@ def _make_tool(
     words = call.__name__.split("_")
 
     async def call_with_book(caller: ToolCaller, params: Any) -> ToolResult:
-        book = caller.find_book(params.path)
+        book = await caller.find_book(params.path)
         return no_active_notebook() if book is None else await call(caller, book, params)
 
     return Tool(

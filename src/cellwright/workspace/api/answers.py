@@ -7,6 +7,7 @@ the engine's socket.
 from __future__ import annotations
 
 from cellwright.workspace.api.values import Value
+from cellwright.workspace.hosts.host import Presence  # noqa: TC001  # restored from JSON by name
 from cellwright.workspace.runs.execution import Execution, Executions
 
 TYPE_CHECKING = False
@@ -75,10 +76,11 @@ class OtherActor(Value):
 class ReadAnswer(Value):
     """A notebook: its cells, its revision, its text view, and who else works on it.
 
-    `staleness` is `not analysed` if it was asked for and would have taken too long.
+    `staleness` is `not analysed` if it was asked for and would have taken too long. `person` is
+    where a person is in it, if it is open in an editor.
     """
 
-    OPTIONAL = frozenset({"text", "staleness"})
+    OPTIONAL = frozenset({"text", "staleness", "person"})
 
     path: str
     revision: str
@@ -87,6 +89,7 @@ class ReadAnswer(Value):
     others: list[OtherActor]
     text: str | None = None
     staleness: str | None = None
+    person: Presence | None = None
 
 
 class TextLine(Value):
@@ -153,10 +156,13 @@ class OutputsAnswer(Value):
 
 
 class NotebookRow(Value):
-    """A notebook below the root."""
+    """A notebook below the root; `person` is where a person is in it, if it is open in an editor."""
+
+    OPTIONAL = frozenset({"person"})
 
     path: str
     size: int
+    person: Presence | None = None
 
 
 # -- changes ------------------------------------------------------------------------------------

@@ -211,13 +211,17 @@ def _split_union(annotation: str) -> list[str]:
 class ListRequest(Request["list[answers.NotebookRow]"]):
     """List the notebooks below the root, or below the working folder, ordered by path.
 
-    With `folder`, list all that is in that folder, and not below it; folders end with a slash.
+    Args:
+        folder: list all that is in this folder, and not below it; folders end with a slash.
+        opened: only those that are open in an editor; the one where the person was last first.
     """
 
     VERB, WHAT, HANDLER = "list", "list notebooks", "reading:list_notebooks"
     ANSWER, MANY = "workspace.api.answers:NotebookRow", True
 
     folder: PathLike | None = None
+    _: KW_ONLY
+    opened: bool = False
 
 
 class CreateRequest(Request["answers.EditAnswer"]):

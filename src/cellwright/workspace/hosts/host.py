@@ -25,14 +25,18 @@ class Presence(Value):
     """Where a person is in the notebook, by cell handles; nowhere if it is not open.
 
     `mode` is `edit` while the cursor is in a cell, otherwise `command`. `focused` says that the
-    person is there right now, `dirty` that the editor has not saved its last changes.
+    person is there right now, `dirty` that the editor has not saved its last changes. `seen` is
+    the clock time, in seconds, when the person last went there.
     """
+
+    OPTIONAL = frozenset({"seen"})
 
     active: str | None = None
     selected: tuple[str, ...] = ()
     mode: str = "command"
     focused: bool = False
     dirty: bool = False
+    seen: float | None = None
 
 
 class KernelAddress(Value):

@@ -96,7 +96,9 @@ def _leave_out(cells: Iterable[Cell], named: Collection[int] = ()) -> Choice:
 
 
 def _is_range(notebook: Notebook, ref: CellRef) -> bool:
-    return isinstance(ref, str) and "-" in ref and _find_span(notebook, ref, notebook.cell) is not None
+    return (
+        isinstance(ref, str) and "-" in ref and _find_span(notebook, ref, notebook.cell) is not None
+    )
 
 
 def choose_cells(notebook: Notebook, refs: Sequence[CellRef], *, first: int = 0) -> list[Cell]:

@@ -276,6 +276,10 @@ class SessionManager:
         Raises:
             KernelCannot: it has a kernel already, and not the one that was asked for.
         """
+        if address is not None and kernel not in (None, notebook_kernel):
+            had = notebook_kernel or "of the editor"
+            hint = "The notebook is open in an editor: choose its kernel there"
+            raise KernelCannot(had, f"be changed for {kernel}", hint=hint)
         await self._start()
         env, withheld = caller.build_environment(self.settings.pass_variables)
         env = add_kernel_path(env)

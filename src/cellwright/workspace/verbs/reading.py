@@ -38,7 +38,15 @@ def list_notebooks(caller: Caller, request: requests.ListRequest) -> list[Notebo
     if request.folder is not None:
         return _list_folder(caller, os.fspath(request.folder))
     top = caller.root or caller.cwd
+    people = caller.hub.list_open()
     found = []
+    if request.opened:
+        newest = sorted(people.items(), key=lambda each: -(each[1].seen or 0.0))
+        for real, person in newest:
+            if os.path.isfile(real) and leads_inside(real, top):  # noqa: PTH113
+                path = os.path.relpath(real, os.path.realpath(caller.cwd))
+                found.append(NotebookRow(path, os.path.getsize(real), person))  # noqa: PTH202
+        return found
     for folder, folders, files in os.walk(top):
         folders[:] = sorted(name for name in folders if not name.startswith(_HIDDEN))
         for name in sorted(files):
@@ -47,7 +55,8 @@ def list_notebooks(caller: Caller, request: requests.ListRequest) -> list[Notebo
                 # Not a broken link, nor one that leads out.
                 if os.path.isfile(path) and leads_inside(path, caller.root):  # noqa: PTH113
                     size = os.path.getsize(path)  # noqa: PTH202
-                    found.append(NotebookRow(os.path.relpath(path, caller.cwd), size))
+                    there = people.get(os.path.realpath(path)) if people else None
+                    found.append(NotebookRow(os.path.relpath(path, caller.cwd), size, there))
     return found
 
 
@@ -93,7 +102,8 @@ def read(caller: Caller, request: requests.ReadRequest) -> ReadAnswer:
 
         text = to_text(notebook)
     others = book.hub.actors.list_others(book.real, caller.actor)
-    return found.replace(others=others, text=text)
+    person = book.host.presence() if book.hub.is_open(book.real) else None
+    return found.replace(others=others, text=text, person=person)
 
 
 def select(caller: Caller, request: requests.SelectRequest) -> SelectAnswer:

@@ -20,6 +20,7 @@ from cellwright.workspace.api.answers import (
     RunView,
 )
 from cellwright.workspace.api.values import Value
+from cellwright.workspace.hosts.host import Presence
 from cellwright.workspace.runs.execution import CellError, Execution, Executions, ExitView
 
 # Fields with a question mark are left out while they are None.
@@ -50,11 +51,11 @@ SHAPES: dict[type[Value], str] = {
     answers.KernelAnswer: f"{SESSION} interrupted? variables? kernels?",
     answers.RemoteKernelView: "id name state",
     answers.LastRun: "status began ended duration_ms success",
-    answers.NotebookRow: "path size",
+    answers.NotebookRow: "path size person?",
     answers.OtherActor: "actor did seconds",
     answers.OutlineRow: "kind level title first last cell handle id type has_outputs",
     answers.OutputsAnswer: "path revision cells cells_left_out",
-    answers.ReadAnswer: "path revision nbformat cells others text? staleness?",
+    answers.ReadAnswer: "path revision nbformat cells others text? staleness? person?",
     answers.RunFailure: "code message",
     answers.RunView: RUN,
     answers.SelectAnswer: ("path revision? selector total_lines total_cells lines outline text"),
@@ -63,6 +64,7 @@ SHAPES: dict[type[Value], str] = {
     answers.StaleCell: "cell index reason",
     answers.StaleReason: "kind text names",
     answers.TextLine: "number text context",
+    Presence: "active selected mode focused dirty seen?",
     answers.Variable: "name type size value",
     answers.WatchAnswer: "events",
     ExitView: "code signal out_of_memory",

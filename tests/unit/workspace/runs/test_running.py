@@ -277,9 +277,7 @@ def test_a_traceback_is_plain_and_its_end_is_kept() -> None:
     assert (found[1], found[-1], len(found)) == ("40", "99", 61)
 
 
-async def test_a_cell_without_code_is_no_matter_for_a_kernel(
-    book: Book, folder: Path
-) -> None:
+async def test_a_cell_without_code_is_no_matter_for_a_kernel(book: Book, folder: Path) -> None:
     use(book, folder, "print a", "  \n", "print c")
     done = await run(book)
     assert statuses(done) == ["ok", "ok", "ok"]
