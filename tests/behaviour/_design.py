@@ -195,5 +195,11 @@ ROWS = (
     row("D-252", "§7", "`cellwright lab NB` opens NB, and nothing in its folder is run", Done("tests/browser/test_start.py::test_it_opens_the_notebook_that_is_named_and_runs_nothing_of_its_folder")),
     row("D-253", "§4", "A lost engine, another saver and outputs that cannot be saved cost no true word and no edit", Done("tests/faults/test_faults.py::test_a_fault_around_a_save_costs_no_history_and_no_true_word")),
     row("D-254", "§7", "No tool decodes a picture on the loop", Done("tests/unit/tools/test_profile_manipulator.py::test_pictures_come_beside_the_cells", also=("tests/unit/tools/test_profile_positron.py::test_the_outputs_of_a_cell", "tests/unit/tools/test_running.py::test_pictures_and_json_of_eval"))),
+    row("D-700", "§9", "TLS handshakes that do not end take few descriptors and keep no client out", Done("tests/integration/mcp/test_http.py::test_handshakes_that_do_not_end_take_few_descriptors_and_keep_no_one_out")),
+    row("D-701", "§4", "Outputs that could not be saved are a failure in every profile", Done("tests/unit/tools/test_profile_positron.py::test_outputs_that_could_not_be_saved_are_no_success", also=("tests/unit/tools/test_profile_manipulator.py::test_outputs_that_could_not_be_saved_are_no_success", "tests/unit/tools/test_running.py::test_what_is_left_out_of_unsaved_outputs_is_in_the_artifact"))),
+    row("D-702", "§4", "`forget --all` removes salvaged journals and what a repair left", Done("tests/unit/journal/test_forgetting.py::test_all_includes_what_a_repair_that_died_left_and_spares_one_under_way", also=("tests/unit/journal/test_forgetting.py::test_all_includes_damaged_journals_that_were_moved_aside",))),
+    row("D-703", "§5", "A huge exception is cut before it is written", Done("tests/unit/outputs/test_collector.py::test_of_a_huge_error_the_artifact_has_both_ends_and_the_note_says_so")),
+    row("D-704", "§8", "`show` prints the first cells before it describes the rest", Done("tests/unit/cli/test_show.py::test_the_first_cells_are_shown_before_the_rest_is_described")),
+    row("D-705", "§8", "A text for git that cannot be printed is an error", Done("tests/unit/cli/test_output.py::test_a_text_for_git_that_cannot_be_printed_is_an_error")),
 )
 # fmt: on

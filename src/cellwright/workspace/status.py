@@ -35,6 +35,7 @@ def describe_notebook(
     now: Mapping[str, str] | None = None,
     *,
     stale: bool = False,
+    cells: Iterable[Cell] | None = None,
 ) -> ReadAnswer:
     """Describe a notebook's cells and their status.
 
@@ -45,19 +46,20 @@ def describe_notebook(
         now: the cells that run or wait right now, by handle: `running` or `pending`; None if
             another process may run it.
         stale: also find out which results are stale, and why; that looks at all sources.
+        cells: the cells to describe; all by default.
     """
     recorded = find_last_runs(executions)
     reasons = _find_stale_reasons(notebook, executions) if stale else None
-    cells = [
+    views = [
         describe_cell(
             cell,
             recorded.get(cell.handle),
             None if now is None else now.get(cell.handle, "idle"),
             reasons,
         )
-        for cell in notebook.cells
+        for cell in (notebook.cells if cells is None else cells)
     ]
-    return ReadAnswer(path, notebook.revision, notebook.version, cells, [])
+    return ReadAnswer(path, notebook.revision, notebook.version, views, [])
 
 
 def describe_cell(

@@ -80,13 +80,13 @@ def textconv(path: str) -> None:
     from cellwright.text.view import end_with_newline, to_text
 
     try:
-        write(printable(end_with_newline(to_text(read(path)))))
+        text = end_with_newline(to_text(read(path)))
     except CellwrightError as error:
         try:
-            content = _read_file(path)
+            text = _read_file(path).decode("utf-8", "backslashreplace")
         except OSError:
             raise error from None
-        write(printable(content.decode("utf-8", "backslashreplace")))
+    write(printable(text))  # outside of `try`: that it cannot be printed is no broken notebook
 
 
 @git_command.command(hidden=True, name="merge-driver")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 
 import click
 
@@ -17,9 +18,10 @@ if TYPE_CHECKING:
 
     from cellwright.document.notebook import Notebook
     from cellwright.workspace.api.answers import CellOutputs, CellView
-    from cellwright.workspace.workspace import Workspace
+    from cellwright.workspace.workspace import Book, Workspace
 
 
+_FIRST = 50  # cells that are described before any is shown
 IMAGES = ("auto", "kitty", "iterm", "sixel", "blocks", "none")
 
 
@@ -76,7 +78,7 @@ def show_command(
     ):
         for number, path in enumerate(notebooks):
             try:
-                notebook, known, warnings = _load_notebook(workspace, path)
+                notebook, known, warnings = _load_notebook(workspace, path, cells)
                 indexes = choose_cells(notebook, cells) if cells else None
             except CellwrightError as error:
                 if len(notebooks) == 1:
@@ -95,8 +97,8 @@ def show_command(
 
 
 def _load_notebook(
-    workspace: Workspace, path: str
-) -> tuple[Notebook, dict[str, CellView], list[str]]:
+    workspace: Workspace, path: str, cells: Sequence[str]
+) -> tuple[Notebook, Mapping[str, CellView], list[str]]:
     """Load a notebook, what is known of its cells, and its warnings; `-` is read from stdin."""
     if path == "-":
         from cellwright.document.notebook import Notebook
@@ -104,11 +106,40 @@ def _load_notebook(
         return Notebook(sys.stdin.buffer.read()), {}, []
     book = workspace.open(path)
     notebook = book.load()
-    try:
-        known = {cell.handle: cell for cell in book.read(text=False).cells}
-    except CellwrightError:
-        known = {}  # a cell is broken in a way that only `show` can tell
-    return notebook, known, book.warnings()
+    indexes = choose_cells(notebook, cells) if cells else range(len(notebook.cells))
+    return notebook, KnownCells(book, notebook, indexes), book.warnings()
+
+
+class KnownCells(Mapping[str, "CellView"]):
+    """What is on record of the cells to show: of the first at once, of the rest when needed.
+
+    A notebook may have many thousands; the first should be on the screen before all are described.
+    """
+
+    def __init__(self, book: Book, notebook: Notebook, indexes: Sequence[int]) -> None:
+        self._book = book
+        self._count = len(indexes)
+        first = [notebook.cells[index].handle for index in indexes[:_FIRST]]
+        self._has_all = self._count <= _FIRST
+        self._found = self._ask(first)
+
+    def __getitem__(self, handle: str) -> CellView:
+        if handle not in self._found and not self._has_all:
+            self._has_all = True
+            self._found = self._ask(None)
+        return self._found[handle]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def _ask(self, cells: Sequence[str] | None) -> dict[str, CellView]:
+        try:
+            return {each.handle: each for each in self._book.read(text=False, cells=cells).cells}
+        except CellwrightError:
+            return {}  # a cell is broken in a way that only `show` can tell
 
 
 def choose_cells(notebook: Notebook, refs: Sequence[str]) -> list[int]:
@@ -134,7 +165,7 @@ def _print_json(
     found: list[dict[str, Any]] = []
     with call.workspace() as workspace:
         for path in paths:
-            notebook, known, _ = _load_notebook(workspace, path)
+            notebook, known, _ = _load_notebook(workspace, path, cells)
             indexes = choose_cells(notebook, cells) if cells else range(len(notebook.cells))
             found.append(
                 describe_notebook(
