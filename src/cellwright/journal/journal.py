@@ -293,9 +293,9 @@ class Journal:
             return counted.found
         database.compact()
         if path is None and root is None and before is None:
-            from cellwright.journal.repair import remove_broken
+            from cellwright.journal.repair import remove_set_aside
 
-            remove_broken(database.path)
+            remove_set_aside(database.path)
         return found
 
     def describe(self) -> str:

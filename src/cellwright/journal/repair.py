@@ -62,7 +62,20 @@ def find_problems(connection: sqlite3.Connection, path: str) -> list[str]:
 
 
 def list_broken(path: str) -> list[str]:
-    """The damaged journals that were put aside, oldest first."""
+    """The damaged journals that were put aside and not repaired since, oldest first."""
+    return _list_beside(path, "broken")
+
+
+def list_set_aside(path: str) -> list[str]:
+    """All that has history beside the journal: damaged, salvaged, left by a repair that died."""
+    return [
+        *list_broken(path),
+        *_list_beside(path, "salvaged"),
+        *(each for each in _list_beside(path, "repair") if _is_left_behind(each)),
+    ]
+
+
+def _list_beside(path: str, kind: str) -> list[str]:
     folder, name = os.path.split(path)
     try:
         names = os.listdir(folder)
@@ -71,13 +84,25 @@ def list_broken(path: str) -> list[str]:
     return [
         os.path.join(folder, each)
         for each in sorted(names)
-        if each.startswith(f"{name}.broken-") and not each.endswith(_LOGS)
+        if each.startswith(f"{name}.{kind}-") and not each.endswith(_LOGS)
     ]
 
 
-def remove_broken(path: str) -> None:
-    """Remove the damaged journals that were put aside; raises `JournalUnavailable`."""
-    for each in list_broken(path):
+def _is_left_behind(path: str) -> bool:
+    """Whether the process that a new journal is named after has ended."""
+    number = path.rpartition("-")[2]
+    try:
+        os.kill(int(number), 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, ValueError, OverflowError):
+        return False
+    return False
+
+
+def remove_set_aside(path: str) -> None:
+    """Remove all that has history beside the journal; raises `JournalUnavailable`."""
+    for each in list_set_aside(path):
         for suffix in (*_LOGS, ""):
             try:
                 os.unlink(each + suffix)

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from cellwright.errors import ConfigError
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
@@ -40,6 +41,8 @@ _BODY_TIMEOUT = 30.0
 _CONNECTIONS = 256
 _MOST_STRANGERS = 64
 """Connections without a whole request; the oldest makes room, so that they keep no client out."""
+_BACKLOG = 128
+"""The loop accepts so many in one go, before any can make room: few, or descriptors run out."""
 _LOOK_EVERY = 2.0  # seconds until an open stream notices that its token has ended
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _METHODS = frozenset({b"POST", b"GET", b"DELETE"})
@@ -123,12 +126,23 @@ async def serve_http(
     listening.check()
     listener = _bind(listening)
 
-    strangers: dict[H11Protocol, None] = {}  # the oldest first
+    strangers: dict[H11Protocol, asyncio.BaseTransport] = {}  # the oldest first
+    handshakes: set[asyncio.Task[None]] = set()
+    context: ssl.SSLContext | None = None
 
     class ImpatientProtocol(H11Protocol):
-        """Hangs up on a client that sends no request; at once, if there are many of them."""
+        """Hangs up on a client that sends no request; at once, if there are many of them.
+
+        TLS begins here and not in the listener, which would let any number of handshakes wait.
+        """
+
+        is_open = False
+        early = b""  # what came before the end of the handshake was noticed
 
         def data_received(self, data: bytes) -> None:
+            if not self.is_open:
+                self.early += data
+                return
             super().data_received(data)
             cycle: Any = self.cycle  # None until a request has begun, whatever its type says
             if cycle is not None:
@@ -136,22 +150,42 @@ async def serve_http(
 
         def connection_lost(self, exc: Exception | None) -> None:
             strangers.pop(self, None)
-            super().connection_lost(exc)
+            if self.is_open:
+                super().connection_lost(exc)
 
         def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            strangers[self] = None
+            strangers[self] = transport
             if len(strangers) > _MOST_STRANGERS:
-                oldest = next(iter(strangers))
-                del strangers[oldest]
-                oldest.transport.abort()
+                strangers.pop(next(iter(strangers))).abort()  # type: ignore[attr-defined]
 
             def give_up() -> None:
-                cycle: Any = self.cycle
+                cycle: Any = self.cycle if self.is_open else None
                 if cycle is None and not transport.is_closing():
-                    transport.close()
+                    transport.abort()
 
             self.loop.call_later(_HEAD_TIMEOUT, give_up)
+            if context is None:
+                self.open(transport)
+                return
+            task = self.loop.create_task(self.secure(transport, context))
+            handshakes.add(task)
+            task.add_done_callback(handshakes.discard)
+
+        async def secure(self, transport: Any, context: ssl.SSLContext) -> None:
+            try:
+                secured = await self.loop.start_tls(transport, self, context, server_side=True)
+            except OSError:  # it spoke no TLS, or left
+                strangers.pop(self, None)
+                return
+            if secured is not None and not secured.is_closing():
+                self.open(secured)
+
+        def open(self, transport: Any) -> None:
+            self.is_open = True
+            super().connection_made(transport)
+            if self.early:
+                early, self.early = self.early, b""
+                self.data_received(early)
 
     config = uvicorn.Config(
         build_app(server, token, listening),
@@ -163,6 +197,7 @@ async def serve_http(
         server_header=False,
         proxy_headers=False,
         limit_concurrency=_CONNECTIONS + _MOST_STRANGERS,
+        backlog=_BACKLOG,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=3,
         h11_max_incomplete_event_size=MAX_HEAD,
@@ -174,15 +209,21 @@ async def serve_http(
     except (OSError, ValueError) as error:
         listener.close()
         raise ConfigError(f"The certificate or its key cannot be used: {error}") from None
+    context, config.ssl = config.ssl, None
     scheme = "https" if listening.certificate else "http"
     host = f"[{listening.host}]" if ":" in listening.host else listening.host
 
     class AnnouncingServer(uvicorn.Server):
-        """Reports the address when it listens."""
+        """Reports the address when it listens, and waits for no stranger when it ends."""
 
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
             ready(f"{scheme}://{host}:{listener.getsockname()[1]}{PATH}")
+
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            for transport in [*strangers.values()]:
+                transport.abort()  # type: ignore[attr-defined]  # it would be waited for
+            await super().shutdown(sockets)
 
     try:
         await AnnouncingServer(config).serve(sockets=[listener])

@@ -13,6 +13,7 @@ from cellwright.outputs.events import (
     ErrorEvent,
     StreamEvent,
     bound_error,
+    error_size,
 )
 from cellwright.outputs.sizes import human_size
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 _OVERHEAD = 200  # bytes of an output besides its content
 _PIECE = 60  # bytes of a piece of a stream besides its text
+_KEPT_ERROR = 8 * 2**20  # characters of an error in an artifact
 
 
 @dataclass(slots=True, eq=False)
@@ -214,6 +216,7 @@ class OutputLimit:
         self._size = 0
         self._removed_bytes = 0
         self._removed_outputs = 0
+        self._is_partial = False
         self._spill = ArtifactSpill(open_writer, most_bytes)
 
     def add_text(self, entry: CollectedOutput, text: str) -> None:
@@ -231,13 +234,15 @@ class OutputLimit:
         self.set_size(entry.content, _OVERHEAD + len(line))
 
     def cut_error(self, event: ErrorEvent) -> ErrorEvent:
-        """An error within half of the limit; the artifact gets the whole of a longer one."""
+        """An error within half of the limit; the artifact gets more of a longer one."""
         short = bound_error(event, self._most_bytes // 2)
         if short is not event:
-            whole = _as_line({"output_type": "error", **_error_value(event)})
-            self._spill.feed(whole + b"\n")
+            # To encode and write a hundred megabytes would keep every other client waiting.
+            kept = bound_error(event, max(_KEPT_ERROR, self._most_bytes // 2))
+            self._is_partial = self._is_partial or kept is not event
+            self._spill.feed(_as_line({"output_type": "error", **_error_value(kept)}) + b"\n")
             self._spill.start()
-            self._removed_bytes += max(1, len(whole) - len(_as_line(_error_value(short))))
+            self._removed_bytes += max(1, error_size(event) - error_size(short))
         return short
 
     def set_size(self, content: OutputContent, size: int) -> None:
@@ -269,6 +274,8 @@ class OutputLimit:
         if self._removed_outputs:
             what += f" and {self._removed_outputs:,} displays"
         where = self._spill.describe() or "not kept"
+        if self._is_partial:
+            where = where.replace("all of it", "all but the middle of an error", 1)
         if self._spill.id is None and self._spill.warning:
             where += f": {self._spill.warning}"
         text = f"[cellwright: {what} left out of the notebook; {where}]\n"

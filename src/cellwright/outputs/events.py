@@ -53,7 +53,7 @@ ANSWERED_ERROR = 64 * 2**10
 
 def bound_error(event: ErrorEvent, most: int) -> ErrorEvent:
     """The error in about so many characters: both ends of its message, the end of its traceback."""
-    if len(event.ename) + len(event.evalue) + sum(map(len, event.traceback)) <= most:
+    if error_size(event) <= most:
         return event
     evalue = _cut_middle(event.evalue, most // 4)
     left = most - len(evalue)
@@ -68,6 +68,11 @@ def bound_error(event: ErrorEvent, most: int) -> ErrorEvent:
     if missing:
         lines.insert(0, f"[{missing} lines before this one are left out]")
     return ErrorEvent(_cut_middle(event.ename, most // 4), evalue, tuple(lines))
+
+
+def error_size(event: ErrorEvent) -> int:
+    """How many characters an error has."""
+    return len(event.ename) + len(event.evalue) + sum(map(len, event.traceback))
 
 
 def _cut_middle(text: str, most: int) -> str:

@@ -40,7 +40,8 @@ _MOST_STRANGERS = 64
 """Connections that have not shown a token; the oldest makes room, so that they keep no kernel out."""
 _REQUEST_TIMEOUT = 30.0  # seconds in which a request must have come
 _TOKEN_BYTES = 32
-_BACKLOG = 1024
+_BACKLOG = 128
+"""The loop accepts so many in one go, before any can make room: few, or descriptors run out."""
 _DIGITS = frozenset("0123456789")
 
 

@@ -152,8 +152,12 @@ class Page:
         most: int | None = None,
         *,
         label: str = "",
+        artifact: str | None = None,
     ) -> bool:
-        """Show outputs of a cell within so many characters; returns whether all of them are."""
+        """Show outputs of a cell within so many characters; returns whether all of them are.
+
+        `artifact` has the outputs, if the notebook does not.
+        """
         room = self.room - OVERHEAD - NOTICE_CHARACTERS
         room = min(room, room if most is None else most)
         if room < _LEAST:
@@ -161,12 +165,13 @@ class Page:
         images = self._images - len(self.pictures)
         # On an event loop, other calls would wait for the drawing.
         time = None if _is_on_loop() else self._drawing
-        options: Any = {"images": images, "pixels": self._pixels, "drawing": time}
-        found = describe(outputs, room // CHARACTERS_PER_TOKEN, **options)
+        limits: Any = {"images": images, "pixels": self._pixels}
+        limits |= {"drawing": time, "artifact": artifact}
+        found = describe(outputs, room // CHARACTERS_PER_TOKEN, **limits)
         cost = cost_of(found.text)
         if cost > room:  # its tokens are short, as those of numbers are
             tokens = room * len(found.text) // cost // CHARACTERS_PER_TOKEN
-            found = describe(outputs, max(1, tokens), **options)
+            found = describe(outputs, max(1, tokens), **limits)
         self.pictures += found.images
         cut = self.show(f"outputs of {cell}", found.text, cell=cell, label=label)
         return not cut and not found.left_out

@@ -152,8 +152,14 @@ def show_run(page: Page, executions: Sequence[Execution], path: str = "") -> Non
             page.show(f"how {cell} differs", check["diff"], (page.room - reserve) // 2)
         if execution.outputs:
             share = (page.room - reserve) // waiting
-            if not page.show_outputs(cell, execution.outputs, share):
-                shortened.append(execution.index)
+            artifact = execution.artifact  # has them if they could not be saved
+            if not page.show_outputs(cell, execution.outputs, share, artifact=artifact):
+                if artifact:
+                    page.leave_out(
+                        f"parts of outputs; notebook_outputs with artifact=artifact://{artifact}"
+                    )
+                else:
+                    shortened.append(execution.index)
             waiting -= 1
     if left:
         page.leave_out(f"{format_count(left, 'cell')} of the run")

@@ -39,6 +39,7 @@ def describe_notebook(
     now: Mapping[str, str] | None = None,
     *,
     stale: bool = False,
+    cells: Iterable[Cell] | None = None,
 ) -> ReadAnswer:
     """Describe a notebook's cells and their status.
 
@@ -50,6 +51,7 @@ def describe_notebook(
             another process may run it.
         stale: also find out which results are stale, and why; that looks at all sources, and is
             left out if it takes longer than `STALE_SECONDS`.
+        cells: the cells to describe; all by default.
     """
     recorded = find_last_runs(executions)
     reasons = None
@@ -57,17 +59,17 @@ def describe_notebook(
         from cellwright.workspace.staleness import find_stale_reasons
 
         reasons = find_stale_reasons(notebook, executions, STALE_SECONDS)
-    cells = [
+    views = [
         describe_cell(
             cell,
             recorded.get(cell.handle),
             None if now is None else now.get(cell.handle, "idle"),
             reasons,
         )
-        for cell in notebook.cells
+        for cell in (notebook.cells if cells is None else cells)
     ]
     staleness = "not analysed" if stale and reasons is None else None
-    return ReadAnswer(path, notebook.revision, notebook.version, cells, [], staleness=staleness)
+    return ReadAnswer(path, notebook.revision, notebook.version, views, [], staleness=staleness)
 
 
 def describe_cell(

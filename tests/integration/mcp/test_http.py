@@ -494,3 +494,21 @@ def _certificate(folder: Path) -> tuple[Path, Path]:
         )
     )
     return paths
+
+
+def test_handshakes_that_do_not_end_take_few_descriptors_and_keep_no_one_out(
+    root: Path, tmp_path: Path
+) -> None:
+    certificate, key = _certificate(tmp_path)
+    options = ("--tls-cert", str(certificate), "--tls-key", str(key))
+    with (
+        served(root, f"{LOOPBACK}:0", *options, scheme="https") as server,
+        silent_callers(server.port, 200) as silent,
+    ):
+        context = ssl.create_default_context(cafile=str(certificate))
+        headers = server.headers(Host=f"localhost:{server.port}")
+        sent = request(headers, call("initialize", HELLO))
+        assert raw(server.port, sent, wrap=context)[0] == 200
+        silent[1].settimeout(30)  # it said nothing, and others came later
+        with contextlib.suppress(ConnectionResetError):
+            assert silent[1].recv(1) == b""

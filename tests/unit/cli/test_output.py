@@ -13,7 +13,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from cellwright.cli.commands import git
 from cellwright.cli.output import one_line, printable, read_input, uses_colors
+from cellwright.errors import SystemRefused
 from tests.unit.cli import samples
 from tests.unit.cli.calling import call, succeed
 
@@ -267,3 +269,19 @@ def test_without_raw_a_file_is_treated_as_a_notebook(folder: Path) -> None:
     assert call("read", "any.ipynb:1-2", "--json").error["code"] == "INVALID_JSON"
     assert succeed("read", "nb.ipynb").text.startswith("# %% [markdown] cell:0\n")
     assert succeed("read", "nb.ipynb:raw").text.startswith("{")
+
+
+def test_a_text_for_git_that_cannot_be_printed_is_an_error(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "nb.ipynb").write_bytes(samples.SALES)
+
+    printed: list[str] = []
+
+    def refuse_once(text: str) -> None:  # afterwards stdout is discarded
+        printed.append(text)
+        if len(printed) == 1:
+            raise SystemRefused("No space left on device (standard output)")
+
+    monkeypatch.setattr(git, "write", refuse_once)
+    assert call("git", "textconv", "nb.ipynb").code == 3

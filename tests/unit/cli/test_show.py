@@ -10,10 +10,14 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.cells import cell_len
 
+from cellwright.workspace import status
+from cellwright.workspace.verbs import reading
+from tests.unit.cli import samples
 from tests.unit.cli import show_samples as make
 from tests.unit.cli.calling import call, succeed
 from tests.unit.cli.show_rendering import SGR
@@ -182,3 +186,24 @@ def test_colours_change_nothing_but_colours(monkeypatch: pytest.MonkeyPatch) -> 
     colored = succeed("show", "sales.ipynb", "--images", "none").text
     # Code within a line of prose has a colour or its signs.
     assert SGR.sub("", colored) == plain.replace("`pandas`", "pandas")
+
+
+def test_the_first_cells_are_shown_before_the_rest_is_described(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = folder / "long.ipynb"
+    path.write_bytes(samples.write(*(samples.code(f"c{n}", f"x = {n}") for n in range(200))))
+    asked: list[int | None] = []
+    describe = status.describe_notebook
+
+    def count(*args: Any, cells: Any = None, **options: Any) -> Any:
+        asked.append(None if cells is None else len(cells))
+        return describe(*args, cells=cells, **options)
+
+    monkeypatch.setattr(reading, "describe_notebook", count)
+    text = succeed("show", "long.ipynb").text
+    assert "c199" in text
+    assert asked == [50, None]
+    asked.clear()
+    succeed("show", "long.ipynb", "--cells", "190,191")
+    assert asked == [2]

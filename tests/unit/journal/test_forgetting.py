@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -156,12 +157,25 @@ def test_all_of_a_root_and_a_dry_run(tmp_path: Path, journal: Journal) -> None:
     assert journal.log(tmp_path / "in" / "a.ipynb") == []
 
 
-def test_all_includes_damaged_journals_that_were_moved_aside(desk: Desk) -> None:
+@pytest.mark.parametrize("name", ["broken-20260101-000000-1", "salvaged-20260101-000000-1"])
+def test_all_includes_damaged_journals_that_were_moved_aside(desk: Desk, name: str) -> None:
     desk.replace(0, "k = 1")
-    broken = Path(f"{desk.journal.path}.broken-20260101-000000-1")
+    broken = Path(f"{desk.journal.path}.{name}")
     broken.write_text(json.dumps(MARK))
 
     desk.journal.forget(desk.path)
     assert broken.exists()  # it may have the history of other notebooks too
     desk.journal.forget()
     assert not broken.exists()
+
+
+def test_all_includes_what_a_repair_that_died_left_and_spares_one_under_way(desk: Desk) -> None:
+    desk.replace(0, "k = 1")
+    left = Path(f"{desk.journal.path}.repair-{2**22 + 1}")  # no process has such a number
+    going = Path(f"{desk.journal.path}.repair-{os.getpid()}")
+    for file in (left, going):
+        file.write_text(json.dumps(MARK))
+
+    desk.journal.forget()
+    assert not left.exists()
+    assert going.exists()

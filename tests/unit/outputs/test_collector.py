@@ -321,3 +321,18 @@ def test_a_note_says_how_much_of_a_flood_the_artifact_has(tmp_path: Path) -> Non
     assert artifact.truncated
     assert f"its beginning and end, 20 kB of 99 kB: {artifact.uri}" in note
     assert "all of it" not in note
+
+
+def test_of_a_huge_error_the_artifact_has_both_ends_and_the_note_says_so(tmp_path: Path) -> None:
+    store = ArtifactStore(tmp_path)
+    collector = Collector(limit_bytes=20_000, spill=store.create)
+    collector.feed(ErrorEvent("E", "start" + "z" * 20_000_000 + "end", ("Traceback", "E: z")))
+    note, error = collector.finish()
+    assert len(json.dumps(error)) < 21_000
+    (artifact,) = store.list()
+    assert artifact.size < 9 * 2**20
+    assert f"all but the middle of an error: {artifact.uri}" in note["text"]
+    whole = store.read(artifact.id, 0, artifact.size).data.decode()
+    assert "start" in whole
+    assert "zend" in whole
+    assert "characters left out" in whole

@@ -7,9 +7,14 @@ import os
 import re
 import struct
 import zlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from cellwright.document import files
+from cellwright.errors import NotSaved
 from tests.unit.cli import samples
+
+if TYPE_CHECKING:
+    import pytest
 
 _opening = re.compile(r"<data ([0-9a-f]{4,})(?:: ([^<>\n]*))?>").fullmatch
 
@@ -77,3 +82,12 @@ def _split(text: str) -> tuple[list[str], list[str]]:
             theirs.append(line)
     assert inside is None, "a fence is not closed"
     return ours, theirs
+
+
+def refuse_to_save(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every save fail, as on a full disk."""
+
+    def refuse(real: str, *_: Any, **__: Any) -> Any:
+        raise NotSaved(real, "write", "no space left")
+
+    monkeypatch.setattr(files, "replace_file", refuse)

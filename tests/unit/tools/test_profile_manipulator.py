@@ -11,7 +11,7 @@ import pytest
 from cellwright.tools.profiles import PROFILES
 from cellwright.tools.toolbox import Toolbox
 from tests.unit.cli import samples
-from tests.unit.tools.support import book, picture, within
+from tests.unit.tools.support import book, picture, refuse_to_save, within
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -164,3 +164,13 @@ async def test_a_range_that_is_too_long_is_cut_with_the_rest_named(
 async def test_the_text_has_the_result_inside_a_fence(call: Call) -> None:
     answer = await call("get_cell_count", "manipulator", **PATH)
     assert json.loads(within(answer.text)) == {"count": 7}
+
+
+async def test_outputs_that_could_not_be_saved_are_no_success(
+    call: Call, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "nb.ipynb").write_bytes(book("print one"))
+    refuse_to_save(monkeypatch)
+    assert await ask(call, "execute_cell_range", start=0, end=1) == error(
+        "EXECUTION_FAILED", "Cell execution failed at index 0: its outputs were not saved"
+    )

@@ -12,7 +12,7 @@ import pytest
 from cellwright.tools.profiles import PROFILES
 from cellwright.tools.toolbox import Toolbox
 from tests.unit.cli import samples
-from tests.unit.tools.support import book, outside, picture, stream, within
+from tests.unit.tools.support import book, outside, picture, refuse_to_save, stream, within
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -260,3 +260,16 @@ async def test_a_long_output_is_read_in_parts(active: ToolCaller, folder: Path) 
         offset = int(found[1])
     assert {f"line {number}" for number in range(100, 20_000, 500)} <= set(seen.split("\n"))
     assert "line 19999" in seen
+
+
+async def test_outputs_that_could_not_be_saved_are_no_success(
+    active: ToolCaller, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "nb.ipynb").write_bytes(book("print " + "long " * 20_000))
+    refuse_to_save(monkeypatch)
+    answer = await ask(active, "RunNotebookCells", cellIds=["c0"])
+    assert answer.is_error
+    assert answer.text.startswith("Failed to save outputs of 1 of 1 cell(s), which were executed.")
+    assert "no space left" in answer.text
+    assert "LEFT OUT: parts of outputs; artifact://" in answer.text
+    assert "outputs in the notebook" not in answer.text

@@ -11,7 +11,7 @@ import pytest
 
 from cellwright.tools.profiles import PROFILES
 from cellwright.tools.toolbox import Toolbox
-from tests.unit.tools.support import book, outside, within
+from tests.unit.tools.support import book, outside, refuse_to_save, within
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -410,3 +410,14 @@ async def test_eval_in_a_notebook_that_is_not_there_is_refused(call: Call) -> No
     answer = await call("eval", cells=["print 1"], notebook="../nb.ipynb")
     assert answer.data["code"] == "OUTSIDE_ROOT"
     assert (await call("kernel")).data["sessions"] == []
+
+
+async def test_what_is_left_out_of_unsaved_outputs_is_in_the_artifact(
+    call: Call, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(folder, "print " + "long " * 20_000)
+    refuse_to_save(monkeypatch)
+    done = await call("notebook_run", path="nb.ipynb")
+    assert done.is_error
+    assert "notebook_outputs with artifact=artifact://" in done.text
+    assert "outputs in the notebook" not in done.text

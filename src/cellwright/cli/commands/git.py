@@ -108,13 +108,13 @@ def textconv(path: str) -> None:
     from cellwright.document.files import read
 
     try:
-        write(printable(render_for_diff(read(path))))
+        text = render_for_diff(read(path))
     except CellwrightError as error:
         try:
-            content = _read_file(path)
+            text = _read_file(path).decode("utf-8", "backslashreplace")
         except OSError:
             raise error from None
-        write(printable(content.decode("utf-8", "backslashreplace")))
+    write(printable(text))  # outside of `try`: that it cannot be printed is no broken notebook
 
 
 def render_for_diff(notebook: Notebook) -> str:

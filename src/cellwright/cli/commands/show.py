@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 
 import click
 
@@ -18,9 +19,10 @@ if TYPE_CHECKING:
 
     from cellwright.document.notebook import Notebook
     from cellwright.workspace.api.answers import CellOutputs, CellView
-    from cellwright.workspace.workspace import Workspace
+    from cellwright.workspace.workspace import Book, Workspace
 
 
+_FIRST = 50  # cells that are described before any is shown
 IMAGES = ("auto", "kitty", "iterm", "sixel", "blocks", "none")
 
 
@@ -84,7 +86,7 @@ def show_command(
     ):
         for number, path in enumerate(notebooks):
             try:
-                notebook, known, warnings = _load_notebook(workspace, path, stale=True)
+                notebook, known, warnings = _load_notebook(workspace, path, cells, stale=True)
                 indexes = choose_cells(notebook, cells) if cells else None
             except CellwrightError as error:
                 if len(notebooks) == 1:
@@ -103,8 +105,8 @@ def show_command(
 
 
 def _load_notebook(
-    workspace: Workspace, path: str, *, stale: bool = False
-) -> tuple[Notebook, dict[str, CellView], list[str]]:
+    workspace: Workspace, path: str, cells: Sequence[str], *, stale: bool = False
+) -> tuple[Notebook, Mapping[str, CellView], list[str]]:
     """Load a notebook, what is known of its cells, and its warnings; `-` is read from stdin."""
     if path == "-":
         from cellwright.document.notebook import Notebook
@@ -112,11 +114,44 @@ def _load_notebook(
         return Notebook(sys.stdin.buffer.read()), {}, []
     book = workspace.open(path)
     notebook = book.load()
-    try:
-        known = {cell.handle: cell for cell in book.read(text=False, stale=stale).cells}
-    except CellwrightError:
-        known = {}  # a cell is broken in a way that only `show` can tell
-    return notebook, known, book.warnings()
+    indexes = choose_cells(notebook, cells) if cells else range(len(notebook.cells))
+    return notebook, KnownCells(book, notebook, indexes, stale=stale), book.warnings()
+
+
+class KnownCells(Mapping[str, "CellView"]):
+    """What is on record of the cells to show: of the first at once, of the rest when needed.
+
+    A notebook may have many thousands; the first should be on the screen before all are described.
+    """
+
+    def __init__(
+        self, book: Book, notebook: Notebook, indexes: Sequence[int], *, stale: bool
+    ) -> None:
+        self._book = book
+        self._stale = stale
+        self._count = len(indexes)
+        first = [notebook.cells[index].handle for index in indexes[:_FIRST]]
+        self._has_all = self._count <= _FIRST
+        self._found = self._ask(first)
+
+    def __getitem__(self, handle: str) -> CellView:
+        if handle not in self._found and not self._has_all:
+            self._has_all = True
+            self._found = self._ask(None)
+        return self._found[handle]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def _ask(self, cells: Sequence[str] | None) -> dict[str, CellView]:
+        try:
+            found = self._book.read(text=False, cells=cells, stale=self._stale).cells
+        except CellwrightError:
+            return {}  # a cell is broken in a way that only `show` can tell
+        return {each.handle: each for each in found}
 
 
 def choose_cells(notebook: Notebook, refs: Sequence[str]) -> list[int]:
@@ -142,7 +177,7 @@ def _print_json(
     found: list[dict[str, Any]] = []
     with call.workspace() as workspace:
         for path in paths:
-            notebook, known, _ = _load_notebook(workspace, path)
+            notebook, known, _ = _load_notebook(workspace, path, cells)
             indexes = choose_cells(notebook, cells) if cells else range(len(notebook.cells))
             found.append(
                 describe_notebook(

@@ -48,7 +48,7 @@ class SlotFacts:
 class Slot:
     """The bytes of one cell, somewhere in a buffer; never changed."""
 
-    __slots__ = ("_facts", "_hash", "buffer", "end", "start")
+    __slots__ = ("_facts", "_hash", "_spans", "buffer", "end", "start")
 
     def __init__(self, buffer: bytes, start: int, end: int, facts: SlotFacts | None = None) -> None:
         self.buffer = buffer
@@ -56,6 +56,7 @@ class Slot:
         self.end = end
         self._facts = facts
         self._hash: str | None = None
+        self._spans: dict[str, tuple[int, int]] | None = None
 
     @classmethod
     def of(cls, raw: bytes) -> Slot:
@@ -69,11 +70,12 @@ class Slot:
 
     def member(self, key: str) -> bytes | None:
         """The bytes of one member of the cell; None if it has no such member."""
-        raw = self.raw
-        if raw[0] != OPEN_OBJECT:
-            return None
-        found = [m for m in members(raw, 0) if m.key == key]
-        return raw[found[-1].start : found[-1].end] if found else None
+        if self._spans is None:  # who asks for one member will ask for others
+            is_object = self.buffer[self.start] == OPEN_OBJECT
+            found = members(self.buffer, self.start) if is_object else ()
+            self._spans = {m.key: (m.start, m.end) for m in found}
+        span = self._spans.get(key)
+        return None if span is None else self.buffer[span[0] : span[1]]
 
     @property
     def output_types(self) -> list[str]:

@@ -63,13 +63,16 @@ class CellMessages:
             self.is_idle = message.content.get("execution_state") == "idle"
             if self._silent:  # the only sign that it has begun
                 self._start()
-        elif kind == "execute_reply":
-            self.reply = message.content
         else:
             if kind == "execute_input":
                 self._start()
             self._messages.append(message)
             self.backlog += message.size
+        self.wake()
+
+    def take_reply(self, content: dict[str, Any]) -> None:
+        """Note how the kernel says that the cell ended."""
+        self.reply = content
         self.wake()
 
     def _start(self) -> None:
@@ -390,10 +393,11 @@ class LocalConversation:
                 self.kernel_info = message.content
                 self._changed.set()
         elif message.type == "execute_reply":
-            if announces_exit(message.content):
+            reply = message.content  # long if an error is; decoded once
+            if announces_exit(reply):
                 self._on_leaving()
             if parent in self._cells:
-                self._cells[parent].put(message)
+                self._cells[parent].take_reply(reply)
 
 
 def translate_message(message: LocalMessage) -> Iterator[KernelEvent]:

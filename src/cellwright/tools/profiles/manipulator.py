@@ -15,7 +15,6 @@ from pydantic import BeforeValidator, Field, create_model
 from cellwright.errors import CellwrightError, Conflict, UnknownRevision
 from cellwright.outputs.describe import CHARACTERS_PER_TOKEN, describe
 from cellwright.outputs.images import PixelBudget
-from cellwright.protocol.access import CellResult
 from cellwright.protocol.messages import ErrorCode, ManipulatorRequest, Refusal, refusal_of
 from cellwright.protocol.methods import plan_run, read_or_edit, run_plan
 from cellwright.tools.errors import drop_shell_hint
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from cellwright.document.notebook import Notebook
     from cellwright.document.snapshot import Snapshot
     from cellwright.outputs.images import ModelImage
+    from cellwright.protocol.access import CellResult
     from cellwright.tools.tool import ToolCaller
     from cellwright.workspace.api.requests import Effect
     from cellwright.workspace.workspace import AsyncBook
@@ -76,16 +76,7 @@ class BookHost:
         if not done.done:
             message = f"Cell execution is still running after {DEADLINE:g} s, as run {done.run}"
             raise Refusal(ErrorCode.EXECUTION_FAILED, message)
-        return [
-            CellResult(
-                each.cell or "",
-                "ok" if each.expected else each.status,  # type: ignore[arg-type]  # pending is left out
-                each.error.ename if each.error else "",
-                each.count,
-            )
-            for each in done
-            if each.status != "pending"
-        ]
+        return [each.to_cell_result() for each in done if each.status != "pending"]
 
 
 def _make_call(name: str) -> Callable[[ToolCaller, Any], Awaitable[ToolResult]]:

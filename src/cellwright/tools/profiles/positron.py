@@ -199,6 +199,7 @@ async def run_notebook_cells(
     done = await book.run(chosen, detach=DEADLINE, **caller.run_options())
     page = Page(TOKENS)
     failed = next((each for each in done if each.is_failure), None)
+    unsaved = [each for each in done if each.is_unsaved]
     if failed is not None:
         why = f" ({quote_name(failed.error.ename)})" if failed.error else ""
         ran = sum(each.status == "ok" for each in done)
@@ -206,15 +207,21 @@ async def run_notebook_cells(
             f"Failed to run notebook cells: cell {quote_name(failed.cell or '')} ended with "
             f"{failed.status}{why}; {ran} of {len(done)} cell(s) executed successfully."
         )
+    elif unsaved:
+        page.head(
+            f"Failed to save outputs of {len(unsaved)} of {len(done)} cell(s), which were executed."
+        )
     elif not done.done:
         page.head(
             "Still running: GetNotebookCells says when a cell has ended, GetCellOutputs what it said."
         )
     else:
         page.head(f"Successfully executed {len(done)} cell(s).")
+    for each in unsaved:
+        page.head(f"Cell {quote_name(each.cell or '')}: {shorten(' '.join(each.notes), 400)}")
     await asyncio.to_thread(_show_outputs, page, done)  # it may decode pictures
     data = {"run": done.run, "done": done.done, "executions": run_facts(done)}
-    return page.to_result(data, is_error=failed is not None)
+    return page.to_result(data, is_error=failed is not None or bool(unsaved))
 
 
 def _show_outputs(page: Page, executions: Sequence[Execution]) -> None:
@@ -225,8 +232,10 @@ def _show_outputs(page: Page, executions: Sequence[Execution]) -> None:
         cell = execution.cell or ""
         page.say(f"\nCell {quote_name(cell)}:")
         share = page.room // (len(said) - place)
-        if not page.show_outputs(cell, execution.outputs, share):
-            page.leave_out(f"parts of outputs; GetCellOutputs with cellId={quote_name(cell)}")
+        artifact = execution.artifact  # has them if they could not be saved
+        if not page.show_outputs(cell, execution.outputs, share, artifact=artifact):
+            where = f"GetCellOutputs with cellId={quote_name(cell)}"
+            page.leave_out(f"parts of outputs; {f'artifact://{artifact}' if artifact else where}")
 
 
 class AddNotebookCellParams(Params):

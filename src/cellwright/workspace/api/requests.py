@@ -476,7 +476,7 @@ class ReadRequest(Request["answers.ReadAnswer"]):
     """Return the cells with their status, the revision, the text view, and who else works on it.
 
     With `stale` also which results are stale, and why; without `text` no text view, so that a
-    notebook with a broken cell can be read too.
+    notebook with a broken cell can be read too. With `cells` only these are described.
     """
 
     VERB, WHAT, HANDLER = "read", "read a notebook", "reading:read"
@@ -486,6 +486,7 @@ class ReadRequest(Request["answers.ReadAnswer"]):
     _: KW_ONLY
     stale: bool = False
     text: bool = True
+    cells: Sequence[CellRef] | None = None
 
 
 class SelectRequest(Request["answers.SelectAnswer"]):

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any, Self
 
+    from cellwright.protocol.access import CellResult
+
     Base = list["Execution"]
 else:
     Base = list
@@ -143,6 +145,18 @@ class Execution(Value):
             raise KernelDied(" ".join(self.notes))
         if self.is_unsaved:
             raise SaveError(" ".join(self.notes))
+
+    def to_cell_result(self) -> CellResult:
+        """How the cell ended, in the words of the Notebook Manipulator Protocol."""
+        from cellwright.protocol.access import CellResult
+
+        cell = self.cell or ""
+        if self.is_failure:
+            reason = self.error.ename if self.error else self.status
+            return CellResult(cell, self.status, reason, self.count)  # type: ignore[arg-type]
+        if self.is_unsaved:
+            return CellResult(cell, "error", "its outputs were not saved", self.count)
+        return CellResult(cell, "ok", "", self.count)
 
     def to_json(self) -> dict[str, Any]:
         """Return it as plain data: the fields of a notebook's cell, or those of `eval`."""

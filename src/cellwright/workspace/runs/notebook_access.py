@@ -5,7 +5,6 @@ What a kernel changes goes the way of every edit: through the host, in one step,
 
 from __future__ import annotations
 
-from cellwright.protocol.access import CellResult
 from cellwright.workspace.runs.notebook_run import NotebookRun
 from cellwright.workspace.runs.run import RunOptions
 
@@ -17,8 +16,8 @@ if TYPE_CHECKING:
     from cellwright.document.edits import Edit
     from cellwright.document.notebook import Notebook
     from cellwright.document.snapshot import Snapshot
+    from cellwright.protocol.access import CellResult
     from cellwright.workspace.notebook import OpenNotebook
-    from cellwright.workspace.runs.execution import Execution
 
 
 class KernelAccess:
@@ -69,15 +68,4 @@ class KernelAccess:
             await run.wait()
             if run.error is not None:
                 raise run.error
-        return [_describe(each) for each in run.executions if each.status != "pending"]
-
-
-def _describe(execution: Execution) -> CellResult:
-    status = execution.status
-    reason = execution.error.ename if execution.error else status
-    return CellResult(
-        execution.cell or "",
-        status,  # type: ignore[arg-type]
-        "" if status == "ok" else reason,
-        execution.count,
-    )
+        return [each.to_cell_result() for each in run.executions if each.status != "pending"]

@@ -149,7 +149,7 @@ def restore(caller: Caller, request: requests.RestoreRequest) -> EditAnswer:
 
 def forget(caller: Caller, request: requests.ForgetRequest) -> ForgetAnswer:
     """Remove what is recorded about a notebook, or about all, and the artifacts of their runs."""
-    from cellwright.journal.repair import list_broken
+    from cellwright.journal.repair import list_set_aside
 
     journal, before, store = caller.journal, request.before, caller.hub.artifacts
     book = None if request.path is None else caller.open(request.path)
@@ -170,7 +170,7 @@ def forget(caller: Caller, request: requests.ForgetRequest) -> ForgetAnswer:
         dry_run=request.dry_run,
     )
     name = None if book is None else book.name
-    return ForgetAnswer(name, *found, len(doomed), list_broken(journal.path))
+    return ForgetAnswer(name, *found, len(doomed), list_set_aside(journal.path))
 
 
 def _step(

@@ -95,7 +95,10 @@ def read(caller: Caller, request: requests.ReadRequest) -> ReadAnswer:
     book = caller.open(request.path)
     notebook = book.load()
     now, executions = book.hub.list_active_cells(book.real), book.list_executions()
-    found = describe_notebook(notebook, book.name, executions, now, stale=request.stale)
+    cells = None if request.cells is None else [notebook.cell(ref) for ref in request.cells]
+    found = describe_notebook(
+        notebook, book.name, executions, now, stale=request.stale, cells=cells
+    )
     text = None
     if request.text:
         from cellwright.text.view import to_text
