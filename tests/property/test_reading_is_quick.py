@@ -61,6 +61,7 @@ def _no_drawing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drawing, "can_draw", lambda: False)
 
 
+@pytest.mark.all
 @pytest.mark.corpus
 async def test_the_largest_notebooks_are_read_within_a_second(tmp_path: Path) -> None:
     largest = sorted(corpus.notebooks(), key=lambda path: path.stat().st_size)[-5:]
