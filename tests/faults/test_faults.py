@@ -113,10 +113,10 @@ def test_the_harness_notices_a_save_that_is_not_atomic() -> None:
 @pytest.mark.parametrize(
     ("fault", "every"),
     [
-        (surroundings.fail_journal, 12),
-        (surroundings.fail_after_rename, 12),
+        (surroundings.fail_journal, 20),
+        (surroundings.fail_after_rename, 20),
         (surroundings.save_in_place, 2),
-        (surroundings.fail_outputs, 4),
+        (surroundings.fail_outputs, 5),
         pytest.param(surroundings.lose_engine, 1, marks=pytest.mark.all),
         pytest.param(surroundings.stop_processes, 1, marks=pytest.mark.all),
     ],

@@ -79,8 +79,8 @@ def expand_notebooks(names: Sequence[str]) -> list[str]:
         )
         if not matches:
             raise click.UsageError(f"No notebook matches {name}")
-        found += matches
-    return list(dict.fromkeys(found))
+        found += [path for path in matches if path not in found]
+    return found
 
 
 class NotebookReport(NamedTuple):

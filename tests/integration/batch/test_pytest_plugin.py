@@ -62,7 +62,6 @@ def test_outputs_are_compared_with_masks_and_a_tolerance(tmp_path: Path) -> None
         ("# NBVAL_IGNORE_OUTPUT\nprint(1)", "2\n", ""),
     )
     write(tmp_path / "other.ipynb", ("print('a')", "b\n", ""))
-    assert "4 passed" in run(tmp_path, "--cellwright")[1]
     code, said = run(
         tmp_path,
         *("--cellwright", "--cellwright-check", "--cellwright-tolerance", "1e-5"),

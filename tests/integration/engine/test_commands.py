@@ -85,7 +85,7 @@ def test_a_notebook_keeps_its_kernel_from_one_command_to_the_next(folder: Path) 
     (folder / "sub").mkdir()
     (folder / "sub" / "link.ipynb").symlink_to(folder / "nb.ipynb")
     answer = cw("run", "sub/link.ipynb", "c3")  # the same notebook, by another name
-    assert (answer.code, answer.text) == (0, "21\n")
+    assert (answer.code, answer.text) == (0, "21\n42\n")
     assert "42" in outputs("c3")
     rows = cw("sessions", "--json").data["sessions"]
     assert [(row["session"], row["kind"]) for row in rows] == [
@@ -156,7 +156,7 @@ def test_interrupt_from_another_command_stops_the_cell_and_keeps_the_state() -> 
     assert cw("kernel", "interrupt", "nb.ipynb", "--json").data["interrupted"] is True
     assert child.wait(30) == 130
     child.communicate()
-    assert cw("run", "nb.ipynb", "c2", "c3").text == "21\n"
+    assert cw("run", "nb.ipynb", "c2", "c3").text == "21\n42\n"
 
 
 # --- Runs by id ----------------------------------------------------------------------------------
@@ -192,7 +192,7 @@ def test_a_run_can_be_left_listed_followed_and_stopped_by_others() -> None:
     statuses = [each["status"] for each in ended["answer"]["executions"]]
     assert (ended["state"], statuses) == ("done", ["cancelled", "pending"])
     assert "here" in outputs("slow")
-    assert cw("run", "nb.ipynb", "c2", "c3").text == "21\n"  # the kernel is as it was
+    assert cw("run", "nb.ipynb", "c2", "c3").text == "21\n42\n"  # the kernel is as it was
     assert cw("attach", "r0", "--json").error["code"] == "RUN_NOT_FOUND"
 
 
@@ -240,7 +240,7 @@ def test_ctrl_c_stops_the_run_and_the_kernel_keeps_its_state(engine: Engine) -> 
     assert child.wait(30) == 130
     assert engine.status()["sessions"][0]["pid"] == kernel
     assert [run["state"] for run in engine.status()["runs"]] == ["done"] * 3
-    assert cw("run", "nb.ipynb", "c2", "c3").text == "21\n"
+    assert cw("run", "nb.ipynb", "c2", "c3").text == "21\n42\n"
     child = start("eval", "-s", "a", "--timeout", "0", f"z = 7\n{SLOW}")
     child.send_signal(signal.SIGINT)
     assert child.wait(30) == 130
@@ -261,7 +261,7 @@ def test_a_killed_client_loses_nothing(engine: Engine, folder: Path) -> None:
     (folder / "go").touch()
     wait_for(lambda: engine.status()["runs"][0]["state"] == "done", "the end of the run")
     assert "here\nthere" in outputs("slow")
-    assert cw("run", "nb.ipynb", "c2", "c3").text == "21\n"
+    assert cw("run", "nb.ipynb", "c2", "c3").text == "21\n42\n"
     # Nobody holds the kernel in the name of one that is gone.
     assert engine.status()["sessions"][0]["owners"] == []
 

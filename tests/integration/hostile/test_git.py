@@ -52,7 +52,7 @@ def repo(hostile: Hostile) -> Repo:
 
 
 def test_git_runs_nothing_of_the_worktree(hostile: Hostile, repo: Repo) -> None:
-    assert "# %% [code] cell:0" in repo.git("log", "-p")
+    assert "# %% [code] one\n" in repo.git("log", "-p")
     repo.file.write_text(BASE.replace("b = 1", "b = 3"))
     assert "+b = 3" in repo.git("diff")
     repo.git("checkout", "--quiet", NAME)

@@ -26,7 +26,7 @@ class KernelParams(Params):
     ] = "status"
     path: Annotated[Name | None, Field(description="A notebook's kernel")] = None
     session: Annotated[Name | None, Field(description="An eval session's kernel")] = None
-    server: Annotated[Name | None, Field(description="Jupyter server to connect to")] = None
+    server: Annotated[Name | None, Field(description="Jupyter server")] = None
     kernel: Annotated[Name | None, Field(description="Its kernelspec, or a kernel's id")] = None
     max_tokens: MaxTokens = 4000
 

@@ -436,6 +436,7 @@ async def test_many_displays_all_arrive(shared: LocalKernel) -> None:
     assert shown == [str(i) for i in range(5000)]
 
 
+@pytest.mark.all
 async def test_a_reader_without_a_turn_loses_nothing() -> None:
     """By default a kernel keeps 1,000 messages for a reader and drops the rest."""
     program = Path(__file__).with_name("reader_without_a_turn.py")
