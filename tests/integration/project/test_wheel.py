@@ -153,7 +153,9 @@ def test_every_installation_does_the_main_job_and_what_its_extra_is_for(
     assert "default" in report["kernels"]["python3"]
     has = {name for name, state in report["extras"].items() if state.startswith("installed")}
     assert has == (
-        {"assistant", "batch", "charts", "images", "lab", "mcp"} if extra == "all" else {extra} - {""}
+        {"assistant", "batch", "charts", "images", "lab", "mcp"}
+        if extra == "all"
+        else {extra} - {""}
     )
     here.run("cellwright chat a.ipynb -p 'what does cell 1 do?'")
     mcp = extra in {"mcp", "all"}
