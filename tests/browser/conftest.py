@@ -15,7 +15,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from cellwright import connect
+from cellwright import connect, read
 from tests.conftest import PLACES, ROOT, require_tool
 from tests.engines import engine_of_its_own, wait_for
 
@@ -207,8 +207,14 @@ def run_cell(page: Page, index: int) -> dict[str, Any]:
     return list(cells(page).values())[index]
 
 
+def read_saved(path: Path) -> list[dict[str, Any]]:
+    """The cells in the file; JupyterLab saves in place, so that it may be empty for a moment."""
+    found: list[dict[str, Any]] = json.loads(read(path).to_bytes())["cells"]
+    return found
+
+
 def change_on_disk(path: Path, **sources: str) -> None:
-    shape = json.loads(path.read_bytes())
+    shape = json.loads(read(path).to_bytes())
     for cell in shape["cells"]:
         if cell["id"] in sources:
             cell["source"] = sources[cell["id"]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ import pytest
 
 from cellwright import connect
 from cellwright.errors import EngineLost
-from tests.browser.conftest import PANEL, Server, cells, keep_picture, texts
+from tests.browser.conftest import PANEL, Server, cells, keep_picture, read_saved, texts
 from tests.engines import ask, wait_for
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ def test_a_tab_that_is_loaded_again_and_renamed_in_the_middle_of_a_run_loses_not
     page.evaluate(f"async () => await {PANEL}.context.save()")
     # JupyterLab itself may say that the path in its address is gone.
     assert "Changed" not in "".join(page.locator(".jp-Dialog").all_inner_texts())
-    saved = json.loads(moved.read_bytes())["cells"]
+    saved = read_saved(moved)
     assert ["".join(cell["source"]) for cell in saved] == ["1 + 1", 'b = "typed"']
     assert [cell["source"] for cell in cells(page).values()] == ["1 + 1", 'b = "typed"']
     assert not path.exists()
@@ -117,5 +116,5 @@ def test_two_pages_and_an_engine_that_is_killed_lose_nothing(
         )
         assert page.locator(".jp-Dialog").all_inner_texts() == []
     keep_picture(second, "two-pages")
-    saved = json.loads(path.read_bytes())["cells"]
+    saved = read_saved(path)
     assert ["".join(cell["source"]) for cell in saved] == wanted

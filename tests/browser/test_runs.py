@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.browser.conftest import PANEL, Server, cells, run_cell, texts
+from tests.browser.conftest import PANEL, Server, cells, read_saved, run_cell, texts
 from tests.engines import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from playwright.sync_api import Page
 
@@ -34,7 +32,15 @@ def test_runs_of_the_person_and_of_the_agent_are_of_one_kernel_and_on_record(
     run_cell(page, 0)
     assert book.run(["b"]).ok
     run_cell(page, 2)
-    found = wait_for(lambda: (r := book.executions()) and len(r) == 3 and r, "the records")
+    found = wait_for(
+        lambda: (
+            (r := book.executions())
+            and [run.status for run in r].count("running") == 0
+            and len(r) == 3
+            and r
+        ),
+        "the records",
+    )
     assert [(run.cell, run.status, run.count) for run in found] == [
         ("a", "ok", 1),
         ("b", "ok", 2),
@@ -65,11 +71,6 @@ def test_runs_of_the_person_and_of_the_agent_are_of_one_kernel_and_on_record(
     last = wait_for(lambda: (r := book.executions()[-1]).cell == "a" and r, "the record")
     assert last.kernel != found[0].kernel
     assert book.run(stale=True, keep_going=True)[0].cell == "b"
-
-
-def read_saved(path: Path) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(path.read_bytes())["cells"]
-    return found
 
 
 def wait_heard(server: Server, page: Page) -> None:
@@ -121,6 +122,8 @@ def test_what_a_person_runs_outlives_their_page(
     assert (texts(found["a"]), found["a"]["count"]) == ("begun\nend\n", 1)
     assert texts(found["b"]) == "42"
     wait_for(lambda: read_saved(path)[1]["outputs"], "the outputs in the file")
+    # The page shows the end of a cell a moment before it is on record.
+    wait_for(lambda: "running" not in [run.status for run in book.executions()], "the records")
     records = [(run.cell, run.status, run.count) for run in book.executions()]
     assert sorted(records) == [("a", "ok", 1), ("b", "ok", 2)]
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.browser.conftest import PANEL, Server, cells, change_on_disk, texts
+from tests.browser.conftest import PANEL, Server, cells, change_on_disk, read_saved, texts
 from tests.engines import wait_for
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ def test_an_edit_appears_in_the_tab_in_place_and_is_saved(
     assert (answer.host, answer.saved) == ("tab", True)
     found = cells(page)
     assert [cell["source"] for cell in found.values()] == ["x = 1 + 10", "between = True", "y = 22"]
-    saved = json.loads(path.read_bytes())["cells"]
+    saved = read_saved(path)
     assert ["".join(cell["source"]) for cell in saved] == ["x = 1 + 1", "between = True", "y = 22"]
 
 
@@ -121,7 +120,7 @@ def test_a_tab_that_is_closed_in_the_middle_of_a_run_misses_nothing(
     go.touch()
     assert agent.attach(run.run).state == "done"
     wait_for(lambda: b"end" in path.read_bytes(), "the outputs in the file")
-    saved = json.loads(path.read_bytes())["cells"]
+    saved = read_saved(path)
     assert ["".join(cell["outputs"][0]["text"]) for cell in saved] == ["first\n", "begun\nend\n"]
     page = open_page("closed.ipynb")
     assert [texts(cell) for cell in cells(page).values()] == ["first\n", "begun\nend\n"]
@@ -162,7 +161,7 @@ def test_a_person_an_agent_and_git_change_one_notebook_and_all_of_it_is_there(
     )
     page.evaluate(f"async () => await {PANEL}.context.save()")
     assert page.locator(".jp-Dialog").all_inner_texts() == []
-    saved = {cell["id"]: cell for cell in json.loads(path.read_bytes())["cells"]}
+    saved = {cell["id"]: cell for cell in read_saved(path)}
     assert {name: "".join(cell["source"]) for name, cell in saved.items()} == {
         "a": "a = 0 + 1 + 2",
         "b": "b = 1",

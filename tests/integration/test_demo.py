@@ -11,6 +11,7 @@ import pytest
 from tests.conftest import ROOT
 
 
+@pytest.mark.all  # `./dev demo` shows it; half a minute
 @pytest.mark.timeout(300)
 def test_the_demo_plays_to_its_end() -> None:
     done = subprocess.run(

@@ -34,15 +34,15 @@ QUICK = (
     "nbclient-Clear-Output-4248aa5b",
     "nbclient-Empty-Cell-e6ed9a64",
     "nbclient-update-display-id-967a9a63",
-    "jupyterlab-simple_test-392b4fac",
-    "jupytext-text_outputs_and_images-c01769a9",
-    "nbval-test_coalesce-4884c0e3",
     "papermill-sysexit-2120b660",
-    "pytest-notebook-different_outputs-9ead1513",
 )
 # Not here: what waits, asks for input, tells the time, draws lots, wants the network, or holds
 # something that a run has to put right: times in the metadata, cells without the id that they need.
 LONG = (
+    "jupyterlab-simple_test-392b4fac",
+    "jupytext-text_outputs_and_images-c01769a9",
+    "nbval-test_coalesce-4884c0e3",
+    "pytest-notebook-different_outputs-9ead1513",
     "jupyterlab-code_notebook-558f0e42",
     "jupyterlab-collapsible_headings_keyboard_navigation-249e7ad9",
     "jupyterlab-css_js_injection-4abd667e",

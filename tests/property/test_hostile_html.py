@@ -12,10 +12,10 @@ from cellwright.outputs.tables import Grid
 
 def test_a_table_of_too_many_cells_is_cut_and_counted() -> None:
     wide = "<tr>" + "<td>x" * 1000
-    (grid,) = read_html("<table>" + wide + "<tr><td>x" * 100_000)
+    (grid,) = read_html("<table>" + wide + "<tr><td>x" * 20_000)
     assert isinstance(grid, Grid)
     assert len(grid.rows) == 1001
-    assert grid.more_rows == 100_001 - 1001
+    assert grid.more_rows == 20_001 - 1001
     assert all(len(row.cells) == 1000 for row in grid.rows)
 
 
@@ -32,13 +32,13 @@ def test_a_table_of_too_many_cells_is_cut_and_counted() -> None:
         "<" * 200_000,
         "</td>x" * 30_000,
         "<table><td>" + "</td>x" * 30_000,
-        "<table>" + "<tr><th>x" * 100_000,
-        "<table><thead>" + "<tr><th>x" * 100_000,
+        "<table>" + "<tr><th>x" * 20_000,
+        "<table><thead>" + "<tr><th>x" * 20_000,
         "<td colspan=1000 rowspan=1000>x" * 60_000,
         "<table>" + "<td colspan=1000 rowspan=1000>x" * 20_000,
         "&#" + "9" * 1_900_000 + ";",
         "<pre>" + "x" * 1_900_000,
-        "<tr><td>cell</td></tr>" * 400_000,
+        "<tr><td>cell</td></tr>" * 100_000,
         pytest.param("<tr><td>cell</td></tr>" * 2_500_000, marks=pytest.mark.all),
     ],
     ids=lambda html: html[:24],

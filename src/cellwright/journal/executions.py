@@ -89,7 +89,8 @@ def add_execution(connection: sqlite3.Connection, notebook: int, run: ExecutionR
 def select_executions(connection: sqlite3.Connection, notebook: int) -> list[ExecutionRecord]:
     """All remembered executions of a notebook, the oldest first.
 
-    One that takes long was put on record when it began, and again at its end: it is here once.
+    One that takes long was put on record when it began, once for each place where it landed, and
+    again at its end: it is here once.
     """
     rows = connection.execute(
         f"SELECT {_COLUMNS}, id FROM execution WHERE notebook = ? ORDER BY id",  # noqa: S608
@@ -111,11 +112,11 @@ def select_executions(connection: sqlite3.Connection, notebook: int) -> list[Exe
         )
         for row in rows
     ]
-    over = {(run.cell, run.began, run.actor) for run in found if run.status != "running"}
+    last = {(run.cell, run.began, run.actor): run.order for run in found}
     return [
         run
         for run in found
-        if run.status != "running" or (run.cell, run.began, run.actor) not in over
+        if run.status != "running" or last[run.cell, run.began, run.actor] == run.order
     ]
 
 

@@ -170,6 +170,9 @@ def test_ci_runs_the_checks_of_style_types_and_layers_and_the_tests() -> None:
     dev = (ROOT / "dev").read_text(encoding="utf-8")
     checks = dev[dev.index("run_check()") : dev.index("step()")]
 
-    assert "for command in check test" in ci
+    lines = [line.split()[:2] for line in ci.splitlines()]
+    assert ["./dev", "check"] in lines
+    assert ["./dev", "test"] in lines
+    assert ci.count("status=$?") == 2, "both of them decide"
     for step in ("ruff check .", "ruff format --check .", "mypy", "lint-imports"):
         assert f"step {step}" in checks

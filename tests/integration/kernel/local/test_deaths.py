@@ -118,7 +118,7 @@ async def test_a_ping_is_answered_by_the_death_of_the_kernel(mortal: LocalKernel
 
 
 @pytest.mark.parametrize(
-    "count", [10, pytest.param(200, marks=[pytest.mark.all, pytest.mark.timeout(1200)])]
+    "count", [5, pytest.param(200, marks=[pytest.mark.all, pytest.mark.timeout(1200)])]
 )
 async def test_deaths_at_random_moments(mortal: LocalKernel, count: int, places: Path) -> None:
     seed = random.randrange(2**32)
