@@ -148,13 +148,13 @@ class _Batch:
         self._opened: list[Workspace] = []
         self._runs: dict[str, tuple[Workspace, str]] = {}
         self._record = BatchRecord(plan)
-        self._done: set[str] = set()
+        self._done: dict[str, str] = {}
         self.cluster: ClusterRunner | None = None
 
     def run(self, jobs: int) -> BatchReport:
         """Run all of them, so many at a time."""
         began = time.time()
-        self._done = self._record.read() if self._resume else set()
+        self._done = self._record.read() if self._resume else {}
         results: list[JobResult | None] = [None] * len(self._plan)
         self._record.begin(keeps=self._resume)
         pool = ThreadPoolExecutor(jobs, thread_name_prefix="batch")
@@ -212,7 +212,7 @@ class _Batch:
             workspace = self._own.workspace = self._open_workspace()
             with self._guard:
                 self._opened.append(workspace)
-        if self._resume and (job.key in self._done or is_recorded(workspace, job)):
+        if self._resume and self._is_done(workspace, job):
             result = JobResult(job, "skipped", notes=["It was done by an earlier batch"])
         else:
             self._tell(job, event="start")
@@ -225,10 +225,19 @@ class _Batch:
             finally:
                 with self._guard:
                     self._runs.pop(job.key, None)
-        if result.status == "ok":
-            self._record.add(job)
+        if result.status == "ok" and job.output is None:
+            self._record.add(job, workspace.open(job.notebook).load().revision)
         self._tell(job, event="end", **_without_job(result))
         return result
+
+    def _is_done(self, workspace: Workspace, job: Job) -> bool:
+        """Whether it was done before, with the notebook as it is; a copy says so itself."""
+        if job.output is not None:
+            return is_recorded(workspace, job)
+        try:
+            return self._done.get(job.key) == workspace.open(job.notebook).load().revision
+        except CellwrightError:
+            return False
 
     def _listen(self, job: Job) -> Progress:
         workspace: Workspace = self._own.workspace
@@ -280,7 +289,7 @@ def _without_job(result: JobResult) -> dict[str, Any]:
 
 
 class BatchRecord:
-    """The jobs of a plan that were done, a line each, in the user's state folder."""
+    """The jobs of a plan that were done in place, a line each, in the user's state folder."""
 
     def __init__(self, plan: Sequence[Job]) -> None:
         from cellwright.config.directories import state_directory
@@ -293,12 +302,13 @@ class BatchRecord:
         self._file: Any = None
         self._guard = threading.Lock()
 
-    def read(self) -> set[str]:
-        """Return the keys of the jobs that were done."""
-        found = set()
+    def read(self) -> dict[str, str]:
+        """Return the jobs that were done, by their keys, and what the notebook was then."""
+        found: dict[str, str] = {}
         for line in self._lines():
             with contextlib.suppress(ValueError, KeyError, TypeError):
-                found.add(json.loads(line)["done"])
+                shape = json.loads(line)
+                found[shape["done"]] = shape["revision"]
         return found
 
     def _lines(self) -> Iterator[str]:
@@ -315,11 +325,11 @@ class BatchRecord:
         except OSError:
             self._file = None  # then it cannot be resumed, but it can be run
 
-    def add(self, job: Job) -> None:
-        """Put on record that a job was done."""
+    def add(self, job: Job, revision: str) -> None:
+        """Put on record that a job was done, and left the notebook like this."""
         with self._guard, contextlib.suppress(OSError, ValueError):
             if self._file is not None:
-                self._file.write(json.dumps({"done": job.key}) + "\n")
+                self._file.write(json.dumps({"done": job.key, "revision": revision}) + "\n")
                 self._file.flush()
                 os.fsync(self._file.fileno())
 

@@ -269,7 +269,7 @@ def _run_once(workspace: Workspace, job: Job, options: JobOptions, progress: Pro
     if job.output is not None:
         make_folder(workspace, job.output)
         done = book.run(output=job.output, **common)
-        record_run(workspace, job, done, began)
+        record_run(workspace, job, done, began, before.revision)
     else:
         done = book.run(restart=True, **common)
         workspace.kernel("shutdown", session=job.notebook)
@@ -289,27 +289,33 @@ def make_folder(workspace: Workspace, output: str) -> None:
         ) from None
 
 
-def record_run(workspace: Workspace, job: Job, done: Executions, began: float) -> None:
+def record_run(
+    workspace: Workspace, job: Job, done: Executions, began: float, revision: str
+) -> None:
     """Put on record in a copy how its run went; a copy without this was not finished."""
     from cellwright.workspace.runs.copies import make_record_edits
 
     paths = job.notebook, job.output or ""
-    edits = make_record_edits(done, job.parameters, began=began, ended=time.time(), paths=paths)
+    edits = make_record_edits(
+        done, job.parameters, began=began, ended=time.time(), paths=paths, revision=revision
+    )
     workspace.open(job.output or "").edit(edits, label="how the run went")
 
 
 def is_recorded(workspace: Workspace, job: Job) -> bool:
-    """Whether the copy says that this job was done, and ended well."""
+    """Whether the copy says that this job was done with the notebook as it is, and ended well."""
     if job.output is None:
         return False
     try:
         found = workspace.open(job.output).load().metadata.get("papermill")
+        revision = workspace.open(job.notebook).load().revision
     except CellwrightError:
         return False
     if not isinstance(found, dict) or found.get("exception") is not False:
         return False
     wanted = json.loads(json.dumps(job.parameters, default=str))
-    return found.get("parameters") == wanted and found.get("input_path") == job.notebook
+    said = (found.get("parameters"), found.get("input_path"), found.get("input_revision"))
+    return said == (wanted, job.notebook, revision)
 
 
 def describe_run(job: Job, done: Executions) -> JobResult:

@@ -103,7 +103,7 @@ def test_events_tell_what_happens(folder: Path, opened: Callable[[], Workspace])
 
 
 def test_what_was_done_is_not_done_again_by_a_batch_that_resumes(
-    opened: Callable[[], Workspace], kernels: MemoryKernels
+    folder: Path, opened: Callable[[], Workspace], kernels: MemoryKernels
 ) -> None:
     run(opened, "good.ipynb", "bad.ipynb", out="out")
     report = run(opened, "good.ipynb", "bad.ipynb", out="out", resume=True)
@@ -111,16 +111,19 @@ def test_what_was_done_is_not_done_again_by_a_batch_that_resumes(
     assert len(kernels.made) == 3
     # What is on record in the copy alone counts, too: a batch may be killed between both.
     assert run(opened, "good.ipynb", out="out", resume=True).results[0].status == "skipped"
-    # Another set of parameters, or no wish to resume, is another matter.
+    # Another source, or no wish to resume, is another matter.
+    make_notebook(folder, "print changed", name="good.ipynb")
+    assert run(opened, "good.ipynb", out="out", resume=True).results[0].status == "ok"
     assert run(opened, "good.ipynb", out="out").results[0].status == "ok"
 
 
 def test_in_place_a_batch_resumes_from_its_record(
     folder: Path, opened: Callable[[], Workspace]
 ) -> None:
-    del folder
     assert run(opened, "good.ipynb").results[0].status == "ok"
     assert run(opened, "good.ipynb", resume=True).results[0].status == "skipped"
+    make_notebook(folder, "print changed", name="good.ipynb")
+    assert run(opened, "good.ipynb", resume=True).results[0].status == "ok"
     assert run(opened, "good.ipynb").results[0].status == "ok"
 
 

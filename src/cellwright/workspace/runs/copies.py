@@ -62,6 +62,7 @@ def make_record_edits(
     began: float,
     ended: float,
     paths: tuple[str, str],
+    revision: str,
 ) -> list[Edit]:
     """Return the edits that put on record in a copy how its run went."""
     edits: list[Edit] = []
@@ -85,6 +86,7 @@ def make_record_edits(
         "environment_variables": {},
         "exception": failed,
         "input_path": paths[0],
+        "input_revision": revision,
         "output_path": paths[1],
         "parameters": dict(parameters),
         "start_time": _format_time(began),
