@@ -22,7 +22,7 @@ import io
 import os
 import select
 import sys
-from _signal import SIGINT  # type: ignore[import-not-found]
+from _signal import SIG_BLOCK, SIGINT, pthread_sigmask  # type: ignore[import-not-found]
 from _thread import start_new_thread
 from time import monotonic, sleep
 
@@ -139,6 +139,8 @@ class OutputStreams:
             self.cell = ""
 
     def _serve(self) -> None:
+        # The main thread takes every interrupt: one that came here could stop the cell after next.
+        pthread_sigmask(SIG_BLOCK, (SIGINT,))
         poll = select.poll()
         for number in (self._woken, *self._by_pipe):
             poll.register(number, select.POLLIN)
