@@ -67,10 +67,12 @@ class OutputStreams:
         self._open = dict(self._by_pipe)
         self._parent = 0 if is_kept else os.getppid()
         self._woken, self._wake = os.pipe()
-        os.set_blocking(self._wake, False)
+        for end in (self._woken, self._wake):
+            os.set_blocking(end, False)
         hold.wake = self._wake
         self._heard = (0, 0)  # how many interrupts had been heard one round ago, and two
-        self._interrupted = -1  # how many had been heard before the last one came
+        self._interrupted = (-1, 0)  # how many had been heard before the last one came, and where
+        self._ended = 0  # cells
         self._is_ticking = False
         self._is_asleep = False
         self._last_use = 0.0
@@ -131,6 +133,11 @@ class OutputStreams:
         This does not wait for children that still hold the pipes.
         """
         self._is_ticking = False
+        try:
+            self._take_signals()  # what came is for this cell, even if its own handler took it
+        except OSError:  # a cell has closed it
+            pass
+        self._ended += 1
         with self.wire.lock:
             self.out.finish()
             self.err.finish()
@@ -155,8 +162,9 @@ class OutputStreams:
         for number, _ in poll.poll(self._timeout()):
             if number == self._woken:
                 # It came after the last round began: if it was heard, the count has changed.
-                if SIGINT in os.read(number, 4096):
-                    self._interrupted = self._heard[1]
+                ended = self._ended
+                if SIGINT in self._take_signals():
+                    self._interrupted = (self._heard[1], ended)
                 continue
             with self.wire.lock:
                 self.settle()
@@ -169,11 +177,19 @@ class OutputStreams:
         if now >= self._next_tick:
             self._next_tick = now + TICK_MS / 1000
             self._tick()
-            if self._interrupted >= 0:
-                self.hold.repeat(self._interrupted)
-                self._interrupted = -1
+            heard, ended = self._interrupted
+            if heard >= 0:
+                if ended == self._ended:  # one interrupt stops one cell
+                    self.hold.repeat(heard)
+                self._interrupted = (-1, 0)
         if self._parent and os.getppid() != self._parent:
             os._exit(1)
+
+    def _take_signals(self) -> bytes:
+        try:
+            return os.read(self._woken, 4096)
+        except BlockingIOError:
+            return b""
 
     def _tick(self) -> None:
         # A thread that holds the lock for long waits for the host, which takes nothing meanwhile.
