@@ -104,7 +104,7 @@ def test_no_edit_is_lost_and_every_output_is_where_it_belongs(
             assert book.diff("first").cells
             book.restore("first")
             assert [cell.id for cell in book.read().cells] == ["top"]
-    wait_for(lambda: leftovers(places) == [], "the end of every process", 10)
+    wait_for(lambda: leftovers(places) == [], "the end of every process", 30)
 
 
 def _kill(

@@ -106,7 +106,7 @@ def test_the_socket_of_a_dead_one_is_no_obstacle(engine: Engine) -> None:
     end(first)
     assert Path(location.socket_path()).exists()
     # A child that it was just starting has the socket, too, until it is a program of its own.
-    wait_for(is_refused, "the last that holds its socket", 5)
+    wait_for(is_refused, "the last that holds its socket", 30)
     assert process("engine", "status").text == "No engine is running\n"
     assert process("eval", "1 + 1").text == "2\n"
     assert engine.pid != first
@@ -298,7 +298,7 @@ def test_stop_ends_it_with_all_kernels(engine: Engine) -> None:
     answer = process("engine", "stop", "--json").data
     assert answer == {"stopped": True, "pid": pid, "pids": [pid]}
     assert not is_alive(pid)
-    wait_for(lambda: not is_alive(kernel), "the end of the kernel", 5)
+    wait_for(lambda: not is_alive(kernel), "the end of the kernel", 30)
     assert process("engine", "stop", "--json").data == {"stopped": False, "pid": None, "pids": []}
     assert not Path(location.socket_path()).exists()
 
@@ -313,7 +313,7 @@ def test_a_signal_ends_it_with_all_kernels_and_a_cell_keeps_what_it_said(
         kernel = int(client.stdout.readline())
         os.kill(engine.pid, signal.SIGTERM)
         assert client.wait(30) == 130
-    wait_for(lambda: not is_alive(kernel), "the end of the kernel", 5)
+    wait_for(lambda: not is_alive(kernel), "the end of the kernel", 30)
     assert str(kernel) in (folder / "nb.ipynb").read_text()
 
 
@@ -326,7 +326,7 @@ def test_killed_it_leaves_no_kernel_and_the_next_is_as_good(engine: Engine) -> N
     first = engine.pid
     os.kill(first, signal.SIGKILL)
     for pid in (*pids, kernel):
-        wait_for(lambda pid=pid: not is_alive(pid), "the end of a kernel", 10)
+        wait_for(lambda pid=pid: not is_alive(pid), "the end of a kernel", 30)
     assert process("run", "nb.ipynb", "sum").code == 1  # in a new kernel: NameError
     assert process("run", "nb.ipynb", "load", "sum").code == 0
     assert engine.pid != first
@@ -338,10 +338,10 @@ def test_the_next_one_removes_what_a_killed_one_left(engine: Engine) -> None:
     first = engine.pid
     os.kill(first, signal.SIGKILL)
     end(first)
-    wait_for(is_refused, "the last that holds its socket", 5)
+    wait_for(is_refused, "the last that holds its socket", 30)
     assert process("engine", "start").code == 0
     left = Path(runtime_directory())
-    wait_for(lambda: not [*left.glob("session-*"), *left.glob("k-*")], "the sweep", 10)
+    wait_for(lambda: not [*left.glob("session-*"), *left.glob("k-*")], "the sweep", 30)
 
 
 # --- Another version -----------------------------------------------------------------------------

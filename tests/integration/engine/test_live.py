@@ -57,17 +57,19 @@ def test_an_edit_happens_in_the_editor_and_is_saved_by_it(editor: LiveEditor, bo
 
 
 def test_a_run_lands_in_the_editor_while_it_runs_and_is_saved_at_its_end(
-    editor: LiveEditor, book: Any
+    editor: LiveEditor, book: Any, tmp_path: Path
 ) -> None:
-    editor.type("a", "import time\nfor i in range(4): print(i, flush=True); time.sleep(0.2)")
-    found = book.run(["a"])
-    assert found.ok
-    landed = [params["edits"] for method, params in editor.asked if method == "editor.land"]
-    assert len(landed) > 1, "outputs came only at the end"
-    assert "".join(editor.find("a")["outputs"][0]["text"]) == "0\n1\n2\n3\n"
+    go = tmp_path / "go"
+    wait = f"while not os.path.exists({str(go)!r}): time.sleep(0.01)"
+    editor.type("a", f"import os, time\nprint('early', flush=True)\n{wait}\nprint('late')")
+    run = book.run(["a"], detach=0.0)
+    wait_for(lambda: editor.find("a")["outputs"], "the first output in the editor")
+    go.touch()
+    assert book.workspace.attach(run.run).state == "done"
+    assert "".join(editor.find("a")["outputs"][0]["text"]) == "early\nlate\n"
     assert editor.find("a")["execution_count"] == 1
     assert not editor.dirty
-    assert b'"0\\n"' in editor.file.read_bytes()  # type: ignore[union-attr]
+    assert b'"late\\n"' in editor.file.read_bytes()  # type: ignore[union-attr]
 
 
 def test_when_the_editor_goes_in_the_middle_of_a_run_the_outputs_are_in_the_file(

@@ -112,7 +112,7 @@ def test_runs_are_on_record_and_are_not_what_undo_takes_back(book: Book) -> None
 def test_a_cell_edited_while_it_runs_gets_its_outputs_marked_stale(
     book: Book, workspace: Workspace
 ) -> None:
-    slow = "import time, pathlib\npathlib.Path('go').touch()\ntime.sleep(1)\nprint('old')"
+    slow = "import time, pathlib\npathlib.Path('go').touch()\nwhile not pathlib.Path('edited').exists(): time.sleep(0.01)\nprint('old')"
     book.edit([{"op": "replace", "cell": "c0", "source": slow}])
     done: list[Any] = []
     thread = threading.Thread(target=lambda: done.extend(book.run(["c0"])))
@@ -126,6 +126,7 @@ def test_a_cell_edited_while_it_runs_gets_its_outputs_marked_stale(
     ]
     with Workspace(place) as other:
         other.open("run.ipynb").edit(edits)
+    Path(place, "edited").touch()
     thread.join()
     assert (done[0].status, done[0].stale, done[0].saved) == ("ok", True, True)
     cell = read(book.path).cell("c0")
@@ -153,7 +154,11 @@ def test_a_cell_deleted_while_it_runs_keeps_its_outputs_in_the_answer(
 
 
 def test_a_dead_kernel_is_told_and_nothing_is_run_twice(book: Book, folder: Path) -> None:
-    code = "open('ledger', 'a').write('x')\nprint('before', flush=True)\nimport os, time; time.sleep(0.5); os.kill(os.getpid(), 9)"
+    # It dies when its output has been seen, as the file shows: `flush` promises less.
+    code = (
+        "open('ledger', 'a').write('x')\nprint('be' + 'fore', flush=True)\nimport os, time\n"
+        "while 'before' not in open('run.ipynb').read(): time.sleep(0.02)\nos.kill(os.getpid(), 9)"
+    )
     book.edit([{"op": "replace", "cell": "c0", "source": code}])
     (run,) = book.run(["c0"])
     assert (run.status, run.state_kept) == ("died", False)

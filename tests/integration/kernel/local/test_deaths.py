@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from cellwright.kernel.events import KernelEvent
 
-BOUND = 2.0
+BOUND = 10.0
 ENDINGS = {
     "kill": ("os.kill(os.getpid(), 9)", KernelExit(signal=9)),
     "fault": ("import ctypes; ctypes.string_at(0)", KernelExit(signal=11)),

@@ -24,6 +24,7 @@ from cellwright.kernel.events import (
     Started,
 )
 from cellwright.kernel.local import LocalKernel
+from cellwright.kernel.local import process as process_module
 from cellwright.kernel.transport import Code, KernelInfo
 from cellwright.outputs.events import ClearEvent, DisplayEvent, ErrorEvent, StreamEvent
 from tests.integration.kernel.local.conftest import (
@@ -289,15 +290,17 @@ async def test_another_language_refuses_folder_and_variables(
 
 
 async def test_an_idle_kernel_answers_a_ping_and_a_busy_one_is_not_asked(
-    shared: LocalKernel,
+    shared: LocalKernel, tmp_path: Path
 ) -> None:
     assert await shared.ping(5)
-    running = asyncio.create_task(run(shared, "import time; time.sleep(1)"))
+    go = tmp_path / "go"
+    wait = f"import os, time\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)"
+    running = asyncio.create_task(run(shared, wait))
     await asyncio.sleep(0)
-    before = time.monotonic()
 
     assert await shared.ping(5)
-    assert time.monotonic() - before < 0.5
+    assert not running.done()
+    go.touch()
     await running
 
 
@@ -326,18 +329,21 @@ async def test_a_stopped_kernel_does_not_answer_a_ping(
 
 
 async def test_what_a_thread_says_later_goes_aside_under_the_name_of_its_cell(
-    kernel: LocalKernel,
+    kernel: LocalKernel, tmp_path: Path
 ) -> None:
+    go = tmp_path / "go"
     events = await run(
         kernel,
-        "import threading, time\n"
-        "def late():\n  time.sleep(0.3); print('late', flush=True)\n"
+        "import os, threading, time\n"
+        f"def late():\n  while not os.path.exists({str(go)!r}): time.sleep(0.01)\n"
+        "  print('late', flush=True)\n"
         "threading.Thread(target=late).start()",
         cell_id="first",
     )
 
     assert text(events) == ""
-    async with asyncio.timeout(5):
+    go.touch()
+    async with asyncio.timeout(30):
         async for aside in kernel.idle_events():
             if aside.event == StreamEvent("stdout", "late\n"):
                 assert aside.cell_id == "first"
@@ -352,7 +358,7 @@ async def test_a_cell_that_was_left_goes_on_and_its_words_go_aside(shared: Local
                 break
 
     assert text(await run(shared, "print(x)")) == "kept\n"
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         async for aside in shared.idle_events():
             if aside.event == StreamEvent("stdout", "one\n"):
                 assert aside.cell_id == "left"
@@ -494,7 +500,10 @@ async def test_a_restart_forgets_state_and_keeps_the_launch(
 
 
 @pytest.mark.parametrize("now", [False, True])
-async def test_a_shutdown_leaves_nothing(kernel: LocalKernel, places: Path, now: bool) -> None:
+async def test_a_shutdown_leaves_nothing(
+    kernel: LocalKernel, places: Path, monkeypatch: pytest.MonkeyPatch, now: bool
+) -> None:
+    monkeypatch.setattr(process_module, "_SHUTDOWN_PATIENCE", 30)  # it is asked, and may be slow
     mark = mark_of(kernel)
 
     await kernel.shutdown(now=now)

@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -64,12 +63,9 @@ async def test_a_program_that_is_missing(spec: Callable[..., Launch], places: Pa
 async def test_a_program_that_exits_at_once_has_its_last_words(
     spec: Callable[..., Launch], places: Path
 ) -> None:
-    before = time.monotonic()
-
     error = await _fail(spec("sh", "-c", "echo first; echo I have no idea >&2; exit 3"), places)
 
     assert "exited with code 3; it said: first / I have no idea" in error.message
-    assert time.monotonic() - before < 5
 
 
 async def test_a_program_that_says_much_is_quoted_from_the_end(

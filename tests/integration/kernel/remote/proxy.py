@@ -49,6 +49,7 @@ class Proxy:
     is_deaf: bool = False
     is_mute: bool = False
     cut_after: int | None = None
+    swallowed: int = 0  # bytes that a client said to the deaf
     seen: list[Asked] = field(default_factory=list)
     own_port: int = 0
     _server: asyncio.Server | None = None
@@ -148,9 +149,11 @@ class Proxy:
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_websocket: bool
     ) -> None:
         while piece := await reader.read(PIECE):
-            if not (is_websocket and self.is_deaf):
-                writer.write(piece)
-                await writer.drain()
+            if is_websocket and self.is_deaf:
+                self.swallowed += len(piece)
+                continue
+            writer.write(piece)
+            await writer.drain()
 
     async def _copy_back(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_websocket: bool

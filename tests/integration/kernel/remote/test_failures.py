@@ -58,12 +58,18 @@ def gate(tmp_path: Path) -> Gate:
 @pytest.mark.parametrize(
     "how", ["os.kill(os.getpid(), 9)", pytest.param("os._exit(0)", marks=pytest.mark.all)]
 )
-async def test_a_kernel_that_dies_ends_the_cell_as_died(mortal: RemoteKernel, how: str) -> None:
-    events = await run(
-        mortal, f"import os\nimport time; print('last words', flush=True)\ntime.sleep(0.3)\n{how}"
-    )
+async def test_a_kernel_that_dies_ends_the_cell_as_died(
+    mortal: RemoteKernel, how: str, tmp_path: Path
+) -> None:
+    gate = Gate(tmp_path, then=how)
 
-    assert "last words" in text(events)
+    async def go_on(event: KernelEvent) -> None:
+        if isinstance(event, StreamEvent):
+            gate.open()
+
+    events = await run(mortal, gate.source, go_on)
+
+    assert "before" in text(events)
     assert events[-1] == DIED
     assert not mortal.is_alive
     assert mortal.exit == KernelExit()
@@ -254,7 +260,7 @@ async def test_a_cell_that_never_arrived_did_not_run(kernel: RemoteKernel, proxy
     proxy.is_deaf = True
     # The very source that ran before: what the kernel remembers of that is not taken for this.
     running_cell = asyncio.create_task(run(kernel, "arrived = globals().get('arrived', 0) + 1"))
-    await asyncio.sleep(0.1)  # nothing can tell when bytes were swallowed
+    await until(lambda: proxy.swallowed > 0)
     proxy.drop()
     proxy.is_deaf = False
 
