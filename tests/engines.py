@@ -73,7 +73,7 @@ def is_alive(pid: int) -> bool:
     return state not in "ZX"
 
 
-def wait_for(is_true: Callable[[], Any], what: str, seconds: float = 20) -> Any:
+def wait_for(is_true: Callable[[], Any], what: str, seconds: float = 60) -> Any:
     """Wait until something holds; what another process does can only be looked at."""
     deadline = time.monotonic() + seconds
     while not (found := is_true()):

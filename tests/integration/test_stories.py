@@ -66,7 +66,7 @@ def shell(line: str) -> subprocess.CompletedProcess[bytes]:
     ours = Path(sys.executable).parent
     env = {**os.environ, "PATH": f"{ours}{os.pathsep}{os.environ['PATH']}"}
     words = [require_tool("sh"), "-c", line]
-    return subprocess.run(words, env=env, capture_output=True, timeout=50, check=False)
+    return subprocess.run(words, env=env, capture_output=True, timeout=100, check=False)
 
 
 def outside(path: Path, *edits: dict[str, Any]) -> None:

@@ -107,7 +107,7 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(folder: Path) -> None:
         copy = folder / "out/b.ipynb"
         wait_for(lambda: copy.exists() and "on" in texts(copy), "the second to print", 40)
         running.send_signal(signal.SIGINT)
-        _, said = running.communicate(timeout=40)
+        _, said = running.communicate(timeout=100)
     assert running.returncode == 130, said
     assert "--resume runs the rest" in said
     assert "1 not finished" in said

@@ -263,7 +263,7 @@ def test_ctrl_c_in_a_pipe_interrupts_the_kernel_and_the_chat_tells_what_happened
             story = folder / "story.ipynb"
             wait_for(lambda: read(story).cell("slow").outputs, "what the cell prints first")
             running.send_signal(signal.SIGINT)
-            rest, complaints = running.communicate(timeout=40)
+            rest, complaints = running.communicate(timeout=100)
         finally:
             running.kill()  # it has ended, unless something failed
         assert running.returncode == 130

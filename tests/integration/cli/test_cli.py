@@ -120,7 +120,7 @@ def test_head_takes_a_line_and_the_shell_is_content() -> None:
 def test_a_full_disk_behind_stdout_is_told(words: list[str]) -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
-            command(*words), stdout=full, stderr=subprocess.PIPE, timeout=50, check=False
+            command(*words), stdout=full, stderr=subprocess.PIPE, timeout=100, check=False
         )
     assert done.returncode not in (0, 120)
     assert b"Traceback" not in done.stderr
@@ -130,7 +130,7 @@ def test_a_full_disk_behind_stdout_is_told(words: list[str]) -> None:
 def test_an_edit_is_made_even_if_nobody_hears_the_answer(folder: Path) -> None:
     """Closed streams, as under a daemon."""
     line = f"'{sys.executable}' -m cellwright edit nb.ipynb delete notes <&- >&- 2>&-"
-    done = subprocess.run([require_tool("sh"), "-c", line], timeout=50, check=False)
+    done = subprocess.run([require_tool("sh"), "-c", line], timeout=100, check=False)
     assert done.returncode == 0
     assert b"as is" not in (folder / "nb.ipynb").read_bytes()
 
@@ -275,7 +275,7 @@ def test_an_interrupted_command_ends_with_130_and_changes_nothing(
             running.send_signal(signal.SIGINT)
         else:
             os.write(terminal, b"\x03")  # Ctrl-C
-        out, err = running.communicate(timeout=50)
+        out, err = running.communicate(timeout=100)
     assert running.returncode == 130
     assert out == b""
     assert b"Traceback" not in err
@@ -285,7 +285,7 @@ def test_an_interrupted_command_ends_with_130_and_changes_nothing(
 def test_what_is_typed_is_taken_when_it_ends(folder: Path) -> None:
     with waiting_for_input("edit", "nb.ipynb", "replace", "sum") as (running, terminal):
         os.write(terminal, b"typed = 1\n\x04")  # Ctrl-D
-        running.communicate(timeout=50)
+        running.communicate(timeout=100)
     assert running.returncode == 0
     assert json.loads((folder / "nb.ipynb").read_bytes())["cells"][2]["source"] == ["typed = 1"]
 
@@ -314,7 +314,7 @@ def test_a_command_that_waits_for_another_writer_can_be_interrupted(folder: Path
         assert running.stderr
         assert running.stderr.readline() == b"waiting\n"
         running.send_signal(signal.SIGINT)
-        _, err = running.communicate(timeout=50)
+        _, err = running.communicate(timeout=100)
     assert running.returncode == 130
     assert b"Traceback" not in err
     assert (folder / "nb.ipynb").read_bytes() == samples.SALES

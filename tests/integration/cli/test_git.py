@@ -50,7 +50,7 @@ class Repo:
             env=environment(),
             input=stdin,
             capture_output=True,
-            timeout=50,
+            timeout=100,
             check=False,
         )
 

@@ -34,7 +34,7 @@ def without(names: tuple[str, ...], *words: str) -> list[str]:
 
 def answer(names: tuple[str, ...], *words: str) -> str:
     done = subprocess.run(
-        without(names, *words), capture_output=True, text=True, check=True, timeout=50
+        without(names, *words), capture_output=True, text=True, check=True, timeout=100
     )
     assert done.stderr == ""
     return done.stdout
@@ -123,7 +123,7 @@ def test_a_notebook_without_pictures_imports_neither(folder: Path) -> None:
         "'--images', 'kitty']); print(*sys.modules, file=sys.stderr)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=50
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=100
     )
     loaded = set(done.stderr.split())
     assert "cellwright.cli.render.images" in loaded

@@ -52,7 +52,7 @@ def call(*words: str, prepare: Callable[[], object] | None = None, out: str = ""
             stdout=file if out else subprocess.PIPE,
             stderr=subprocess.PIPE,
             preexec_fn=prepare,  # this process has one thread
-            timeout=50,
+            timeout=100,
             check=False,
         )
     return Answer(done.returncode, done.stdout or b"", done.stderr.decode(errors="replace"))
@@ -84,7 +84,7 @@ def test_talk_that_cannot_be_printed_changes_no_exit_code(
     words: tuple[str, ...], code: int
 ) -> None:
     with open(FULL, "wb") as full:  # noqa: PTH123
-        done = subprocess.run(command(*words), stderr=full, timeout=50, check=False)
+        done = subprocess.run(command(*words), stderr=full, timeout=100, check=False)
     assert done.returncode == code
 
 
@@ -148,6 +148,6 @@ def test_nothing_is_imported_between_the_rename_and_the_answer(name: str, folder
     if name == "undo":
         assert call(*EDITS["edit"]).code == 0
     done = subprocess.run(
-        [sys.executable, "-c", WATCHED, *EDITS[name]], capture_output=True, timeout=50, check=True
+        [sys.executable, "-c", WATCHED, *EDITS[name]], capture_output=True, timeout=100, check=True
     )
     assert done.stderr.decode().rpartition("|")[2] == "renamed"

@@ -56,7 +56,7 @@ def run(code: str, path: Path, *, nobody: bool = False, env: dict[str, str] | No
         env=_environment(env, nobody=nobody),
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=100,
         check=True,
     ).stdout.strip()
 

@@ -117,7 +117,7 @@ def test_eight_writers_and_a_reader_lose_and_invent_no_entry(tmp_path: Path) -> 
     )
     writers = [start(f"w{n}", 50, *paths) for n in range(8)]
     for writer in writers:
-        _, errors = writer.communicate(timeout=50)
+        _, errors = writer.communicate(timeout=100)
         assert (writer.returncode, errors) == (0, b"")
     assert reader.poll() is None
     reader.kill()
@@ -149,7 +149,7 @@ def run_and_kill(dice: random.Random, path: Path, others: Path) -> None:
         writer.send_signal(signal.SIGKILL)
         writer.communicate()
     if neighbour is not None:
-        assert neighbour.communicate(timeout=50)[1] == b""
+        assert neighbour.communicate(timeout=100)[1] == b""
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_a_process_that_keeps_the_journal_open_sees_it_moved_aside(tmp_path: Pat
         for file in list(Path(journal.path).parent.iterdir()):
             file.rename(tmp_path / f"aside-{file.name}")
         with start("other", 3, path) as writer:
-            assert writer.communicate(timeout=50)[1] == b""
+            assert writer.communicate(timeout=100)[1] == b""
         journal.catch_up(path, cellwright.read(path).state)
         assert [entry.actor for entry in journal.log(path)] == ["test:other"] * 3
         assert journal.warnings == []
@@ -204,7 +204,7 @@ def test_several_processes_that_find_it_damaged_move_it_aside_once(tmp_path: Pat
         place = Path(journal.path)
     place.write_bytes(b"no database " * 1_000)
     for writer in [start("w", 5, path) for path in paths]:
-        writer.communicate(timeout=50)  # it may have warned
+        writer.communicate(timeout=100)  # it may have warned
     assert len([f for f in place.parent.iterdir() if ".broken-" in f.name]) == 1
     with Journal() as journal:
         assert_sound(journal)
@@ -298,7 +298,7 @@ def test_an_edit_waits_for_a_busy_journal_and_is_recorded(tmp_path: Path) -> Non
                 # It gets as far as the journal, and no further while we hold it.
                 assert not select.select([writer.stdout], [], [], 0.5)[0]
                 holder.execute("COMMIT")
-                assert writer.communicate(timeout=50) == (b"0\n", b"")
+                assert writer.communicate(timeout=100) == (b"0\n", b"")
         assert len(journal.log(path)) == 1
 
 

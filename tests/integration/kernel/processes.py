@@ -66,7 +66,7 @@ def is_running(pid: int) -> bool:
     return state != "Z"
 
 
-def wait_until(is_so: Callable[[], object], within: float = 5.0) -> bool:
+def wait_until(is_so: Callable[[], object], within: float = 30.0) -> bool:
     """Look again and again; true as soon as it is so."""
     end = time.monotonic() + within
     while not is_so():
@@ -76,7 +76,7 @@ def wait_until(is_so: Callable[[], object], within: float = 5.0) -> bool:
     return True
 
 
-async def eventually(is_so: Callable[[], object], within: float = 5.0) -> bool:
+async def eventually(is_so: Callable[[], object], within: float = 30.0) -> bool:
     """The same, on an event loop that goes on meanwhile."""
     end = time.monotonic() + within
     while not is_so():

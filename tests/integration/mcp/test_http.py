@@ -84,7 +84,7 @@ def served(root: Path, address: str, *options: str, scheme: str = "http") -> Ite
     thread = threading.Thread(target=listen, daemon=True)
     thread.start()
     try:
-        first = lines.get(timeout=40)
+        first = lines.get(timeout=100)
         found = re.search(r":(\d+)/mcp", first)
         assert found is not None, first
         token = (lines.get(timeout=20)).rpartition(" ")[2].strip()

@@ -36,7 +36,7 @@ def check_all(store: ArtifactStore) -> int:
 
 def test_four_processes_write_at_once(tmp_path: Path) -> None:
     workers = [start(tmp_path, f"worker-{number}", 15) for number in range(4)]
-    ids = [line for worker in workers for line in worker.communicate(timeout=50)[0].split()]
+    ids = [line for worker in workers for line in worker.communicate(timeout=100)[0].split()]
     assert [worker.returncode for worker in workers] == [0] * 4
     store = ArtifactStore(tmp_path)
     assert check_all(store) == 60
@@ -47,7 +47,7 @@ def test_the_quota_holds_with_four_processes(tmp_path: Path) -> None:
     quota = 3_000_000
     workers = [start(tmp_path, f"worker-{number}", 10, quota) for number in range(4)]
     for worker in workers:
-        worker.communicate(timeout=50)
+        worker.communicate(timeout=100)
         assert worker.returncode == 0
     store = ArtifactStore(tmp_path, quota_bytes=quota)
     store.make_room()

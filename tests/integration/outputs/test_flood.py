@@ -13,7 +13,7 @@ FLOOD = Path(__file__).with_name("flood.py")
 
 def flood(kind: str, megabytes: int, folder: Path) -> tuple[int, int]:
     words = [sys.executable, str(FLOOD), kind, str(megabytes), str(folder)]
-    answer = subprocess.run(words, capture_output=True, text=True, check=True, timeout=55)
+    answer = subprocess.run(words, capture_output=True, text=True, check=True, timeout=100)
     grown, _, _, raw_bytes = answer.stdout.split()
     return int(grown), int(raw_bytes)
 

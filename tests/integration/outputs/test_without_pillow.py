@@ -52,7 +52,7 @@ HINT = "not scaled, as Pillow (the extra `images`) is not installed"
 def python(code: str, *words: str, given: str = "") -> str:
     command = [sys.executable, "-c", code, *words]
     done = subprocess.run(
-        command, input=given, capture_output=True, text=True, check=True, timeout=50
+        command, input=given, capture_output=True, text=True, check=True, timeout=100
     )
     return done.stdout
 

@@ -298,7 +298,7 @@ async def test_another_process_finds_the_bridge_in_its_environment(
     env = {**os.environ, **{name: value for name, value in given.items() if value is not None}}
     code = f"PREFIX = {prefix!r}\n{CODE}"
     ran = await asyncio.to_thread(
-        subprocess.run, [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False, timeout=50
+        subprocess.run, [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False, timeout=100
     )  # fmt: skip
     assert ran.stdout.split("\n")[:3] == ["7", "True", "my session"], ran.stderr
     (entry,) = await workspace.open("nb.ipynb").log()

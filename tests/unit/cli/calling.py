@@ -91,7 +91,7 @@ def process(*words: str | Path, stdin: bytes | str = b"", **env: str) -> Answer:
         input=stdin.encode() if isinstance(stdin, str) else stdin,
         env={**os.environ, **env},
         capture_output=True,
-        timeout=50,
+        timeout=100,
         check=False,
     )
     return Answer(done.returncode, done.stdout, done.stderr.decode(errors="replace"))

@@ -72,7 +72,7 @@ def test_a_kernel_that_ate_its_memory_is_told_from_one_that_was_killed() -> None
             capture_output=True,
             check=True,
             text=True,
-            timeout=50,
+            timeout=100,
         )
     finally:
         group.rmdir()

@@ -29,7 +29,7 @@ def test_a_flood_is_read_whole_in_little_memory(source: str, count: int) -> None
         [sys.executable, str(PROGRAM), source.format(count)],
         capture_output=True,
         check=True,
-        timeout=55,
+        timeout=100,
     )
 
     facts = json.loads(done.stdout)

@@ -275,7 +275,7 @@ def test_too_few_descriptors_are_an_error_and_leave_nothing(places: Path) -> Non
         capture_output=True,
         check=False,
         text=True,
-        timeout=50,
+        timeout=100,
     )
 
     assert done.returncode == 0, done.stderr

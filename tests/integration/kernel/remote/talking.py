@@ -56,7 +56,7 @@ def missed(events: Iterable[KernelEvent]) -> list[str]:
     return [event.reason for event in events if isinstance(event, Missed)]
 
 
-async def until(condition: Callable[[], object], within: float = 20) -> None:
+async def until(condition: Callable[[], object], within: float = 60) -> None:
     """Wait for something that gives no sign of its own."""
     async with asyncio.timeout(within):
         while not condition():
