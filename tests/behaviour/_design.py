@@ -260,5 +260,7 @@ ROWS = (
     row("D-315", "§5", "A huge exception is cut before it is written", Done("tests/unit/outputs/test_collector.py::test_of_a_huge_error_the_artifact_has_both_ends_and_the_note_says_so")),
     row("D-316", "§8", "`show` prints the first cells before it describes the rest", Done("tests/unit/cli/test_show.py::test_the_first_cells_are_shown_before_the_rest_is_described")),
     row("D-317", "§8", "A text for git that cannot be printed is an error", Done("tests/unit/cli/test_output.py::test_a_text_for_git_that_cannot_be_printed_is_an_error")),
+    row("D-600", "§1", "Editors chat with the assistant over the Agent Client Protocol", Done("tests/integration/assistant/test_acp.py::test_a_notebook_is_read_and_run_after_the_person_said_yes_and_kept_as_a_chat", also=("tests/integration/assistant/test_acp.py::test_a_change_is_shown_and_taken_back_by_commands", "tests/integration/assistant/test_acp.py::test_no_is_no_and_a_stop_ends_the_turn_and_its_cell"))),
+    row("D-601", "§6", "One interrupt stops one cell", Done("tests/integration/kernel/runner/test_interrupts.py::test_an_interrupt_that_a_cell_handles_does_not_stop_the_next")),
 )
 # fmt: on

@@ -55,6 +55,7 @@ COMMANDS = {
     "lab": ("lab", "Start JupyterLab, with notebooks that agents and people share"),
     "mcp": ("mcp", "Serve notebooks to agents over MCP"),
     "chat": ("chat", "Chat with the assistant about notebooks"),
+    "acp": ("chat", "Serve the assistant to an editor over the Agent Client Protocol"),
     "key": ("chat", "Store the API key of a language model in the keyring"),
     "git": ("git", "Let git diff and merge notebooks by cell"),
     "conformance": ("conformance", "Test one side of the Notebook Manipulator Protocol"),

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.cells import cell_len
 
+from cellwright.app.chats import OpenedChat
 from cellwright.app.workspaces import open_chat_workspaces
 from cellwright.assistant.availability import FILE_TOOLS
 from cellwright.assistant.chat import Chat
 from cellwright.assistant.models.model import Usage
 from cellwright.assistant.models.scripted import ScriptedModel
+from cellwright.assistant.requests import ChatState
 from cellwright.assistant.transcripts import Transcript
 from cellwright.cli.chat.confirmation import Confirmer
 from cellwright.cli.chat.display import DisplayedChange
 from cellwright.cli.chat.session import ChatSession
-from cellwright.cli.chat.state import ChatState
 from cellwright.cli.chat.terminal import Canvas, TerminalDisplay
 from cellwright.cli.render.screen import make_screen
 from cellwright.cli.render.view import ScreenView
@@ -107,15 +108,8 @@ async def test_the_line_below_the_prompt_tells_what_lies_on_the_desk(chat_folder
     chat = Chat(workspaces, ScriptedModel("ok"), file_tools=FILE_TOOLS)
     state = ChatState(cwd=str(chat_folder))
     display = display_on(Glass(80, 24))
-    session = ChatSession(
-        chat,
-        state,
-        display,
-        Confirmer(display, None),
-        asker=None,
-        settings=Settings(),
-        transcript=Transcript(),
-    )
+    opened = OpenedChat(chat=chat, state=state, settings=Settings(), transcript=Transcript())
+    session = ChatSession(opened, display, Confirmer(display, None), asker=None)
     assert session.status_line() == " no notebook open · scripted "
     state.open = "sales.ipynb"
     assert session.status_line() == " sales.ipynb (not attached) · scripted "

@@ -31,6 +31,7 @@ def test_every_command_has_a_golden_file() -> None:
     stories = STORIES | PROCESS_STORIES
     shown = {words_of(step)[0] for story in stories.values() for step in story if step != "-"}
     assert set(COMMANDS) - shown == {
+        "acp",
         "batch",
         "show",
         "doctor",

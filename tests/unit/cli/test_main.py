@@ -99,7 +99,17 @@ def test_the_commands_are_those_of_the_design_so_far() -> None:
         *("redo", "blame", "stale", "runs", "sessions", "kernel", "artifact", "batch", "mcp"),
         *("chat", "lab", "engine", "git", "upgrade", "demo", "doctor", "config"),
     )
-    beyond = {"attach", "backup", "cancel", "completion", "conformance", "forget", "key", "sync"}
+    beyond = {
+        "acp",
+        "attach",
+        "backup",
+        "cancel",
+        "completion",
+        "conformance",
+        "forget",
+        "key",
+        "sync",
+    }
     assert set(COMMANDS) - set(designed) == beyond
 
 

@@ -15,7 +15,7 @@ from cellwright.errors import CellwrightError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cellwright.assistant.chat import Chat
-    from cellwright.cli.chat.state import ChatState
+    from cellwright.assistant.requests import ChatState
 
 _half_file = re.compile(r"""(?<![\w@])@("?)([^\s"'`@]*|(?<=")[^"\n]*)$""").search
 _half_tool = re.compile(r"(?<![\w#/&])#[A-Za-z0-9]*$").search

@@ -32,16 +32,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cellwright.assistant.chat import Chat, TurnStartEvent
+    from cellwright.app.chats import OpenedChat
+    from cellwright.assistant.chat import TurnStartEvent
     from cellwright.assistant.models.model import Model
-    from cellwright.assistant.transcripts import Transcript, Transcripts
     from cellwright.cli.chat.confirmation import Confirmer
     from cellwright.cli.chat.display import ChatDisplay
     from cellwright.cli.chat.prompt import Prompt
-    from cellwright.cli.chat.state import ChatState
     from cellwright.cli.chat.turn import TurnOutcome
     from cellwright.cli.questions import Asker
-    from cellwright.config.settings import Settings
     from cellwright.tools.tool import ToolResult
 
 _MOST_WARNINGS = 20
@@ -53,14 +51,10 @@ class ChatSession:
     """Carries out what the person types: prompts for the assistant, and slash commands.
 
     Args:
-        chat: the conversation.
-        state: what is open, selected and attached.
+        opened: the chat.
         display: where it is shown.
         confirmer: asks the person what turns need to know.
         asker: asks the person for decisions; None in a pipe.
-        settings: the settings of this folder.
-        transcript: the record of the chat.
-        transcripts: where the record is saved; None if it is not.
         log: warnings that were logged during the session.
         accept: whether proposals for a cell are accepted in advance.
         is_interactive: whether a person types at a terminal.
@@ -68,25 +62,20 @@ class ChatSession:
 
     def __init__(
         self,
-        chat: Chat,
-        state: ChatState,
+        opened: OpenedChat,
         display: ChatDisplay,
         confirmer: Confirmer,
         *,
         asker: Asker | None,
-        settings: Settings,
-        transcript: Transcript,
-        transcripts: Transcripts | None = None,
         log: LogBuffer | None = None,
         accept: bool = False,
         is_interactive: bool = False,
     ) -> None:
-        self.chat = chat
-        self.state = state
+        self.opened = opened
+        self.chat = chat = opened.chat
+        self.state = opened.state
+        self.settings = opened.settings
         self.display = display
-        self.settings = settings
-        self.transcript = transcript
-        self.transcripts = transcripts
         self.turns = TurnRunner(chat, display, confirmer)
         self.is_closed = False
         self._is_interactive = is_interactive
@@ -183,28 +172,11 @@ class ChatSession:
 
     def save(self) -> None:
         """Save the transcript; if that fails, the chat continues without."""
-        if self.transcripts is None or not (self.chat.history or self.chat.turns):
-            return
         try:
-            self.transcripts.save(self.update_transcript())
+            self.opened.save()
         except OSError as error:
-            self.transcripts = None
+            self.opened.transcripts = None
             self.display.print_note(f"The chat is not saved: {one_line(str(error))}")
-
-    def continue_chat(self, transcript: Transcript) -> None:
-        """Take an earlier chat up again, in place of this one."""
-        self.transcript = transcript
-        self.chat.history[:] = transcript.messages
-        self.chat.turns[:] = transcript.turns
-        self.state.restore(transcript.desk)
-
-    def update_transcript(self) -> Transcript:
-        """Bring the transcript up to date and return it."""
-        found = self.transcript
-        found.model, found.mode = self.chat.model.name, self.state.mode
-        found.desk = self.state.to_json()
-        found.messages, found.turns = list(self.chat.history), list(self.chat.turns)
-        return found
 
     def status_line(self) -> str:
         """The open notebook, the model, and the tokens used, on one line."""

@@ -286,10 +286,10 @@ class SlashCommands:
 
     async def _chats(self, words: list[str]) -> None:
         session = self._session
-        store = session.transcripts
+        store = session.opened.transcripts
         if store is None:
             raise WrongCommand("Chats are not saved", hint="The setting assistant_transcripts")
-        found = [each for each in store.find_all(session.transcript.root) if each.messages]
+        found = [each for each in store.find_all(session.opened.transcript.root) if each.messages]
         if not words:
             rows = [(f"{number}  {each.id}", each.title) for number, each in enumerate(found, 1)]
             self._display.print_table(rows)
@@ -302,15 +302,19 @@ class SlashCommands:
         if not chosen:
             raise WrongCommand(f"There is no chat {name}", hint="/chats lists them")
         session.save()
-        session.continue_chat(chosen[0])
+        session.opened.resume(chosen[0])
         self._display.print_note(
             f"Continuing chat {chosen[0].id}, {chosen[0].questions} questions so far"
         )
 
     async def _save(self, words: list[str]) -> None:
         session = self._session
-        name = _require_one(words, "/save FILE") if words else f"chat-{session.transcript.id}.md"
-        path = save_transcript(session.update_transcript(), name, session.transcripts)
+        name = (
+            _require_one(words, "/save FILE")
+            if words
+            else f"chat-{session.opened.transcript.id}.md"
+        )
+        path = save_transcript(session.opened.update_transcript(), name, session.opened.transcripts)
         self._display.print_note(f"Saved as {one_line(path)}")
 
     async def _help(self, words: list[str]) -> None:

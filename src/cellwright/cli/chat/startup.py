@@ -7,42 +7,36 @@ import contextlib
 import os
 import signal
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import click
 
-from cellwright.app.workspaces import open_chat_workspaces, wants_engine
-from cellwright.assistant.availability import FILE_TOOLS
-from cellwright.assistant.chat import Chat
-from cellwright.assistant.models.providers import choose_model
-from cellwright.assistant.permissions import Permissions
-from cellwright.assistant.prompt_files import PromptFolder
-from cellwright.assistant.transcripts import Transcript, Transcripts
+from cellwright.app.chats import chat_folder, open_chat, open_transcripts
+from cellwright.app.workspaces import wants_engine
 from cellwright.cli.chat.confirmation import Confirmer
 from cellwright.cli.chat.display import JsonDisplay, PlainDisplay, make_brief_printer
 from cellwright.cli.chat.session import ChatSession, buffer_log, exit_code_of_error
 from cellwright.cli.chat.slash_commands import NO_MODEL
-from cellwright.cli.chat.state import MODES, ChatState, require_file, shorten_path
+from cellwright.cli.chat.state import MODES, require_file, shorten_path
 from cellwright.cli.options import print_warning, resolve_root
 from cellwright.cli.output import INTERRUPTED, OK, is_terminal
 from cellwright.cli.questions import PlainAsker, read_in_thread, read_line
-from cellwright.config.directories import state_directory
-from cellwright.config.loading import load
 from cellwright.errors import CellwrightError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
     from typing import Any
 
+    from cellwright.app.chats import OpenedChat
+    from cellwright.assistant.requests import ChatState
+    from cellwright.assistant.transcripts import Transcript, Transcripts
     from cellwright.assistant.workspaces import ChatWorkspaces
     from cellwright.cli.chat.display import ChatDisplay
     from cellwright.cli.chat.prompt import Prompt
     from cellwright.cli.chat.session import LogBuffer
     from cellwright.cli.options import CommandCall
     from cellwright.cli.questions import Asker
-    from cellwright.config.settings import Settings
     from cellwright.workspace.api.requests import Mode
     from cellwright.workspace.workspace import AsyncWorkspace
 
@@ -88,7 +82,7 @@ def run_chat(call: CommandCall, options: ChatOptions) -> int:
 async def _hold_chat(
     call: CommandCall, options: ChatOptions, display: ChatDisplay, log: LogBuffer
 ) -> int:
-    opened = await open_chat(options)
+    opened = await _open_chat(options)
     try:
         return await _run_session(call, options, opened, display, log)
     finally:
@@ -115,14 +109,10 @@ async def _run_session(
     opened.chat.guard.confirm = confirmer if confirmer.can_decide else None
     opened.chat.ask = confirmer.answer_input if asker is not None else None
     session = ChatSession(
-        opened.chat,
-        opened.state,
+        opened,
         display,
         confirmer,
         asker=asker,
-        settings=opened.settings,
-        transcript=opened.transcript,
-        transcripts=opened.transcripts,
         log=log,
         accept=options.accept,
         is_interactive=options.is_interactive,
@@ -158,7 +148,7 @@ def _make_prompt(opened: OpenedChat, session: Any) -> Prompt:
 
     return Prompt(
         Completer(opened.chat, opened.state),
-        opened.folder / "history" if opened.transcripts is not None else None,
+        chat_folder() / "history" if opened.transcripts is not None else None,
         status=lambda: session().status_line(),
         expand=lambda: session().expand_last_card(),
     )
@@ -218,64 +208,37 @@ def _open_display(call: CommandCall, options: ChatOptions) -> Iterator[ChatDispl
 # -- what a chat needs ----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenedChat:
-    """A chat and what belongs to it; `folder` holds its files."""
-
-    chat: Chat
-    state: ChatState
-    settings: Settings
-    transcript: Transcript
-    transcripts: Transcripts | None
-    folder: Path
-
-
-async def open_chat(options: ChatOptions) -> OpenedChat:
-    """Open a chat: its model, workspaces, permissions and transcript.
+async def _open_chat(options: ChatOptions) -> OpenedChat:
+    """Open the chat that the options name.
 
     Raises:
-        CellwrightError: something that the options name is missing or not allowed.
+        CellwrightError: something that they name is missing or not allowed.
     """
     root, cwd = _resolve_folders(options)
-    settings = load(cwd)
-    folder = _make_private_folder(state_directory() / "assistant")
-    transcripts = Transcripts(folder / "chats", hide=_list_secrets())
-    resumed, notebooks = _find_resumed(options, transcripts, root)
+    resumed, notebooks = _find_resumed(options, open_transcripts(), root)
     # The built-in assistant of a resumed chat gives way to the model of the settings.
     resumed_model = resumed.model if resumed is not None and resumed.model != "direct" else None
-    model = choose_model(options.model or resumed_model, settings)
-    workspaces = open_chat_workspaces(
+    opened = open_chat(
         root,
         cwd=cwd,
         actor=options.actor,
+        mode=options.mode or "ask",
         engine=options.uses_engine and wants_engine(),
+        model=options.model or resumed_model,
+        saves=options.saves,
         warn=print_warning,
     )
-    chat = Chat(
-        workspaces,
-        model,
-        file_tools=FILE_TOOLS,
-        permissions=Permissions(folder / "allowed.json"),
-        prompts=PromptFolder.of(settings),
-        edit_mode_edits=settings.edit_mode_edits,
-        context_in_system_prompt=settings.assistant_context_in_system_prompt,
-    )
-    state = ChatState(cwd=cwd, mode=options.mode or "ask", cell=options.cell)
+    opened.state.cell = options.cell
     try:
-        await _fill_state(state, options, notebooks, workspaces)
+        await _fill_state(opened.state, options, notebooks, opened.chat.workspaces)
         if resumed is not None:
-            _restore_chat(chat, state, resumed, options)
+            opened.resume(resumed if options.cell is None else replace(resumed, desk={}))
+            if options.mode is None and resumed.mode in MODES:
+                opened.state.mode = MODES[MODES.index(resumed.mode)]
     except BaseException:
-        await workspaces.close()
+        await opened.chat.workspaces.close()
         raise
-    return OpenedChat(
-        chat=chat,
-        state=state,
-        settings=settings,
-        transcript=resumed or Transcript(root=root),
-        transcripts=transcripts if options.saves and settings.assistant_transcripts else None,
-        folder=folder,
-    )
+    return opened
 
 
 def _resolve_folders(options: ChatOptions) -> tuple[str, str]:
@@ -285,21 +248,6 @@ def _resolve_folders(options: ChatOptions) -> tuple[str, str]:
         f"{os.path.realpath(root).rstrip('/')}/"
     )
     return root, options.cwd if inside else root
-
-
-def _make_private_folder(folder: Path) -> Path:
-    """Make a folder that only its owner can read, if possible."""
-    with contextlib.suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return folder
-
-
-def _list_secrets() -> list[str]:
-    """The values of environment variables that hold keys."""
-    from cellwright.kernel.environment import build_kernel_environment
-
-    _, withheld = build_kernel_environment(os.environ)
-    return [os.environ[name] for name in withheld]
 
 
 def _find_resumed(
@@ -314,15 +262,6 @@ def _find_resumed(
     if options.resume.endswith(".ipynb") and not transcripts.has(options.resume):
         return transcripts.load(root=root), (options.resume, *options.notebooks)
     return transcripts.load(options.resume or None, root), options.notebooks
-
-
-def _restore_chat(chat: Chat, state: ChatState, resumed: Transcript, options: ChatOptions) -> None:
-    chat.history += resumed.messages
-    chat.turns += resumed.turns
-    if options.cell is None:
-        state.restore(resumed.desk)
-    if options.mode is None and resumed.mode in MODES:
-        state.mode = MODES[MODES.index(resumed.mode)]
 
 
 async def _fill_state(

@@ -1,4 +1,4 @@
-"""The assistant: `cellwright chat`, and `cellwright key` for the keys of its models."""
+"""The assistant: `cellwright chat`, `acp` for editors, and `key` for the keys of its models."""
 
 from __future__ import annotations
 
@@ -129,8 +129,37 @@ def _require_terminal(call: CommandCall) -> None:
         )
 
 
+@click.command()
+@click.option("--model", metavar="NAME", help="A provider:name; by default that of the settings.")
+@common
+def acp_command(call: CommandCall, model: str | None) -> None:
+    """Serve the assistant to an editor, over the Agent Client Protocol.
+
+    The editor (Zed, Neovim, JetBrains, …) starts this command and talks to it over stdin and
+    stdout. A notebook that a prompt names is the open one; --mode is the mode of new chats.
+
+    \b
+    cellwright acp
+    cellwright acp --mode agent --model anthropic:claude-sonnet-4-5
+    """
+    from importlib.util import find_spec
+
+    if find_spec("acp") is None:
+        from cellwright.errors import ConfigError
+
+        raise ConfigError(
+            "The library of the Agent Client Protocol is not installed",
+            hint="pip install 'cellwright[acp]'",
+        )
+    import asyncio
+
+    from cellwright.acp import serve_editor
+
+    asyncio.run(serve_editor(call.here().mode, model))
+
+
 # Common options that mean something else here.
-for _param in chat_command.params:
+for _param in (*chat_command.params, *acp_command.params):
     if isinstance(_param, click.Option):
         if _param.name == "mode":
             _param.default = "ask"

@@ -1,0 +1,420 @@
+"""The assistant as an agent of the Agent Client Protocol, for editors such as Zed and Neovim.
+
+An editor starts `cellwright acp` and talks to it over stdin and stdout. Each of its sessions is a
+chat: the same turns, confirmations and transcripts as in the terminal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from base64 import b64encode
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, get_args
+
+import acp
+from acp import schema
+
+import cellwright
+from cellwright.app.chats import OpenedChat, open_chat, open_transcripts
+from cellwright.app.workspaces import name_actor, wants_engine
+from cellwright.assistant.chat import (
+    MOST_STEPS,
+    TextEvent,
+    ToolCallEvent,
+    ToolResultEvent,
+    TurnEndEvent,
+)
+from cellwright.assistant.models.direct import DirectModel
+from cellwright.assistant.permissions import Decision, find_effect
+from cellwright.assistant.requests import is_notebook, resolve_file
+from cellwright.errors import CellwrightError
+from cellwright.outputs.sanitize import make_visible, one_line
+from cellwright.tools.fence import remove_fences
+from cellwright.workspace.api.requests import Mode
+
+if TYPE_CHECKING:
+    from cellwright.assistant.chat import ChatEvent
+    from cellwright.assistant.models.model import ToolCall
+    from cellwright.assistant.permissions import Operation
+    from cellwright.tools.tool import ToolResult
+
+MODES: tuple[Mode, ...] = get_args(Mode)
+_ABOUT_MODES = {
+    "ask": "Reads notebooks and files, and changes nothing",
+    "edit": "Reads notebooks, and changes them where the settings allow it",
+    "agent": "Changes and runs cells; asks before it runs or deletes something",
+}
+_KINDS: dict[str, schema.ToolKind] = {"read": "read", "edit": "edit", "run": "execute"}
+_DECISIONS: dict[Decision, tuple[str, schema.PermissionOptionKind]] = {
+    "once": ("Allow", "allow_once"),
+    "chat": ("Allow for this chat", "allow_always"),
+    "notebook": ("Always allow for this notebook", "allow_always"),
+    "no": ("Reject", "reject_once"),
+}
+_COMMANDS = {
+    "undo": "Take back what the last turn changed",
+    "review": "Show what the last turn changed",
+}
+_LONGEST_TITLE = 200
+
+
+@dataclass(slots=True)
+class EditorSession:
+    """A chat in an editor: `call` is the tool call at work, `turn` the turn."""
+
+    id: str
+    opened: OpenedChat
+    call: ToolCall | None = None
+    turn: asyncio.Task[schema.StopReason] | None = field(default=None)
+
+
+class ChatAgent:
+    """Answers one editor.
+
+    Args:
+        mode: the mode of new chats.
+        model: the model of all chats; by default that of the settings.
+    """
+
+    def __init__(self, mode: Mode = "ask", model: str | None = None) -> None:
+        self._mode: Mode = mode
+        self._model = model
+        self._client: acp.Client | None = None
+        self._sessions: dict[str, EditorSession] = {}
+        self._actor = "editor"
+
+    def on_connect(self, conn: acp.Client) -> None:
+        """Keep the way back to the editor."""
+        self._client = conn
+
+    async def close(self) -> None:
+        """Stop all turns, and end what the chats have open."""
+        for session in self._sessions.values():
+            await _stop(session)
+            await session.opened.chat.workspaces.close()
+        self._sessions.clear()
+
+    async def initialize(
+        self,
+        protocol_version: int,  # noqa: ARG002  # there is one
+        client_capabilities: schema.ClientCapabilities | None = None,  # noqa: ARG002
+        client_info: schema.Implementation | None = None,
+        **_: Any,
+    ) -> schema.InitializeResponse:
+        """Say what this agent can do."""
+        if client_info is not None:
+            self._actor = one_line(client_info.name)[:40]
+        listing = schema.SessionCapabilities(list=schema.SessionListCapabilities())
+        return schema.InitializeResponse(
+            protocol_version=acp.PROTOCOL_VERSION,
+            agent_capabilities=schema.AgentCapabilities(
+                load_session=True,
+                prompt_capabilities=schema.PromptCapabilities(embedded_context=True),
+                session_capabilities=listing,
+            ),
+            agent_info=schema.Implementation(
+                name="cellwright", title="Cellwright", version=cellwright.__version__
+            ),
+        )
+
+    async def authenticate(self, method_id: str, **_: Any) -> None:
+        """Accept the user of this process; there is nothing to sign in to."""
+
+    async def new_session(
+        self,
+        cwd: str,
+        additional_directories: list[str] | None = None,  # noqa: ARG002
+        mcp_servers: list[Any] | None = None,  # noqa: ARG002
+        **_: Any,
+    ) -> schema.NewSessionResponse:
+        """Begin a chat in a folder."""
+        session = self._open(cwd)
+        await self._offer_commands(session)
+        return schema.NewSessionResponse(session_id=session.id, modes=_modes(session))
+
+    async def load_session(
+        self,
+        cwd: str,
+        session_id: str,
+        mcp_servers: list[Any] | None = None,  # noqa: ARG002
+        additional_directories: list[str] | None = None,  # noqa: ARG002
+        **_: Any,
+    ) -> schema.LoadSessionResponse:
+        """Take an earlier chat up again, also one that was held in the terminal."""
+        session = self._open(cwd, session_id)
+        for message in session.opened.transcript.messages:
+            if message.text and message.role == "user":
+                await self._send(session, acp.update_user_message_text(make_visible(message.text)))
+            elif message.text and message.role == "assistant":
+                await self._send(session, acp.update_agent_message_text(make_visible(message.text)))
+        await self._offer_commands(session)
+        return schema.LoadSessionResponse(modes=_modes(session))
+
+    async def list_sessions(
+        self,
+        cwd: str | None = None,
+        cursor: str | None = None,  # noqa: ARG002  # all fit on one page
+        **_: Any,
+    ) -> schema.ListSessionsResponse:
+        """List the chats of a folder, the newest first."""
+        found = await asyncio.to_thread(open_transcripts().find_all, cwd)
+        rows = [
+            schema.SessionInfo(session_id=each.id, cwd=each.root, title=one_line(each.title))
+            for each in found
+            if each.messages
+        ]
+        return schema.ListSessionsResponse(sessions=rows)
+
+    async def set_session_mode(
+        self, session_id: str, mode_id: str, **_: Any
+    ) -> schema.SetSessionModeResponse:
+        """Change what the assistant may do from the next turn on."""
+        session = self._find(session_id)
+        if mode_id not in MODES:
+            raise acp.RequestError.invalid_params({"modeId": f"one of {', '.join(MODES)}"})
+        session.opened.state.mode = MODES[MODES.index(mode_id)]
+        return schema.SetSessionModeResponse()
+
+    async def prompt(self, session_id: str, prompt: list[Any], **_: Any) -> schema.PromptResponse:
+        """Answer a prompt; the answer streams to the editor meanwhile."""
+        session = self._find(session_id)
+        if session.turn is not None:
+            raise acp.RequestError(-32600, "The last prompt is not answered yet")
+        text = _read_prompt(session, prompt)
+        before = session.opened.chat.usage
+        session.turn = asyncio.ensure_future(self._answer(session, text))
+        try:
+            await asyncio.wait([session.turn])
+            reason = "cancelled" if session.turn.cancelled() else session.turn.result()
+        except CellwrightError as error:
+            raise _request_error(error) from error
+        finally:
+            session.turn = session.call = None
+            with contextlib.suppress(OSError):  # the chat goes on without a record
+                session.opened.save()
+        after = session.opened.chat.usage
+        used = (after.input - before.input, after.output - before.output)
+        usage = schema.Usage(total_tokens=sum(used), input_tokens=used[0], output_tokens=used[1])
+        return schema.PromptResponse(stop_reason=reason, usage=usage if sum(used) else None)
+
+    async def cancel(self, session_id: str, **_: Any) -> None:
+        """Stop the turn that runs; cells that it runs are interrupted."""
+        if session_id in self._sessions:
+            await _stop(self._sessions[session_id])
+
+    async def close_session(self, session_id: str, **_: Any) -> schema.CloseSessionResponse:
+        """End a chat; its transcript stays."""
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            await _stop(session)
+            await session.opened.chat.workspaces.close()
+        return schema.CloseSessionResponse()
+
+    # -- a chat ---------------------------------------------------------------------------
+
+    def _open(self, cwd: str, earlier: str | None = None) -> EditorSession:
+        if not os.path.isdir(cwd):  # noqa: PTH112
+            raise acp.RequestError.invalid_params({"cwd": "there is no such folder"})
+        try:
+            found = open_transcripts().load(earlier) if earlier is not None else None
+            opened = open_chat(
+                cwd,
+                cwd=cwd,
+                actor=name_actor("acp", self._actor),
+                mode=self._mode,
+                engine=wants_engine(),
+                model=self._model,
+            )
+        except CellwrightError as error:
+            raise _request_error(error) from error
+        if isinstance(opened.chat.model, DirectModel):
+            opened.chat.model = DirectModel(repeats_outputs=False)  # the editor shows them
+        if found is not None:
+            opened.resume(found)
+        session = EditorSession(opened.transcript.id, opened)
+        self._sessions[session.id] = session
+
+        async def confirm(operation: Operation) -> Decision:
+            return await self._confirm(session, operation)
+
+        opened.chat.guard.confirm = confirm
+        return session
+
+    def _find(self, session_id: str) -> EditorSession:
+        try:
+            return self._sessions[session_id]
+        except KeyError:
+            raise acp.RequestError.resource_not_found(session_id) from None
+
+    async def _answer(self, session: EditorSession, text: str) -> schema.StopReason:
+        name = text.strip().removeprefix("/")
+        if text.strip().startswith("/") and name in _COMMANDS:
+            said = await _carry_out(session, name)
+            await self._send(session, acp.update_agent_message_text(said))
+            return "end_turn"
+        request = session.opened.state.build_request(text, names_files=True)
+        ending = "answered"
+        async with contextlib.aclosing(session.opened.chat.send(request)) as events:
+            async for event in events:
+                await self._show(session, event)
+                if isinstance(event, TurnEndEvent):
+                    ending = event.ending
+        if ending == "limit":
+            note = f"\n\nStopped after {MOST_STEPS} calls of the model; ask it to continue."
+            await self._send(session, acp.update_agent_message_text(note))
+            return "max_turn_requests"
+        return "end_turn"
+
+    async def _show(self, session: EditorSession, event: ChatEvent) -> None:
+        if isinstance(event, TextEvent):
+            await self._send(session, acp.update_agent_message_text(make_visible(event.text)))
+        elif isinstance(event, ToolCallEvent):
+            session.call = event.call
+            await self._send(session, _start(session, event.call))
+        elif isinstance(event, ToolResultEvent):
+            session.call = None
+            await self._send(session, _end(event.call, event.answer))
+
+    async def _confirm(self, session: EditorSession, operation: Operation) -> Decision:
+        """Ask the person at the editor."""
+        call = session.call
+        if call is None or self._client is None:
+            return "no"
+        preview = [acp.tool_content(acp.text_block(make_visible(operation.preview)))]
+        asked = schema.ToolCallUpdate(
+            tool_call_id=call.id,
+            title=one_line(operation.words)[:_LONGEST_TITLE],
+            status="pending",
+            content=preview if operation.preview else None,
+        )
+        options = [
+            schema.PermissionOption(option_id=decision, name=name, kind=kind)
+            for decision, (name, kind) in _DECISIONS.items()
+        ]
+        answer = await self._client.request_permission(
+            session_id=session.id, tool_call=asked, options=options
+        )
+        chosen = getattr(answer.outcome, "option_id", "no")
+        return next((each for each in _DECISIONS if each == chosen), "no")
+
+    async def _offer_commands(self, session: EditorSession) -> None:
+        commands = [
+            schema.AvailableCommand(name=name, description=about)
+            for name, about in _COMMANDS.items()
+        ]
+        await self._send(
+            session,
+            schema.AvailableCommandsUpdate(
+                session_update="available_commands_update", available_commands=commands
+            ),
+        )
+
+    async def _send(self, session: EditorSession, update: Any) -> None:
+        if self._client is not None:
+            await self._client.session_update(session_id=session.id, update=update)
+
+
+async def serve_editor(mode: Mode, model: str | None) -> None:
+    """Serve the editor at stdin and stdout until it leaves."""
+    agent = ChatAgent(mode, model)
+    try:
+        await acp.run_agent(agent)  # type: ignore[arg-type]  # its protocol has unstable parts
+    finally:
+        await agent.close()
+
+
+async def _stop(session: EditorSession) -> None:
+    if session.turn is not None:
+        session.turn.cancel()
+        await asyncio.wait([session.turn])
+
+
+async def _carry_out(session: EditorSession, command: str) -> str:
+    """Carry out a slash command; returns what to say."""
+    chat = session.opened.chat
+    if command == "undo":
+        changes = await chat.undo()
+        return f"Took back the changes of {', '.join(map(one_line, changes.notebooks))}."
+    left = [turn for turn in chat.turns if not turn.is_undone]
+    if not left:
+        return "No turn of this chat changed anything that is left."
+    diff = await left[-1].diff(await chat.workspaces.get("agent"))
+    return f"```diff\n{make_visible(diff)}\n```"
+
+
+def _read_prompt(session: EditorSession, blocks: list[Any]) -> str:
+    """The text of a prompt; the files that it names are attached, and a notebook is opened."""
+    state, parts, is_open = session.opened.state, [], False
+    for block in blocks:
+        if isinstance(block, schema.TextContentBlock):
+            parts.append(block.text)
+            continue
+        resource = getattr(block, "resource", block)
+        address = getattr(resource, "uri", "")
+        place = resolve_file(address.partition("#")[0], state.cwd) if address else None
+        text = getattr(resource, "text", None)
+        if place is not None:
+            inside = f"{state.cwd.rstrip('/')}/"
+            name = place.removeprefix(inside)
+            state.attach(name)
+            parts.append(f'@"{name}"' if " " in name else f"@{name}")
+            if is_notebook(place) and not is_open:  # the editor has no other word for it
+                state.open, state.selected, is_open = name, (), True
+        elif isinstance(text, str):
+            parts.append(f"\n{address}:\n\n{text}\n")
+        else:
+            parts.append("(something was attached that this assistant cannot read)")
+    return " ".join(parts) if parts else ""
+
+
+def _start(session: EditorSession, call: ToolCall) -> schema.ToolCallStart:
+    tool = next((each for each in session.opened.chat.tools if each.name == call.name), None)
+    named = call.arguments.get("path") or call.arguments.get("notebook_path")
+    place = named if isinstance(named, str) else session.opened.state.open
+    path = resolve_file(place, session.opened.state.cwd) if place else None
+    title = (tool.title if tool is not None else "") or call.name
+    return acp.start_tool_call(
+        call.id,
+        one_line(title)[:_LONGEST_TITLE],
+        kind=_KINDS[find_effect(tool, call.arguments)] if tool is not None else "other",
+        status="in_progress",
+        locations=[schema.ToolCallLocation(path=path)] if path else None,
+        raw_input=_make_visible(dict(call.arguments)),
+    )
+
+
+def _end(call: ToolCall, answer: ToolResult) -> schema.ToolCallProgress:
+    content = [acp.tool_content(acp.text_block(make_visible(remove_fences(answer.text))))]
+    content += [
+        acp.tool_content(acp.image_block(b64encode(image.data).decode(), image.mime))
+        for image in answer.images
+    ]
+    return acp.update_tool_call(
+        call.id, status="failed" if answer.is_error else "completed", content=content
+    )
+
+
+def _modes(session: EditorSession) -> schema.SessionModeState:
+    return schema.SessionModeState(
+        current_mode_id=session.opened.state.mode,
+        available_modes=[
+            schema.SessionMode(id=mode, name=mode.capitalize(), description=_ABOUT_MODES[mode])
+            for mode in MODES
+        ],
+    )
+
+
+def _request_error(error: CellwrightError) -> acp.RequestError:
+    words = f"{error.message}. {error.hint}." if error.hint else error.message
+    return acp.RequestError(-32603, one_line(words), {"code": error.code})
+
+
+def _make_visible(value: Any) -> Any:
+    """A value of JSON with nothing hidden in its texts: an editor shows what it is sent."""
+    if isinstance(value, str):
+        return make_visible(value)
+    if isinstance(value, dict):
+        return {one_line(str(name)): _make_visible(each) for name, each in value.items()}
+    return [_make_visible(each) for each in value] if isinstance(value, list) else value
