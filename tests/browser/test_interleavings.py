@@ -96,16 +96,19 @@ class TabStory(Story):
             self.page.reload()
             self.page.wait_for_function("() => window.jupyterapp?.restored !== undefined")
         self.page.evaluate(
-            f"""async () => {{
+            f"""() => {{
                 const app = window.jupyterapp;
-                await app.restored;
-                const panel = await app.commands.execute('docmanager:open', {{path: '{NAME}'}});
-                await panel.context.ready;
-                await panel.sessionContext.ready;
-                app.shell.activateById(panel.id);
-                window.story = panel;
+                window.story = null;
+                app.restored
+                    .then(() => app.commands.execute('docmanager:open', {{path: '{NAME}'}}))
+                    .then(panel => {{
+                        app.shell.activateById(panel.id);
+                        window.story = panel;
+                    }});
             }}"""
         )
+        self.page.wait_for_function("() => window.story?.context.isReady")
+        self.page.wait_for_function("() => window.story.sessionContext.isReady")
         self.page.wait_for_function("() => window.story.hasClass('cw-shared')")
         self.pages.append(Tab(self.page, self.path))
 

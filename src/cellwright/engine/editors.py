@@ -37,6 +37,7 @@ log = logging.getLogger("cellwright.engine")
 
 _LOOK_EVERY = 0.5
 _STATES_TRIED = 20
+_KERNEL_ACTIONS = ("lend", "interrupt", "restart", "shutdown")
 _RUN_STATUSES = ("pending", "running", "ok", "error", "cancelled", "died")
 
 
@@ -58,6 +59,8 @@ class Editors:
         self, client: Connection, caller: Caller, method: str, params: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Answer a call of an editor."""
+        if method == "editor.kernels":
+            return self._list_kernels(caller)
         path = params.get("path")
         if not isinstance(path, str) or not path:
             raise InvalidCall(f"`{method}` needs a `path`")
@@ -76,6 +79,8 @@ class Editors:
             return await self._note_run(client, caller, path, params)
         if method == "editor.manipulate":
             return self._manipulate(client, caller, path, params)
+        if method == "editor.kernel":
+            return await self._act_on_kernel(caller, path, params.get("action"))
         raise InvalidCall(f"there is no `{method}`")
 
     async def forget(self, client: Connection) -> None:
@@ -112,6 +117,7 @@ class Editors:
         self._hub.add_host(real, host)
         log.info("%s has %s open", client.name, real)
         self._runs.attend(editor)
+        self._keep_kernel(real, editor)
         self._hub.events.publish(real, "opened", actor=caller.actor)
         running = self._hub.list_active_cells(real) or {}
         return {"notebook": real, "actor": caller.actor, "running": running}
@@ -129,7 +135,8 @@ class Editors:
     async def _note_presence(
         self, client: Connection, caller: Caller, path: str, params: Mapping[str, Any]
     ) -> dict[str, Any]:
-        host = self._hosts.get(caller.open(path).real)
+        real = caller.open(path).real
+        host = self._hosts.get(real)
         if host is not None and params.get("saved") is True:
             await self._hub.in_file_thread(host.merge_outside)
         for editor in host.editors if host is not None else ():
@@ -138,6 +145,7 @@ class Editors:
                 if "kernel" in params:
                     editor.kernel = _read_kernel(params, editor.kernel)
                     self._runs.attend(editor)
+                    self._keep_kernel(real, editor)
                 if editor.presence.focused and editor.presence != before:
                     editor.focused = time.monotonic()
         return {}
@@ -189,6 +197,43 @@ class Editors:
                 editor.focused = time.monotonic()  # the person runs a cell there
         comms = self._comms.setdefault(real, PageComms())
         return {"taken": comms.take(client, caller, path, _read_comm(params), params.get("cell"))}
+
+    def _list_kernels(self, caller: Caller) -> dict[str, Any]:
+        """List the kernels that notebooks of the caller have here, and lend them."""
+        caller.require("run", "use kernels")
+        found: dict[str, Any] = {}
+        for session in self._hub.sessions.pool if self._hub.has_kernels else ():
+            if session.kind == "notebook" and caller.knows(session.key.origin):
+                lent = self._hub.sessions.lend(session)
+                if lent is not None:
+                    found[session.key.session] = lent.to_json()
+        return {"kernels": found}
+
+    async def _act_on_kernel(self, caller: Caller, path: str, action: object) -> dict[str, Any]:
+        """Lend the kernel that a notebook has here, or do to it what a person asks for."""
+        if action not in _KERNEL_ACTIONS:
+            raise InvalidCall(f"`action` is one of {', '.join(_KERNEL_ACTIONS)}")
+        caller.require("run", "use a kernel")
+        session = self._hub.find_session(caller.open(path).real)
+        if session is None:
+            return {"kernel": None}
+        sessions = self._hub.sessions
+        if action == "interrupt" and session.transport is not None:
+            await session.transport.interrupt()  # whoever runs the cell
+        elif action == "restart":
+            await session.restart()
+        elif action == "shutdown":
+            await sessions.pool.end(session.key)
+            sessions.disconnect(session.key)
+        lent = sessions.lend(session)
+        return {"kernel": None if lent is None else lent.to_json()}
+
+    def _keep_kernel(self, real: str, editor: Editor) -> None:
+        """Keep a kernel of ours as long as an editor uses it that has the notebook open."""
+        session = self._hub.find_session(real)
+        lent = None if session is None else self._hub.sessions.lend(session)
+        if session and lent and editor.kernel and editor.kernel.kernel_id == lent.id:
+            session.owners.add(editor.connection.name)
 
     async def _remove(self, real: str, client: Connection) -> None:
         async with self._turns.take(real):

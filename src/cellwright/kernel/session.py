@@ -524,7 +524,7 @@ class Session:
             return outcome
         finally:
             self._running = None
-            if not self.transport.is_alive:
+            if not self.transport.is_alive and not self._is_lent:
                 await self._end()
 
     def _make_listener(
@@ -540,6 +540,11 @@ class Session:
 
     # --- the kernel: started, replaced, restarted, ended ---
 
+    @property
+    def _is_lent(self) -> bool:
+        """Whether others use the kernel too: then it stays in its place, also when it has died."""
+        return getattr(self.transport, "is_lent", False)
+
     async def _make_ready(self) -> bool:
         """Have a living kernel; returns whether a dead one had to be replaced."""
         if self.transport is not None and self.transport.is_alive:
@@ -554,7 +559,7 @@ class Session:
         """Have a kernel that has run nothing yet; this also resets the count of restarts."""
         self._restarts = 0
         is_new = self.executions == 0
-        if self.transport is None or not self.transport.is_alive:
+        if not self._is_lent and (self.transport is None or not self.transport.is_alive):
             await self._end()
             await self._begin()
             is_new = True
@@ -570,6 +575,10 @@ class Session:
         self._ended_by_us = False
         if self._restarts > self._settings.kernel_restarts_allowed:
             raise RestartLimit
+        if self._is_lent and self.transport is not None:
+            await self.transport.restart()
+            self._begin_life()
+            return
         await self._end()
         await self._begin()
 

@@ -1,6 +1,6 @@
 """The Jupyter Server extension: pages of JupyterLab reach the engine through it.
 
-`relay.py` has the one route. Jupyter enables this package by itself when it is installed.
+`relay.py` has the one route; `kernels.py` lets tabs use kernels of the engine. Jupyter enables this package by itself when it is installed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ def _jupyter_server_extension_points() -> list[dict[str, str]]:
 
 
 def _load_jupyter_server_extension(app: ServerApp) -> None:
-    """Add our route to a server that starts."""
+    """Add our route to a server that starts, and the kernels of the engine."""
+    from cellwright.server.kernels import use_engine_kernels
     from cellwright.server.relay import add_routes
 
     add_routes(app)
+    use_engine_kernels(app)

@@ -139,7 +139,8 @@ class LocalConversation:
     """All messages to and from one kernel process.
 
     `on_leaving` is called when the kernel announces its exit, `on_disconnect` when its sockets
-    have closed.
+    have closed. `process` is what the kernel process calls itself; empty if it has no name of its
+    own.
     """
 
     def __init__(
@@ -153,6 +154,7 @@ class LocalConversation:
         on_disconnect: Callable[[], None],
     ) -> None:
         self.kernel_info: dict[str, Any] | None = None
+        self.process = ""
         self._interrupt_mode = spec.interrupt_mode
         self._process = process
         self._idle_events = idle_events
@@ -167,9 +169,11 @@ class LocalConversation:
         self._handed_out = 0
         self._nudges: dict[str, CellMessages] = {}
         self._input_request: Mapping[str, Any] | None = None
+        signer = MessageSigner(folder.key)
+        self._our_name = signer.session
         self._channels = Channels(
             folder.addresses,
-            MessageSigner(folder.key),
+            signer,
             self._take,
             self._answer_probes,
             on_disconnect,
@@ -391,6 +395,8 @@ class LocalConversation:
         if message.type == "kernel_info_reply":
             if self.kernel_info is None:
                 self.kernel_info = message.content
+                name = str(message.header.get("session", ""))
+                self.process = "" if name == self._our_name else name  # some repeat ours
                 self._changed.set()
         elif message.type == "execute_reply":
             reply = message.content  # long if an error is; decoded once

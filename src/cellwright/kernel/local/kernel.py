@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cellwright.kernel.discovery import KernelSpec
     from cellwright.kernel.events import CommMessage, IdleEvent, KernelEvent, KernelExit
     from cellwright.kernel.local.conversation import LocalConversation
-    from cellwright.kernel.local.process import Carrier
+    from cellwright.kernel.local.process import Carrier, ConnectionFolder
     from cellwright.kernel.transport import Code, KernelInfo, Launch
 
 START_TIMEOUT = 60.0
@@ -91,6 +91,7 @@ class LocalKernel:
         self._start_timeout = start_timeout
         self._idle_events = IdleEventQueue()
         self._process: KernelProcess | None = None
+        self._place: ConnectionFolder | None = None  # where other clients know it to be
         self._release: weakref.finalize[[KernelProcess], LocalKernel] | None = None
         self._info: KernelInfo | None = None
         self._context = jupyter.KernelContext(launch.cwd, launch.env)
@@ -107,6 +108,26 @@ class LocalKernel:
         """Whether the kernel can still answer, as far as is known without asking it."""
         process = self._process
         return process is not None and process.exit is None and not process.has_ended
+
+    @property
+    def process(self) -> str | None:
+        """What the kernel process calls itself in its messages; other clients hear it too."""
+        conversation = self._process.conversation if self._process is not None else None
+        return conversation.process if conversation is not None else None
+
+    @property
+    def is_lent(self) -> bool:
+        """Whether other clients may use it too."""
+        return self._place is not None
+
+    def lend(self) -> str | None:
+        """Return the file by which other clients of this machine connect; None if it is not alive.
+
+        From then on it is restarted in its place, so that they are connected to it again.
+        """
+        if self._process is not None and self.is_alive:
+            self._place = self._process.place
+        return None if self._place is None else self._place.connection_file
 
     @property
     def exit(self) -> KernelExit | None:
@@ -141,7 +162,8 @@ class LocalKernel:
 
     async def _start_process(self, spec: KernelSpec) -> KernelProcess:
         failure: KernelStartFailed | None = None
-        for transport in choose_carriers(spec):
+        carriers = choose_carriers(spec) if self._place is None else (self._place.transport,)
+        for transport in carriers:
             process = self._process = KernelProcess(spec, self.launch, self._idle_events)
             self._release = weakref.finalize(self, KernelProcess.close, process)
             try:
@@ -173,7 +195,7 @@ class LocalKernel:
 
         name = process.spec.name
         try:
-            await process.open(transport, self._start_timeout)
+            await process.open(transport, self._start_timeout, self._place)
         except zmq.ZMQError as error:
             cause = OSError(error.errno, error.strerror)
             raise KernelStartFailed(name, str(error.strerror)) from cause
@@ -272,8 +294,12 @@ class LocalKernel:
             self._conversation.interrupt()
 
     async def restart(self) -> bool:
-        """Leave it to the session to start another kernel."""
-        return False
+        """Start one that others use too again, dead or alive; leave another to the session."""
+        if not self.is_lent:
+            return False
+        await self._stop(now=not self.is_alive)
+        await self.start()
+        return True
 
     async def shutdown(self, *, now: bool = False) -> None:
         """End the kernel and everything it started; `now` without asking it first."""

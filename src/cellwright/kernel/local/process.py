@@ -65,7 +65,7 @@ class KernelProcess:
         self._launch = launch
         self._idle_events = idle_events
         self._loop = asyncio.get_running_loop()
-        self._folder: ConnectionFolder | None = None
+        self.place: ConnectionFolder | None = None
         self._tail: OutputTail | None = None
         self._is_disconnected = False
 
@@ -79,15 +79,20 @@ class KernelProcess:
         """The end of what the process itself wrote, on one line."""
         return "" if self._tail is None else self._tail.text()
 
-    async def open(self, transport: Carrier, within: float) -> None:
+    async def open(
+        self, transport: Carrier, within: float, place: ConnectionFolder | None = None
+    ) -> None:
         """Start the process and return when it is ready for a cell.
+
+        `place` is that of a process that has ended: whoever was connected to it is then connected
+        to this one.
 
         Raises:
             KernelStartFailed: it ended, or was not ready in so many seconds.
             OSError: the system refused something that is needed.
         """
         self._tail = OutputTail()
-        folder = self._folder = make_connection_folder(self.spec.name, transport)
+        folder = self.place = make_connection_folder(self.spec.name, transport, place)
         kept = self.kept = await start_kept_process(
             folder.command(self.spec),
             cwd=self._launch.cwd,
@@ -149,8 +154,8 @@ class KernelProcess:
         self.has_ended = True
         if self.conversation is not None:
             self.conversation.end()
-        if self._folder is not None:
-            self._folder.remove()
+        if self.place is not None:
+            self.place.remove()
 
     async def stop(self, *, now: bool) -> None:
         """End the kernel and everything it started; `now` without asking it first."""
@@ -173,8 +178,8 @@ class KernelProcess:
             self.kept.close()
         if self._tail is not None:
             self._tail.close()
-        if self._folder is not None:
-            self._folder.remove()
+        if self.place is not None:
+            self.place.remove()
 
 
 class OutputTail:
@@ -326,17 +331,23 @@ def choose_carriers(spec: KernelSpec) -> tuple[Carrier, ...]:
     return ("ipc", "tcp") if words & _SPEAK_IPC else ("tcp",)
 
 
-def make_connection_folder(name: str, transport: Carrier = "ipc") -> ConnectionFolder:
+def make_connection_folder(
+    name: str, transport: Carrier = "ipc", place: ConnectionFolder | None = None
+) -> ConnectionFolder:
     """Make the folder for a kernel called `name`, and write its connection file.
+
+    With `place` it is that one again, which was removed.
 
     Raises:
         KernelStartFailed: the runtime directory's path is too long for sockets.
         UnsafeDirectory: the runtime directory cannot be trusted.
         OSError: the disk refused.
     """
-    folder = Path(runtime_directory(), f"{_FOLDER_PREFIX}{secrets.token_hex(6)}")
-    ports = _find_free_ports() if transport == "tcp" else tuple(range(1, len(CHANNELS) + 1))
-    place = ConnectionFolder(folder, secrets.token_hex(32).encode(), transport, ports)
+    if place is None:
+        folder = Path(runtime_directory(), f"{_FOLDER_PREFIX}{secrets.token_hex(6)}")
+        ports = _find_free_ports() if transport == "tcp" else tuple(range(1, len(CHANNELS) + 1))
+        place = ConnectionFolder(folder, secrets.token_hex(32).encode(), transport, ports)
+    folder = place.folder
     if len(os.fsencode(place.ip)) + 2 > _LONGEST_SOCKET_PATH:
         raise KernelStartFailed(
             name,

@@ -7,7 +7,6 @@ so that a flood of output is never held twice.
 from __future__ import annotations
 
 import hmac
-import os
 import re
 import secrets
 
@@ -110,7 +109,7 @@ class MessageSigner:
     def __init__(self, key: bytes) -> None:
         self.session = secrets.token_hex(16)
         self._hmac = hmac.new(key, digestmod="sha256")
-        self._user = os.environ.get("USER", "cellwright")
+        self._user = "cellwright"  # by which other clients know which cells are ours
         self._count = 0
 
     def pack(

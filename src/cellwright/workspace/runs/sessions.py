@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
 from typing import Protocol
+from uuid import uuid4
 
 from cellwright.errors import (
     InvalidEdit,
@@ -30,6 +31,7 @@ from cellwright.kernel.session import Key
 from cellwright.kernel.transport import Code
 from cellwright.protocol.bridge import CommBridge
 from cellwright.protocol.kernel_path import add_kernel_path
+from cellwright.workspace.api.values import Value
 from cellwright.workspace.runs.widgets import WidgetModels
 
 TYPE_CHECKING = False
@@ -103,6 +105,15 @@ class EvalCell:
         return cls(**value)
 
 
+class LentKernel(Value):
+    """A kernel of ours that a Jupyter server uses too: `id` is what the server calls it."""
+
+    id: str
+    connection_file: str
+    name: str
+    life: str
+
+
 class ToolBridge(Protocol):
     """Lets the code of a session call tools."""
 
@@ -173,6 +184,7 @@ class SessionManager:
         self._mark = make_mark()  # by which the next engine knows files of one that was killed
         self._callers: dict[Key, tuple[str | None, str]] = {}
         self._lives_in: dict[Key, str] = {}  # the kernel of an editor that it is
+        self._lent: dict[Key, str] = {}  # what a Jupyter server calls our kernel that it uses too
         self._remote: dict[Key, tuple[KernelAddress, str | None]] = {}  # of a server, by request
         self._said: set[str] = set()
         self._notes: dict[Key, list[str]] = {}
@@ -276,6 +288,10 @@ class SessionManager:
         Raises:
             KernelCannot: it has a kernel already, and not the one that was asked for.
         """
+        folder = os.path.dirname(path)  # noqa: PTH120
+        key = Key(path, folder, f"notebook:{path}")
+        if address is not None and address.kernel_id == self._lent.get(key):
+            address = None  # it is our own, which the editor uses too
         if address is not None and kernel not in (None, notebook_kernel):
             had = notebook_kernel or "of the editor"
             hint = "The notebook is open in an editor: choose its kernel there"
@@ -283,8 +299,6 @@ class SessionManager:
         await self._start()
         env, withheld = caller.build_environment(self.settings.pass_variables)
         env = add_kernel_path(env)
-        folder = os.path.dirname(path)  # noqa: PTH120
-        key = Key(path, folder, f"notebook:{path}")
         order = KernelOrder(
             cwd=folder,
             env=env,
@@ -367,6 +381,20 @@ class SessionManager:
         session.note = "" if is_notebook else _name_remote(address)
         self._remote[key] = address, kernel
         return session
+
+    def lend(self, session: Session) -> LentKernel | None:
+        """Let a Jupyter server of this machine use the kernel of a notebook too, beside us.
+
+        It stays ours: we start it again and end it. None if the session has no kernel that others
+        can connect to.
+        """
+        transport = session.transport
+        lend: Callable[[], str | None] = getattr(transport, "lend", lambda: None)
+        file = lend()
+        if transport is None or file is None or session.is_closed:
+            return None
+        kernel_id = self._lent.setdefault(session.key, str(uuid4()))
+        return LentKernel(kernel_id, file, transport.info.name, session.life)
 
     def disconnect(self, key: Key) -> None:
         """Let what was connected to a server have a kernel of this machine again."""
@@ -498,6 +526,7 @@ class SessionManager:
             closing.add_done_callback(self._closing.discard)
         self._callers.pop(session.key, None)
         self._lives_in.pop(session.key, None)
+        self._lent.pop(session.key, None)
         self._notes.pop(session.key, None)
         if self.bridge is not None:
             self.bridge.forget(session.key.session)
