@@ -50,7 +50,14 @@ export class LiveDocument {
     if (this.metadata > since) {
       facts.metadata = this.notebook.getMetadata();
     }
+    this.told = this.version;
     return facts;
+  }
+
+  /** What has changed since it was last read, for an engine that has read all until then. */
+  readNew(): Facts {
+    const since = this.told;
+    return { since, ...this.read(since) };
   }
 
   /** Apply edits in one step, unless a cell that they touch has changed since `since`. */
@@ -109,7 +116,9 @@ export class LiveDocument {
         });
       } else if (edit.edit === 'metadata') {
         const cell = edit.cell === undefined ? undefined : this.find(edit.cell);
-        const set = () => (cell ? cell.setMetadata(edit.metadata) : this.notebook.setMetadata(edit.metadata));
+        const trusted = cell?.getMetadata('trusted'); // of the page alone
+        const metadata = trusted === undefined ? edit.metadata : { ...edit.metadata, trusted };
+        const set = () => (cell ? cell.setMetadata(metadata) : this.notebook.setMetadata(metadata));
         this.notebook.transact(set, false);
       } else if (edit.edit === 'outputs') {
         this.land(edit.cell, edit.outputs, edit.execution_count);
@@ -225,6 +234,7 @@ export class LiveDocument {
   private readonly notebook: ISharedNotebook;
   private hash = '';
   private isSaving = false;
+  private told = -1;
   private structure = 1;
   private metadata = 1;
   private readonly changed = new Map<string, number>();

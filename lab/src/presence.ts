@@ -11,6 +11,7 @@ export class PresenceWatcher {
     private readonly panel: NotebookPanel,
     private readonly isCurrent: () => boolean,
     private readonly life: () => string | null,
+    private readonly readNew: () => Facts,
     private readonly tell: (facts: Facts) => void
   ) {
     const { content, context, sessionContext } = panel;
@@ -60,7 +61,7 @@ export class PresenceWatcher {
   /** Tell at once what was saved: from then on editor and file agree. */
   private noteSave(_: unknown, state: string): void {
     if (state === 'completed') {
-      this.tell({ ...this.describe(), saved: true });
+      this.tell({ ...this.describe(), saved: true, news: this.readNew() });
     }
   }
 

@@ -33,10 +33,15 @@ export class LiveTab {
       panel,
       isCurrent,
       () => this.runs.life,
+      () => this.document.readNew(),
       facts => this.tell('presence', facts)
     );
     this.manipulator = new Manipulator(panel, facts => this.call('manipulate', facts));
-    this.review = new Review(panel, change => this.wire.call('undo', { path: this.path, change }));
+    this.review = new Review(panel, {
+      undo: change => this.wire.call('undo', { path: this.path, change }),
+      accept: (changes, cells) => this.tell('accept', { changes, cells }),
+      readBefore: async (cell, change) => (await this.call('before', { cell, change })).source
+    });
     const findStale = () => this.wire.call('stale', { path: this.path });
     this.stale = new StaleMarks(panel, findStale, settings.stale);
     panel.context.pathChanged.connect(this.onPath, this);
@@ -57,6 +62,7 @@ export class LiveTab {
         this.panel.addClass('cw-shared');
         this.watch();
         this.runs.tellAll();
+        (answer.changes ?? []).forEach((event: Facts) => this.noteChange(event));
         Object.keys(answer.running ?? {}).forEach(id => this.setState(id, 'running'));
         this.stale.note();
       },
@@ -141,11 +147,19 @@ export class LiveTab {
         this.setState(event.handle, event.status === 'running' ? 'running' : 'idle');
         return;
       }
-      if (event.event === 'changed' && event.actor !== this.actor) {
-        this.review.note(event);
+      if (event.event === 'changed') {
+        this.noteChange(event);
+      } else if (event.event === 'accepted') {
+        this.review.close(event.changes, event.cells);
       }
       this.stale.note();
     });
+  }
+
+  private noteChange(event: Facts): void {
+    if (event.actor !== this.actor) {
+      this.review.note(event);
+    }
   }
 
   private setState(id: string, state: 'running' | 'idle'): void {

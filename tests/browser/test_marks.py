@@ -72,7 +72,7 @@ def test_what_agents_changed_is_marked_until_it_is_accepted_or_undone(
     page.wait_for_function(
         f"() => {PANEL}.content.widgets[2].node.querySelector('.cw-review') !== null"
     )
-    page.locator(".jp-Cell .cw-review").get_by_text("Undo").click()
+    page.locator(".jp-Cell .cw-review").get_by_text("Undo", exact=True).click()
     page.wait_for_function("() => document.querySelectorAll('.cw-review').length === 1")
     assert cells(page)["b"]["source"] == "b = 0"
     execute(page, "cellwright:undo-all")
@@ -90,6 +90,52 @@ def test_what_agents_changed_is_marked_until_it_is_accepted_or_undone(
     saved = path.read_text()
     assert "agent" not in saved
     assert "".join(json.loads(saved)["cells"][0]["source"]) == "a = 1"
+
+
+@pytest.mark.all
+def test_marks_have_a_diff_outlive_the_page_and_are_undone_by_turn(
+    server: Server, open_page: OpenPage, agent: Any
+) -> None:
+    path = server.write("turn.ipynb", "x = 1\nprint(x)", "b = 0", "c = 0")
+    page = open_page("turn.ipynb")
+    book = agent.open("turn.ipynb")
+    book.edit([{"op": "replace", "cell": "a", "source": "x = 2\nprint(x)\nx"}])
+    book.edit([{"op": "delete", "cell": "b"}])
+    book.edit([{"op": "insert", "source": "new = 1", "at": 2, "id": "new"}])
+    book.edit([{"op": "replace", "cell": "c", "source": "c = 1"}])
+
+    def count(number: int) -> None:
+        page.wait_for_function(f"() => document.querySelectorAll('.cw-review').length === {number}")
+
+    count(4)
+    first = page.locator(".jp-Cell").nth(0).locator(".cw-review")
+    first.get_by_text("Diff").click()
+    lines = first.locator(".cw-diff span")
+    lines.first.wait_for()
+    assert lines.all_text_contents() == ["- x = 1\n", "+ x = 2\n", "  print(x)\n", "+ x\n"]
+    keep_picture(page, "diff")
+    first.get_by_text("Diff").click()
+    assert lines.count() == 0
+    page.locator(".jp-Cell", has_text="c = 1").locator(".cw-review").get_by_text("Accept").click()
+    count(3)
+    # The page is loaded again: what was accepted stays accepted, and the rest is shown.
+    page.reload()
+    count(3)
+    texts = page.locator(".cw-review > span").all_text_contents()
+    assert texts == [
+        "mcp:agent deleted a cell",
+        "Changed by mcp:agent",
+        "Added by mcp:agent",
+    ]
+    page.locator(".jp-Cell .cw-review").first.get_by_text("Undo turn").click()
+    count(0)
+    sources = {name: cell["source"] for name, cell in cells(page).items()}
+    assert sources == {"a": "x = 1\nprint(x)", "b": "b = 0", "c": "c = 1"}
+    page.evaluate(f"async () => await {PANEL}.context.save()")
+    assert "agent" not in path.read_text()
+    page.reload()
+    page.wait_for_function(f"() => window.jupyterapp && {PANEL}?.hasClass?.('cw-shared')")
+    count(0)
 
 
 RUN = "window.pwned=1"

@@ -13,6 +13,7 @@ from cellwright.document._bytes.slots import hash_cell
 from cellwright.engine.live import Editor, LiveHost
 from cellwright.engine.outside import OutsideChanges, find_saved
 from cellwright.engine.person_runs import PersonRuns
+from cellwright.engine.reviews import OpenReviews
 from cellwright.errors import CellwrightError, InvalidCall
 from cellwright.journal.executions import ExecutionRecord
 from cellwright.kernel.events import CommMessage
@@ -53,6 +54,7 @@ class Editors:
         self._watching: dict[str, asyncio.Task[None]] = {}
         self._comms: dict[str, PageComms] = {}
         self._runs = PersonRuns(hub)
+        self._reviews = OpenReviews(hub)
         self._turns = Turns()  # a page that comes must not meet one that is half gone
 
     async def handle(
@@ -73,12 +75,17 @@ class Editors:
             real, new = caller.open(path).real, params.get("renamed")
             if isinstance(new, str) and new:
                 self._runs.move(client, caller, real, new)
+                self._reviews.move(real, caller.open(new).real)
             await self._remove(real, client)
             return {}
         if method == "editor.executed":
             return await self._note_run(client, caller, path, params)
         if method == "editor.manipulate":
             return self._manipulate(client, caller, path, params)
+        if method == "editor.accept":
+            return self._accept(caller, path, params)
+        if method == "editor.before":
+            return await self._find_before(caller, path, params)
         if method == "editor.kernel":
             return await self._act_on_kernel(caller, path, params.get("action"))
         raise InvalidCall(f"there is no `{method}`")
@@ -108,6 +115,8 @@ class Editors:
         editor = Editor(client, path, asyncio.get_running_loop())
         editor.presence, editor.kernel = _read_presence(params), _read_kernel(params)
         recall = partial(self._recall, real)
+        self._reviews.begin(real)
+        changes = await self._hub.in_file_thread(self._reviews.list, real)
         editor.outside = await self._hub.in_file_thread(OutsideChanges, host, editor, recall)
         # Nothing is awaited from here on: another page may come or go at any time.
         host = self._hosts.setdefault(real, host)
@@ -120,7 +129,7 @@ class Editors:
         self._keep_kernel(real, editor)
         self._hub.events.publish(real, "opened", actor=caller.actor)
         running = self._hub.list_active_cells(real) or {}
-        return {"notebook": real, "actor": caller.actor, "running": running}
+        return {"notebook": real, "actor": caller.actor, "running": running, "changes": changes}
 
     def _recall(self, real: str, digest: str) -> Notebook | None:
         """Find what a file held by the hash of its bytes, among its last states on record."""
@@ -138,6 +147,9 @@ class Editors:
         real = caller.open(path).real
         host = self._hosts.get(real)
         if host is not None and params.get("saved") is True:
+            saver = next((each for each in host.editors if each.connection is client), None)
+            if saver is not None and saver.outside is not None:
+                await self._hub.in_file_thread(saver.outside.note_saved, params.get("news"))
             await self._hub.in_file_thread(host.merge_outside)
         for editor in host.editors if host is not None else ():
             if editor.connection is client:
@@ -197,6 +209,27 @@ class Editors:
                 editor.focused = time.monotonic()  # the person runs a cell there
         comms = self._comms.setdefault(real, PageComms())
         return {"taken": comms.take(client, caller, path, _read_comm(params), params.get("cell"))}
+
+    def _accept(self, caller: Caller, path: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Note that the person accepts what some changes did to some cells."""
+        real, changes, cells = caller.open(path).real, params.get("changes"), params.get("cells")
+        if not isinstance(changes, list) or not isinstance(cells, list):
+            raise InvalidCall("`changes` and `cells` are lists of ids")
+        self._reviews.accept(real, changes, cells)
+        facts = {"changes": changes, "cells": cells, "actor": caller.actor}
+        self._hub.events.publish(real, "accepted", **facts)
+        return {}
+
+    async def _find_before(
+        self, caller: Caller, path: str, params: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Find what a cell was before a change, for a person who wants to see the difference."""
+        cell, change = params.get("cell"), params.get("change")
+        if not isinstance(cell, str) or not isinstance(change, str):
+            raise InvalidCall("`cell` and `change` are ids")
+        real = caller.open(path).real
+        find = self._reviews.find_before
+        return {"source": await self._hub.in_file_thread(find, real, change, cell)}
 
     def _list_kernels(self, caller: Caller) -> dict[str, Any]:
         """List the kernels that notebooks of the caller have here, and lend them."""

@@ -563,6 +563,8 @@ def _find_unmoved(origins: Sequence[int | None], pinned: set[int]) -> set[int]:
 def _make_slot(cell: Mapping[str, Any]) -> Slot:
     """Make the bytes of a cell, as Jupyter would save it."""
     shape = {**cell, "source": _split(_join(cell.get("source")))}
+    if "trusted" in shape.get("metadata", {}):  # what a page knows of it is not saved
+        shape["metadata"] = {k: v for k, v in shape["metadata"].items() if k != "trusted"}
     if "attachments" in shape:
         shape["attachments"] = {
             name: _split_bundle(bundle) for name, bundle in shape["attachments"].items()

@@ -66,6 +66,19 @@ class OutsideChanges:
                 self._base = found
             self._seen = now
 
+    def note_saved(self, news: object) -> None:
+        """Note what the page says it has just saved, which another program may have replaced since.
+
+        `news` is what has changed in the page since a version that we know, as it answers `read`.
+        """
+        document = self._editor.document
+        with self._editor.guard:
+            if isinstance(news, dict) and news.get("since") == document.version:
+                document.take(news)
+            saved = document.build()
+            if _hash(saved) == document.saved_hash:  # nothing was typed since
+                self._base = saved
+
     def _find_base(self, known: str) -> Notebook | None:
         """Find the file as a page knows it that was not with us until now, by its hash.
 

@@ -211,6 +211,7 @@ class OpenNotebook:
                 change=entry and entry.id,
                 revision=change.after.snapshot.revision,
                 cells=[cell.handle for cell in change.cells],
+                inserted=[cell.handle for cell in change.cells if cell.kind == "inserted"],
             )
         return EditAnswer.extend(
             describe_change(change, self.name),

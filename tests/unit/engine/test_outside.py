@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +45,37 @@ def test_a_file_is_read_while_no_one_else_can_move_the_base(
     outside.merge_new()
     assert held == [True]
     assert (page.find("b")["source"], page.find("c")["source"]) == ("typed", "from git")
+    hub.close()
+
+
+def test_what_a_page_saved_is_the_base_though_the_file_was_replaced_before_anyone_looked(
+    tmp_path: Path,
+) -> None:
+    """Saved, replaced on disk and typed in again, all before the engine looks: nothing asks."""
+    hub, path = make_hub(MemoryKernels()), tmp_path / "nb.ipynb"
+    page = open_in_editor(hub, path, make_content("script", SCRIPT))
+    host = hub._hosts[str(path)]
+    assert isinstance(host, LiveHost)
+    (editor,) = host.editors
+    host.read()
+    since = page.version
+    page.type("b", "saved")
+    assert page.save()
+    shape = json.loads(path.read_bytes())
+    for cell in shape["cells"]:
+        cell["source"] = cell["source"].splitlines(keepends=True)  # as Jupyter saves it
+    saved = json.dumps(shape, indent=1, sort_keys=True).encode() + b"\n"
+    page.hash = hashlib.sha256(saved).hexdigest()
+    page.find("b")["metadata"]["trusted"] = True  # which Jupyter does not save
+    news = {"since": since, **page.answer("editor.read", {"since": since})}
+    shape["cells"][3]["source"] = "from git"
+    path.write_text(json.dumps(shape), encoding="utf-8")
+    page.type("b", "typed since")
+    editor.outside.note_saved(news)
+    editor.outside.merge_new()
+    assert (page.find("b")["source"], page.find("c")["source"]) == ("typed since", "from git")
+    assert page.conflicts == []
+    assert page.save(), "the page knows the file that was merged"
     hub.close()
 
 

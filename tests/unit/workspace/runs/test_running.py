@@ -123,11 +123,12 @@ async def test_the_time_limit_ends_the_cell_that_runs_and_the_rest_stays_pending
     book: Book, folder: Path
 ) -> None:
     use(book, folder, "print a", "print b\nsleep 60", "print c")
-    done = await run(book, time_limit=0.2, keep_going=True)
+    # Long enough for the first cell on a machine that has much else to do.
+    done = await run(book, time_limit=1.0, keep_going=True)
     assert statuses(done) == ["ok", "timed_out", "pending"]
     assert done[1].state_kept
-    assert "time limit of 0.2 s for the run" in " ".join(done[1].notes)
-    assert "Command timed out after 0.2 seconds" in texts(book, 1)
+    assert "time limit of 1 s for the run" in " ".join(done[1].notes)
+    assert "Command timed out after" in texts(book, 1)
     assert "time limit" in done[2].notes[0]
     assert cells_of(book)[2]["outputs"] == []
 
