@@ -6,6 +6,7 @@ import type { NotebookPanel } from '@jupyterlab/notebook';
 import { JSONExt } from '@lumino/coreutils';
 
 import type { Facts } from './wire';
+import { LiveWidgets } from './widgets';
 
 type Splice = { start: number; end: number; text: string };
 type Edit = Facts & { edit: string };
@@ -18,6 +19,7 @@ export class LiveDocument {
     private readonly isTaken: (id: string) => boolean
   ) {
     this.notebook = panel.content.model!.sharedModel;
+    this.widgets = new LiveWidgets(panel);
     this.notebook.changed.connect(this.noteChange, this);
     panel.context.saveState.connect(this.noteSave, this);
     this.watchCells();
@@ -155,6 +157,7 @@ export class LiveDocument {
     while (same < there.length && JSONExt.deepEqual(there[same] as any, wanted[same] ?? null)) {
       same++;
     }
+    this.widgets.admit(wanted);
     const rest = same === there.length ? '' : continueStream(there, wanted, same);
     if (rest === null) {
       model.outputs.fromJSON(wanted);
@@ -232,6 +235,7 @@ export class LiveDocument {
   }
 
   private readonly notebook: ISharedNotebook;
+  private readonly widgets: LiveWidgets;
   private hash = '';
   private isSaving = false;
   private told = -1;

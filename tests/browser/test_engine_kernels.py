@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.browser.conftest import PANEL, Server, cells, run_cell, texts
+from tests.browser.conftest import PANEL, Server, cells, keep_picture, run_cell, texts
 from tests.engines import wait_for
 
 if TYPE_CHECKING:
@@ -80,3 +80,46 @@ def test_a_tab_uses_the_kernel_of_the_engine_and_asks_the_engine_to_interrupt_an
     # It is shut down here, and gone there.
     page.evaluate(f"async () => await {PANEL}.sessionContext.shutdown()")
     wait_for(lambda: session.session not in [each.session for each in agent.sessions()], "its end")
+
+
+@pytest.mark.parametrize("began", ["tab", "engine"])
+def test_input_goes_to_the_one_who_ran_the_cell_and_widgets_of_an_agent_are_in_the_tab(
+    server: Server, open_page: OpenPage, agent: Any, began: str
+) -> None:
+    """In a kernel of the tab, which the engine uses too, and in one of the engine."""
+    widget = "import ipywidgets\nslider = ipywidgets.IntSlider(3)\nslider"
+    server.write(
+        f"ask-{began}.ipynb", "w = input('who? ')\nprint('it is', w)", widget, "slider.value"
+    )
+    book = agent.open(f"ask-{began}.ipynb")
+    if began == "engine":
+        assert not book.run(["a"]).ok
+    page = open_page(f"ask-{began}.ipynb")
+    box = page.locator(".jp-Stdin-input")
+    # The agent's own: its answer, or an error at once; the person is not asked.
+    (refused,) = book.run(["a"])
+    assert refused.status == "error"
+    assert "StdinNotImplementedError" in str(cells(page)["a"]["outputs"])
+    assert book.run(["a"], answers=["the agent"]).ok
+    assert "it is the agent" in texts(cells(page)["a"])
+    assert box.count() == 0
+    # The person's own: the box in the page.
+    page.evaluate(
+        f"""() => {{
+            {PANEL}.content.activeCellIndex = 0;
+            window.done = window.jupyterapp.commands.execute('notebook:run-cell');
+        }}"""
+    )
+    box.wait_for()
+    box.fill("ada")
+    box.press("Enter")
+    page.evaluate("async () => { await window.done }")
+    assert "it is ada" in texts(cells(page)["a"])
+
+    assert book.run(["b"]).ok
+    handle = page.locator(".jp-Cell .widget-slider .noUi-handle")
+    handle.wait_for(timeout=60_000)
+    keep_picture(page, f"widget-{began}")
+    handle.focus()
+    page.keyboard.press("ArrowRight")
+    wait_for(lambda: book.run(["c"])[0].outputs[0]["data"]["text/plain"] == "4", "the slider")

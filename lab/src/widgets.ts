@@ -1,0 +1,61 @@
+// Widgets of cells that agents run: shown as those of the person's own runs are.
+import type { NotebookPanel } from '@jupyterlab/notebook';
+import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
+import { Panel } from '@lumino/widgets';
+
+import type { Facts } from './wire';
+
+const VIEW = 'application/vnd.jupyter.widget-view+json';
+
+/**
+ * Lets a view be shown whose output is not trusted, if its model came from a run just now.
+ *
+ * All else of that output stays as untrusted as it is, and so do widgets that a file has.
+ */
+export class LiveWidgets {
+  constructor(private readonly panel: NotebookPanel) {}
+
+  /** Note outputs of a run, before they are put into their cell. */
+  admit(outputs: Facts[]): void {
+    for (const output of outputs) {
+      const model = output.data?.[VIEW]?.model_id;
+      if (typeof model === 'string') {
+        this.models.add(model);
+        this.guard();
+      }
+    }
+  }
+
+  /** Stand before the renderer that the widget manager has put there. */
+  private guard(): void {
+    const { rendermime } = this.panel.content;
+    const shown = rendermime.getFactory(VIEW);
+    if (!shown || shown.safe) {
+      return; // there are no widgets here, or the guard is there already
+    }
+    const choose = (options: IRenderMime.IRendererOptions, model: IRenderMime.IMimeModel) => {
+      const view = model.data[VIEW] as Facts | undefined;
+      const isShown = model.trusted || this.models.has(view?.model_id);
+      return isShown ? shown.createRenderer(options) : rendermime.createRenderer('text/plain');
+    };
+    const createRenderer = (options: IRenderMime.IRendererOptions) =>
+      new GuardedView(model => choose(options, model));
+    rendermime.addFactory({ ...shown, safe: true, createRenderer }, -10);
+  }
+
+  private readonly models = new Set<string>();
+}
+
+/** Shows a model with a renderer that is chosen when the model is known. */
+class GuardedView extends Panel implements IRenderMime.IRenderer {
+  constructor(private readonly choose: (model: IRenderMime.IMimeModel) => IRenderMime.IRenderer) {
+    super();
+  }
+
+  async renderModel(model: IRenderMime.IMimeModel): Promise<void> {
+    const renderer = this.choose(model);
+    [...this.widgets].forEach(widget => widget.dispose());
+    this.addWidget(renderer);
+    await renderer.renderModel(model);
+  }
+}

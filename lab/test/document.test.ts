@@ -1,0 +1,93 @@
+import { YNotebook } from '@jupyter/ydoc';
+import { expect, test } from 'vitest';
+
+import { LiveDocument } from '../src/document';
+
+/** A tab as far as a document knows it. */
+function open(...sources: string[]) {
+  const sharedModel = YNotebook.create({ disableDocumentWideUndoRedo: true });
+  const signal = { connect: () => true, disconnect: () => true };
+  sources.forEach((source, index) =>
+    sharedModel.insertCell(index, { cell_type: 'code', id: 'abcdef'[index], source })
+  );
+  const panel = {
+    content: { model: { sharedModel }, widgets: [], activeCell: null, mode: 'command' },
+    context: { saveState: signal, model: { dirty: false }, contentsModel: { hash: 'h' } }
+  };
+  const document = new LiveDocument(panel as any, () => false);
+  const sourcesNow = () => sharedModel.cells.map(cell => cell.getSource());
+  return { document, sharedModel, sourcesNow };
+}
+
+const change = (document: LiveDocument, edits: any[], request = String(Math.random())) =>
+  document.change(document.version, edits, request, false);
+
+test('only what is new travels', () => {
+  const { document, sharedModel } = open('1', '2');
+  const all = document.read(-1);
+  expect(all.order).toEqual(['a', 'b']);
+  sharedModel.cells[1].setSource('two');
+  const news = document.read(all.version);
+  expect(news.cells.map((cell: any) => [cell.id, cell.source])).toEqual([['b', 'two']]);
+  expect(news.order).toBeUndefined();
+});
+
+test('what was saved is told as news since the last reading', () => {
+  const { document, sharedModel } = open('1');
+  const { version } = document.read(-1);
+  sharedModel.cells[0].setSource('one');
+  const news = document.readNew();
+  expect([news.since, news.cells.length]).toEqual([version, 1]);
+  expect(document.readNew().cells).toEqual([]);
+});
+
+test('an edit of a cell that has changed since is refused, and so is the whole change', () => {
+  const { document, sharedModel, sourcesNow } = open('1', '2');
+  const since = document.read(-1).version;
+  sharedModel.cells[0].setSource('typed');
+  const edits = [
+    { edit: 'delete', cell: 'b' },
+    { edit: 'source', cell: 'a', splices: [{ start: 0, end: 1, text: 'agent' }] }
+  ];
+  expect(document.change(since, edits, 'r', false).applied).toBe(false);
+  expect(sourcesNow()).toEqual(['typed', '2']);
+});
+
+test('a request that comes twice is carried out once', () => {
+  const { document, sourcesNow } = open('1');
+  const edits = [{ edit: 'insert', after: 'a', cell: { cell_type: 'code', id: 'n', source: ['2\n', '3'] } }];
+  const first = change(document, edits, 'same');
+  expect(change(document, edits, 'same')).toBe(first);
+  expect(sourcesNow()).toEqual(['1', '2\n3']);
+});
+
+test('an edit of a source is one step back, and the steps of the person stay', () => {
+  const { document, sharedModel, sourcesNow } = open('x = 1');
+  const [cell] = sharedModel.cells;
+  cell.updateSource(5, 5, '0');
+  const splices = [
+    { start: 0, end: 1, text: 'yy' },
+    { start: 6, end: 6, text: '!' }
+  ];
+  change(document, [{ edit: 'source', cell: 'a', splices }]);
+  expect(sourcesNow()).toEqual(['yy = 10!']);
+  cell.undo();
+  expect(sourcesNow()).toEqual(['x = 10']);
+});
+
+test('cells are moved, replaced and deleted by their ids', () => {
+  const { document, sourcesNow } = open('1', '2', '3');
+  change(document, [
+    { edit: 'delete', cell: 'b' },
+    { edit: 'move', cell: 'c', after: null },
+    { edit: 'replace', cell: { cell_type: 'markdown', id: 'a', source: 'text', metadata: {} } }
+  ]);
+  expect(sourcesNow()).toEqual(['3', 'text']);
+});
+
+test('what the page knows about trust stays when metadata are set', () => {
+  const { document, sharedModel } = open('1');
+  sharedModel.cells[0].setMetadata('trusted', true);
+  change(document, [{ edit: 'metadata', cell: 'a', metadata: { tags: ['x'] } }]);
+  expect(sharedModel.cells[0].getMetadata()).toEqual({ tags: ['x'], trusted: true });
+});
