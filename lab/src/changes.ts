@@ -15,7 +15,13 @@ export class OpenChanges {
       return undefined;
     }
     const { change: id, actor, when } = event;
-    const change = { id, actor, when, cells: new Set<string>(event.cells), added: new Set<string>(event.inserted) };
+    const change = {
+      id,
+      actor,
+      when,
+      cells: new Set<string>(event.cells),
+      added: new Set<string>(event.inserted)
+    };
     this.changes.push(change);
     return change;
   }

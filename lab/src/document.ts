@@ -248,11 +248,7 @@ export class LiveDocument {
 }
 
 /** Make one step of an undo history of these changes: Yjs joins what follows each other quickly. */
-function step(
-  shared: ISharedCell | ISharedNotebook,
-  isUndoable: boolean,
-  ...changes: (() => void)[]
-): void {
+function step(shared: ISharedCell | ISharedNotebook, isUndoable: boolean, ...changes: (() => void)[]): void {
   const history = (shared as any).undoManager ?? { stopCapturing: () => undefined };
   const { captureTimeout } = history;
   history.stopCapturing();

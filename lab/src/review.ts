@@ -78,7 +78,11 @@ export class Review {
   report(text: string): void {
     const close = addHeader(
       this.panel,
-      makeBar('cw-header', text, makeButton('Close', () => close()))
+      makeBar(
+        'cw-header',
+        text,
+        makeButton('Close', () => close())
+      )
     );
   }
 

@@ -2,16 +2,10 @@ import { expect, test } from 'vitest';
 
 import { diffLines } from '../src/diff';
 
-const show = (before: string, after: string) =>
-  diffLines(before, after).map(({ sign, text }) => sign + text);
+const show = (before: string, after: string) => diffLines(before, after).map(({ sign, text }) => sign + text);
 
 test('lines that stay are shown between those that went and came', () => {
-  expect(show('x = 1\nprint(x)', 'x = 2\nprint(x)\nx')).toEqual([
-    '-x = 1',
-    '+x = 2',
-    ' print(x)',
-    '+x'
-  ]);
+  expect(show('x = 1\nprint(x)', 'x = 2\nprint(x)\nx')).toEqual(['-x = 1', '+x = 2', ' print(x)', '+x']);
 });
 
 test('an empty text has no lines', () => {
@@ -28,7 +22,10 @@ test('either text can be read from the difference', () => {
     const [before, after] = [make(), make()];
     const lines = diffLines(before, after);
     const keep = (signs: string) =>
-      lines.filter(line => signs.includes(line.sign)).map(line => line.text).join('\n');
+      lines
+        .filter(line => signs.includes(line.sign))
+        .map(line => line.text)
+        .join('\n');
     expect([keep(' -'), keep(' +')]).toEqual([before, after]);
   }
 });

@@ -1,7 +1,10 @@
 import { YNotebook } from '@jupyter/ydoc';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 
 import { LiveDocument } from '../src/document';
+
+// It needs a real page.
+vi.mock('../src/widgets', () => ({ LiveWidgets: class {} }));
 
 /** A tab as far as a document knows it. */
 function open(...sources: string[]) {

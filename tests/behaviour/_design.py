@@ -262,5 +262,13 @@ ROWS = (
     row("D-317", "§8", "A text for git that cannot be printed is an error", Done("tests/unit/cli/test_output.py::test_a_text_for_git_that_cannot_be_printed_is_an_error")),
     row("D-600", "§1", "Editors chat with the assistant over the Agent Client Protocol", Done("tests/integration/assistant/test_acp.py::test_a_notebook_is_read_and_run_after_the_person_said_yes_and_kept_as_a_chat", also=("tests/integration/assistant/test_acp.py::test_a_change_is_shown_and_taken_back_by_commands", "tests/integration/assistant/test_acp.py::test_no_is_no_and_a_stop_ends_the_turn_and_its_cell"))),
     row("D-601", "§6", "One interrupt stops one cell", Done("tests/integration/kernel/runner/test_interrupts.py::test_an_interrupt_that_a_cell_handles_does_not_stop_the_next")),
+
+    # The live tab
+    row("D-500", "§2", "A tab that opens a notebook with a kernel of the engine uses that kernel; interrupt, restart and shutdown go to the engine", Done("tests/browser/test_engine_kernels.py::test_a_tab_uses_the_kernel_of_the_engine_and_asks_the_engine_to_interrupt_and_restart_it", only_all=True)),
+    row("D-501", "§2", "input() asks the one who ran the cell, and widgets of an agent's cells are in the tab", Done("tests/browser/test_engine_kernels.py::test_input_goes_to_the_one_who_ran_the_cell_and_widgets_of_an_agent_are_in_the_tab", only_all=True)),
+    row("D-502", "§2", "Marks of agents' changes have a diff, outlive the page, and are undone by turn", Done("tests/browser/test_marks.py::test_marks_have_a_diff_outlive_the_page_and_are_undone_by_turn", only_all=True)),
+    row("D-503", "§2", "The engine knows what a person has not accepted yet", Done("tests/unit/engine/test_reviews.py::test_changes_are_kept_until_they_are_accepted_or_undone")),
+    row("D-504", "§2", "A file that is replaced right after a save is merged into the tab", Done("tests/unit/engine/test_outside.py::test_what_a_page_saved_is_the_base_though_the_file_was_replaced_before_anyone_looked")),
+    row("D-505", "§2", "What a kernel says about the cells of others is heard to their end, also over a gap", Done("tests/unit/kernel/remote/test_follower.py::test_a_cell_that_ended_while_there_was_no_connection_ends_when_the_kernel_answers", also=("tests/unit/kernel/remote/test_follower.py::test_a_cell_of_another_client_is_heard_from_its_beginning_to_its_end", "tests/unit/kernel/remote/test_follower.py::test_a_kernel_that_dies_or_starts_again_ends_all_that_ran"))),
 )
 # fmt: on

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.browser.conftest import PANEL, Server, cells, keep_picture, run_cell, texts
+from tests.browser.conftest import LAB, PANEL, Server, cells, keep_picture, run_cell, texts
 from tests.engines import wait_for
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def test_input_goes_to_the_one_who_ran_the_cell_and_widgets_of_an_agent_are_in_t
     )
     book = agent.open(f"ask-{began}.ipynb")
     if began == "engine":
-        assert not book.run(["a"]).ok
+        assert not book.run(["a"], kernel=str(LAB / "python")).ok
     page = open_page(f"ask-{began}.ipynb")
     box = page.locator(".jp-Stdin-input")
     # The agent's own: its answer, or an error at once; the person is not asked.

@@ -51,7 +51,13 @@ def test_a_person_and_an_agent_a_conflict_and_marks_are_shown(
     keep_picture(page, "marks")
 
     page.evaluate("async () => await window.jupyterapp.commands.execute('cellwright:accept-all')")
-    page.evaluate(f"() => {{ {PANEL}.content.activeCellIndex = 1; {PANEL}.content.mode = 'edit' }}")
+    page.evaluate(
+        f"""() => {{
+            {PANEL}.content.mode = 'command'; // or the button that was clicked keeps the focus
+            {PANEL}.content.activeCellIndex = 1;
+            {PANEL}.content.mode = 'edit';
+        }}"""
+    )
     page.keyboard.press("Control+End")
     page.keyboard.type("  # in euros")
     change_on_disk(path, b="total = sum(sales) * 1.08\ntotal")

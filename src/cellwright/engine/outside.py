@@ -73,8 +73,9 @@ class OutsideChanges:
         """
         document = self._editor.document
         with self._editor.guard:
-            if isinstance(news, dict) and news.get("since") == document.version:
-                document.take(news)
+            if not isinstance(news, dict) or news.get("since") != document.version:
+                return  # it is about a state that we do not know
+            document.take(news)
             saved = document.build()
             if _hash(saved) == document.saved_hash:  # nothing was typed since
                 self._base = saved
