@@ -270,5 +270,7 @@ ROWS = (
     row("D-503", "§2", "The engine knows what a person has not accepted yet", Done("tests/unit/engine/test_reviews.py::test_changes_are_kept_until_they_are_accepted_or_undone")),
     row("D-504", "§2", "A file that is replaced right after a save is merged into the tab", Done("tests/unit/engine/test_outside.py::test_what_a_page_saved_is_the_base_though_the_file_was_replaced_before_anyone_looked")),
     row("D-505", "§2", "What a kernel says about the cells of others is heard to their end, also over a gap", Done("tests/unit/kernel/remote/test_follower.py::test_a_cell_that_ended_while_there_was_no_connection_ends_when_the_kernel_answers", also=("tests/unit/kernel/remote/test_follower.py::test_a_cell_of_another_client_is_heard_from_its_beginning_to_its_end", "tests/unit/kernel/remote/test_follower.py::test_a_kernel_that_dies_or_starts_again_ends_all_that_ran"))),
+    row("D-506", "§7", "The extension of JupyterLab passes its own tests, linter and format", Done("tests/browser/test_typescript.py::test_the_extension_passes_its_own_checks", only_all=True)),
+    row("D-507", "§7", "The pictures of the documentation are taken of a real page", Done("tests/browser/test_pictures.py::test_a_person_and_an_agent_a_conflict_and_marks_are_shown", only_all=True)),
 )
 # fmt: on

@@ -28,6 +28,7 @@ def test_a_person_and_an_agent_a_conflict_and_marks_are_shown(
     path = server.write("sales.ipynb", LOAD, SUM, BEST)
     page = open_page("sales.ipynb")
     page.set_viewport_size({"width": 1000, "height": 640})
+    page.add_style_tag(content=".Toastify { display: none }")  # JupyterLab's own questions
     page.evaluate(
         "async () => await window.jupyterapp.commands.execute('application:toggle-left-area')"
     )
@@ -51,14 +52,9 @@ def test_a_person_and_an_agent_a_conflict_and_marks_are_shown(
     keep_picture(page, "marks")
 
     page.evaluate("async () => await window.jupyterapp.commands.execute('cellwright:accept-all')")
-    page.evaluate(
-        f"""() => {{
-            {PANEL}.content.mode = 'command'; // or the button that was clicked keeps the focus
-            {PANEL}.content.activeCellIndex = 1;
-            {PANEL}.content.mode = 'edit';
-        }}"""
-    )
-    page.keyboard.press("Control+End")
+    # The button that was clicked has the focus: a click on the first line puts it into the cell.
+    page.locator(".jp-Cell").nth(1).locator(".cm-line").first.click()
+    page.keyboard.press("End")
     page.keyboard.type("  # in euros")
     change_on_disk(path, b="total = sum(sales) * 1.08\ntotal")
     page.locator(".cw-conflict").wait_for(timeout=60_000)
