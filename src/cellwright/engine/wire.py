@@ -69,6 +69,10 @@ class Frames:
             self._parts.append(part)
 
 
+_LARGE = 2**18
+_MANY = 2000
+_SHARE = 2**20
+
 # Not JSON; decoding it says what is wrong.
 _TOO_LONG = b"\xff"
 
@@ -87,17 +91,12 @@ def decode(line: bytes) -> WireMessage:
     if line == _TOO_LONG:
         raise InvalidCall("a message is too long")
     try:
-        message = json.loads(line)
+        message = _decode_fast(line) if len(line) > _LARGE else json.loads(line)
     except (ValueError, RecursionError):
         raise InvalidCall("a message is not JSON") from None
     if not isinstance(message, dict):
         raise InvalidCall("a message is not an object")
     return message
-
-
-_LARGE = 2**18
-_MANY = 2000
-_SHARE = 2**20
 
 
 def is_large(value: Any) -> bool:
@@ -142,6 +141,15 @@ def _encode(value: Any) -> Iterator[bytes]:
         yield b"]"
     else:
         yield json.dumps(value, separators=(",", ":")).encode()
+
+
+def _decode_fast(line: bytes) -> Any:
+    import msgspec
+
+    try:
+        return msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return json.loads(line)  # it also takes lone surrogates
 
 
 def make_call(number: int | str, method: str, params: WireMessage) -> WireMessage:
