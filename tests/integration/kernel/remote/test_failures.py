@@ -13,7 +13,7 @@ from cellwright.errors import KernelCannot, KernelDied, KernelUnreachable
 from cellwright.kernel.events import Finished, KernelExit
 from cellwright.kernel.remote import RemoteKernel, RemoteServer, Timeouts, cell, websocket
 from cellwright.kernel.transport import Code
-from cellwright.outputs.events import DisplayEvent, ErrorEvent, StreamEvent
+from cellwright.outputs.events import DisplayEvent, ErrorEvent, RawPiece, StreamEvent
 from tests.integration.kernel.processes import start_again
 from tests.integration.kernel.remote.proxy import Proxy
 from tests.integration.kernel.remote.servers import end, running
