@@ -80,6 +80,7 @@ def refused_commands(path: str) -> Iterator[list[str]]:
 
 
 ELSEWHERE = {
+    "acp": "tests/integration/assistant/test_acp.py",
     "chat": "tests/unit/cli/chat",
     "conformance": "tests/kernels/test_manipulator_conformance.py",
     "doctor": "tests/integration/hostile/test_reading.py",
