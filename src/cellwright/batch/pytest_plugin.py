@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _IGNORE = ("ignore-output", "nbval-ignore-output")
 _COMMENT = re.compile(r"^\s*#\s*NBVAL_IGNORE_OUTPUT", re.MULTILINE)
+_colors = re.compile(r"\x1b\[[0-9;]*m")
 _number = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 
 
@@ -117,7 +118,10 @@ class NotebookTest(pytest.Item):
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], **how: Any) -> Any:  # type: ignore[override]
         """What is printed of a failure: the cell and its traceback, not ours."""
         if isinstance(excinfo.value, NotebookFailed):
-            return str(excinfo.value)
+            from cellwright.outputs.sanitize import make_visible
+
+            # The cell and its kernel may say anything, and pytest prints it at a terminal.
+            return make_visible(_colors.sub("", str(excinfo.value)))
         return super().repr_failure(excinfo, **how)
 
     def reportinfo(self) -> tuple[Path, int, str]:

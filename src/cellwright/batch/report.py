@@ -8,6 +8,8 @@ import json
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape, quoteattr
 
+from cellwright.outputs.sanitize import make_visible
+
 if TYPE_CHECKING:
     from cellwright.batch.jobs import ChangedOutputs, JobResult
 
@@ -120,10 +122,10 @@ def _attribute(text: str) -> str:
 
 
 def _xml(text: str) -> str:
-    """Text without the characters that XML has no way to write."""
+    """Text that XML can write, with everything visible that a reader would not see."""
     return "".join(
         sign if sign in "\t\n\r" or "\x20" <= sign <= "\ud7ff" or sign >= "\ue000" else "\ufffd"
-        for sign in text
+        for sign in make_visible(text)
         if sign not in "\ufffe\uffff"
     )
 
@@ -139,9 +141,9 @@ def _write_html(report: BatchReport) -> str:
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="{policy}">
-<title>{html.escape(report.summary())}</title><style>{_STYLE}</style></head>
-<body><h1 class="{state}">{html.escape(report.summary())}</h1>
-<p>{html.escape(_format_time(report.began))}</p>
+<title>{_escape(report.summary())}</title><style>{_STYLE}</style></head>
+<body><h1 class="{state}">{_escape(report.summary())}</h1>
+<p>{_escape(_format_time(report.began))}</p>
 {rows}
 </body></html>
 """
@@ -150,25 +152,25 @@ def _write_html(report: BatchReport) -> str:
 def _write_row(result: JobResult) -> str:
     state = "mute" if result.status in ("skipped", "cancelled") else "good" if result.ok else "bad"
     head = (
-        f'<span class="{state}">{html.escape(result.status)}</span>'
-        f'<span class="name">{html.escape(result.job.name)}</span>'
+        f'<span class="{state}">{_escape(result.status)}</span>'
+        f'<span class="name">{_escape(result.job.name)}</span>'
         f'<span class="time">{result.ran}/{result.cells} cells, {result.seconds:.1f} s</span>'
     )
     body = []
     if result.message:
         where = f"cell {result.cell} (index {result.index}): " if result.cell else ""
-        body.append(f"<div>{html.escape(where + result.message)}</div>")
+        body.append(f"<div>{_escape(where + result.message)}</div>")
     if result.traceback:
-        body.append(f"<pre>{html.escape(chr(10).join(result.traceback))}</pre>")
+        body.append(f"<pre>{_escape(chr(10).join(result.traceback))}</pre>")
     if result.job.output:
-        body.append(f"<div class=mute>saved as {html.escape(result.job.output)}</div>")
+        body.append(f"<div class=mute>saved as {_escape(result.job.output)}</div>")
     if result.attempts > 1:
         body.append(f"<div>run {result.attempts} times</div>")
     slow = ", ".join(
         f"cell {index}: {seconds:.1f} s" for index, seconds in result.slowest if seconds
     )
     body += [f"<div class=mute>slowest: {slow}</div>"] if slow else []
-    body += [f"<div>{html.escape(note)}</div>" for note in result.notes[:10]]
+    body += [f"<div>{_escape(note)}</div>" for note in result.notes[:10]]
     body += map(_write_change, result.changed)
     if not body:
         return f'<div class="row">{head}</div>'
@@ -177,11 +179,9 @@ def _write_row(result: JobResult) -> str:
 
 
 def _write_change(change: ChangedOutputs) -> str:
-    found = [
-        f"<div>cell {html.escape(change.cell)} (index {change.index}) shows something else</div>"
-    ]
+    found = [f"<div>cell {_escape(change.cell)} (index {change.index}) shows something else</div>"]
     if change.diff:
-        found.append(f"<pre>{html.escape(change.diff)}</pre>")
+        found.append(f"<pre>{_escape(change.diff)}</pre>")
     if change.old or change.new:
         sides = [*(("before", one) for one in change.old), *(("now", one) for one in change.new)]
         figures = "".join(
@@ -191,6 +191,11 @@ def _write_change(change: ChangedOutputs) -> str:
         )
         found.append(f'<div class="pair">{figures}</div>')
     return "".join(found)
+
+
+def _escape(text: str) -> str:
+    """Text for a page, with everything visible that a reader would not see, or see elsewhere."""
+    return html.escape(make_visible(text))
 
 
 def _format_time(moment: float) -> str:

@@ -34,6 +34,7 @@ log = logging.getLogger("cellwright.engine")
 
 _LOG_BYTES = 2**20
 _WAIT_FOR_ANOTHER = 20.0
+_TURN = 0.001  # seconds of a busy thread until the loop has its turn
 
 
 def main() -> int:
@@ -182,6 +183,7 @@ async def _serve(settings: Settings, locks: _EngineLocks, ready: _Ready) -> None
     from cellwright.kernel.local import return_large_blocks
 
     return_large_blocks()
+    sys.setswitchinterval(_TURN)
     path = location.socket_path()
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)  # noqa: PTH108  # of an engine that died: we have its lock

@@ -100,7 +100,13 @@ class Connection:
             while (line := self._frames.next()) is not None:
                 number = None
                 try:
-                    message = wire.decode(line)
+                    # Off the loop, a large one at least lets other threads have a turn.
+                    is_large = len(line) > _CHUNK
+                    message = (
+                        await asyncio.to_thread(wire.decode, line)
+                        if is_large
+                        else wire.decode(line)
+                    )
                     number = _number(message)
                     await self._take(message)
                 except InvalidCall as error:
@@ -220,13 +226,19 @@ class Connection:
 
     async def _reply(self, message: dict[str, Any]) -> None:
         """Send an answer, and wait until the client is not far behind."""
-        self._put(message)
+        if wire.is_large(message):
+            self._put_line(await asyncio.to_thread(wire.encode_in_pieces, message))
+        else:
+            self._put(message)
         await self._has_room.wait()
 
     def _put(self, message: dict[str, Any], *, spills: bool = False) -> None:
+        if not self.is_closed:
+            self._put_line(wire.encode(message), spills=spills)
+
+    def _put_line(self, line: bytes, *, spills: bool = False) -> None:
         if self.is_closed:
             return
-        line = wire.encode(message)
         # What comes after something on disk has to wait behind it.
         if self._spill or (spills and self._waiting_bytes > _MOST_WAITING):
             self._spill.append(line)
@@ -249,8 +261,10 @@ class Connection:
                     self._waiting_bytes -= len(chunk)
                     chunk = chunk or self._spill.take(_CHUNK)
                     self._waiting_bytes += len(chunk)
-                    self._writer.write(chunk)
-                    await self._writer.drain()
+                    # In parts, which are not copied again and again while the client reads.
+                    for start in range(0, len(chunk), _CHUNK):
+                        self._writer.write(chunk[start : start + _CHUNK])
+                        await self._writer.drain()
                     self._waiting_bytes -= len(chunk)
                     if self._waiting_bytes <= _MOST_WAITING and not self._spill:
                         self._has_room.set()

@@ -17,7 +17,7 @@ from cellwright.errors import CellwrightError
 from cellwright.kernel.events import Finished, Started
 from cellwright.kernel.session import CellOutcome, Outcome
 from cellwright.outputs.collector import Collector
-from cellwright.outputs.events import ClearEvent, DisplayEvent, ErrorEvent, StreamEvent
+from cellwright.outputs.events import ClearEvent, DisplayEvent, ErrorEvent, RawPiece, StreamEvent
 from cellwright.workspace.runs.cell_run import CellRun
 from cellwright.workspace.runs.execution import Execution, Executions
 from cellwright.workspace.runs.landing import RunRecord
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("cellwright.engine")
 
-_OUTPUTS = (StreamEvent, DisplayEvent, ErrorEvent, ClearEvent)
+_OUTPUTS = (StreamEvent, DisplayEvent, RawPiece, ErrorEvent, ClearEvent)
 _STRANGERS_KEPT = 20
 _FILE_INTERVAL = 2.0
 

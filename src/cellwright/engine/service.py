@@ -48,6 +48,8 @@ _TOUCH_EVERY = 3600.0  # cleaners of temp folders take what is old
 _FILE_THREADS = 16
 _OTHER_THREADS = 8
 _FILLED_WITHIN = 5.0
+_LARGE_FILE = 128 * 2**10
+_LARGE_AT_ONCE = 2
 
 
 class Service:
@@ -76,6 +78,7 @@ class Service:
         self._clients: dict[Connection, Caller] = {}
         self._numbers = itertools.count(1)
         self._writes = Turns()
+        self._large_files = asyncio.Semaphore(_LARGE_AT_ONCE)
         asyncio.get_running_loop().set_default_executor(_make_full_pool(_OTHER_THREADS, "other"))
 
     # -- clients ----------------------------------------------------------------------------
@@ -199,8 +202,19 @@ class Service:
         if request.effect == "edit" and not request.waits and path is not None:
             # Writers of one notebook take turns here, and not by polling its lock in threads.
             async with self._writes.take(_find_real(caller, path)):
-                return await perform_on_loop(caller, request)
-        return await perform_on_loop(caller, request)
+                return await self._share_cpu(caller, request)
+        return await self._share_cpu(caller, request)
+
+    async def _share_cpu(self, caller: Caller, request: Request[Any]) -> Any:
+        """Carry a request out; of those that keep a thread busy for long, only a few at once.
+
+        Threads of Python take turns, so that each busy one makes all others slower.
+        """
+        path = getattr(request, "path", None)
+        if request.waits or path is None or not _is_large(_find_real(caller, path)):
+            return await perform_on_loop(caller, request)
+        async with self._large_files:
+            return await perform_on_loop(caller, request)
 
     def _has_session(self, caller: Caller, request: Request[Any]) -> bool:
         """Whether the session that a call would run in is there already."""
@@ -365,3 +379,9 @@ def _make_full_pool(size: int, name: str) -> ThreadPoolExecutor:
 
 def _find_real(caller: Caller, path: str) -> str:
     return os.path.realpath(os.path.join(caller.cwd, path))  # noqa: PTH118
+
+
+def _is_large(path: str) -> bool:
+    with contextlib.suppress(OSError, ValueError):
+        return os.stat(path).st_size > _LARGE_FILE  # noqa: PTH116
+    return False

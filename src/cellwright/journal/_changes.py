@@ -122,7 +122,6 @@ def insert_change(
     while connection.execute("SELECT 1 FROM change WHERE handle = ?", (handle,)).fetchone():
         handle = os.urandom(4).hex()
     shown = [[c.kind, c.handle, c.type, c.before, c.after] for c in cells]
-    details = json.dumps({"cells": shown, "edits": _shapes(change)}, separators=(",", ":"))
     values = (
         *(handle, notebook, facts.kind, storable_text(facts.actor), storable_text(facts.label)),
         *(int(time.time() * 1000), change.before.snapshot.revision),
@@ -131,7 +130,7 @@ def insert_change(
             *states,
             facts.concerns and storable_text(facts.concerns),
         ),
-        *(encode_origins(change.origins), zlib.compress(details.encode(), 1)),
+        *(encode_origins(change.origins), encode_details(shown, _shapes(change))),
     )
     row = connection.execute(
         "INSERT INTO change (handle, notebook, kind, actor, label, made, before_revision,"
@@ -209,6 +208,12 @@ def decode_origins(text: str) -> list[int | None]:
     return origins
 
 
+def encode_details(cells: Sequence[Any], edits: Sequence[Any]) -> bytes:
+    """Encode the cells that a change touched, and its edits."""
+    details = json.dumps({"cells": cells, "edits": edits}, separators=(",", ":"))
+    return zlib.compress(details.encode(), 1)
+
+
 def decode_details(data: bytes) -> tuple[list[Any], list[Any]]:
     """Decode the cells that a change touched, and its edits; raises `JournalDamaged`."""
     try:
@@ -226,8 +231,27 @@ def storable_text(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
+def count_characters(value: Any, enough: int) -> int:
+    """Count the characters in the strings of a value; stops when they are more than `enough`."""
+    found, left = 0, [value]
+    while left and found <= enough:
+        each = left.pop()
+        if isinstance(each, str):
+            found += len(each)
+        elif isinstance(each, dict):
+            left += each.keys()
+            left += each.values()
+        elif isinstance(each, (list, tuple)):
+            left += each
+        else:
+            found += 1
+    return found
+
+
 def _shapes(change: Change) -> Sequence[dict[str, Any]]:
     shapes = [edit.to_json() for edit in change.edits]
+    if count_characters(shapes, _MOST_EDITS) > _MOST_EDITS:
+        return ()  # to write all of it down would keep other users of the journal waiting
     try:
         size = len(json.dumps(shapes))
     except (TypeError, ValueError, RecursionError):

@@ -4,6 +4,7 @@
 # ruff: noqa: PTH104, PTH116, PTH120
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -66,6 +67,7 @@ class JournalDatabase:
         write: bool,
         durable: bool = False,
         again: bool = False,
+        aside: bool = False,
     ) -> Result:
         """Do `work` in one transaction.
 
@@ -74,11 +76,15 @@ class JournalDatabase:
             write: whether it changes anything.
             durable: return only when the result survives a power cut.
             again: if the file is damaged, start a new one and do the work there.
+            aside: it only looks, and need not wait for another thread that writes.
 
         Raises:
             JournalUnavailable: with the reason; nothing was changed.
         """
         self._leave_parent()
+        if aside and self._is_busy and self._is_wal:
+            with contextlib.suppress(Exception):  # in its turn it is judged
+                return self._look_aside(work)
         with self._lock:
             # What fails once may be a slip of the disk: nothing is judged before a second look.
             looks = 2
@@ -148,6 +154,25 @@ class JournalDatabase:
             self._is_patient = True
             connection.execute(f"PRAGMA busy_timeout = {int(PATIENCE * 1000)}")
         return result
+
+    @property
+    def _is_busy(self) -> bool:
+        """Whether another thread uses the file."""
+        if self._lock.acquire(blocking=False):
+            self._lock.release()
+            return False
+        return True
+
+    def _look_aside(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
+        """Do work that only looks on a connection of its own."""
+        import sqlite3
+
+        with contextlib.closing(
+            sqlite3.connect(self.path, timeout=IMPATIENCE, isolation_level=None)
+        ) as connection:
+            connection.execute("PRAGMA query_only = ON")
+            connection.execute("BEGIN")
+            return work(connection)
 
     def _open_current(self) -> sqlite3.Connection:
         connection = self._connection

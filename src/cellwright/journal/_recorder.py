@@ -205,7 +205,7 @@ class JournalRecorder:
             store.flush()
             return book.id, store.added
 
-        if self._attempt(look, write=False) is False:
+        if self._attempt(look, write=False, aside=True) is False:
             book, brought = self._attempt(work) or (0, 0)
             if book and self._attempt(lambda c: pruning.needs_pruning(c, self.limits), write=False):
                 self._tidy(book, brought)
@@ -248,11 +248,12 @@ class JournalRecorder:
         *,
         write: bool = True,
         durable: bool = False,
+        aside: bool = False,
         otherwise: str = "this is not in the history",
     ) -> Result | None:
         """Do work that may fail with only a warning; `otherwise` says what is then missing."""
         try:
-            return self.database.run(work, write=write, durable=durable, again=True)
+            return self.database.run(work, write=write, durable=durable, again=True, aside=aside)
         except JournalUnavailable as error:
             self._warn(f"{error.message}; {otherwise}")
         except Exception as error:  # noqa: BLE001  # no error of the journal may stop an edit

@@ -10,7 +10,12 @@ from typing import NamedTuple
 
 from cellwright.errors import JournalUnavailable
 from cellwright.journal import _states
-from cellwright.journal._changes import ChangeRow
+from cellwright.journal._changes import (
+    ChangeRow,
+    decode_details,
+    decode_origins,
+    encode_details,
+)
 from cellwright.journal._database import (
     JournalDamaged,
     JournalDatabase,
@@ -24,7 +29,7 @@ from cellwright.journal._store import NAMES, PieceStore, pack, unpack
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
 _LOGS = ("-wal", "-shm", "-journal")
@@ -58,7 +63,45 @@ def find_problems(connection: sqlite3.Connection, path: str) -> list[str]:
     for what, question in _DANGLING.items() if not damage else ():
         number = connection.execute(question).fetchone()[0]
         found += [f"{number} {what}"] if number else []
+    if not found:
+        found += [
+            f"{number} damaged {what}" for what, number in count_damaged(connection) if number
+        ]
     return found + [f"{name} was put aside" for name in map(os.path.basename, list_broken(path))]
+
+
+def count_damaged(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
+    """Read every row as its users would; yields how many of each kind cannot be read."""
+    store = PieceStore(connection)
+
+    def load_pieces(pack: int) -> None:
+        rows = connection.execute("SELECT id FROM piece WHERE pack = ?", (pack,)).fetchall()
+        store.load(number for (number,) in rows)
+
+    def load_change(number: int) -> None:
+        sql = "SELECT details, origins FROM change WHERE id = ?"
+        details, origins = connection.execute(sql, (number,)).fetchone()
+        decode_details(details)
+        decode_origins(origins)
+
+    def load_snapshot(number: int) -> None:
+        sql = "SELECT stretches FROM snapshot WHERE id = ?"
+        store.load(unpack(connection.execute(sql, (number,)).fetchone()[0]))
+
+    kinds: list[tuple[str, str, Callable[[int], object]]] = [
+        ("blocks of bytes", "pack", load_pieces),
+        ("states", "state", lambda number: _states.load_state(connection, store, number)),
+        ("changes", "change", load_change),
+        ("snapshots", "snapshot", load_snapshot),
+    ]
+    for what, table, load in kinds:
+        damaged = 0
+        for (number,) in connection.execute(f"SELECT id FROM {table}").fetchall():  # noqa: S608
+            try:
+                load(number)
+            except (JournalDamaged, sqlite3.Error):
+                damaged += 1
+        yield what, damaged
 
 
 def list_broken(path: str) -> list[str]:
@@ -272,6 +315,7 @@ class _Salvage:
                 continue
             copied += 1
             newest = known[change.after_state]
+            change = self._read_details(change)  # noqa: PLW2901
             target.execute(
                 "INSERT OR IGNORE INTO change (handle, notebook, number, kind, actor, label, made,"
                 " before_revision, after_revision, before_state, after_state, concerns, undone_by,"
@@ -289,6 +333,16 @@ class _Salvage:
                 (count + copied, newest, signature if last in known else None, book),
             )
         return copied
+
+    def _read_details(self, change: ChangeRow) -> ChangeRow:
+        """The change as it is, or without its details if they cannot be read: its states can."""
+        try:
+            decode_details(change.details)
+            decode_origins(change.origins)
+        except JournalDamaged:
+            self.lost += 1
+            return change._replace(details=encode_details([], []), origins="[]")
+        return change
 
     def _copy_snapshots(
         self, target: sqlite3.Connection, store: PieceStore, places: dict[int, int]

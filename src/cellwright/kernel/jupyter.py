@@ -12,7 +12,8 @@ from datetime import UTC, datetime
 
 from cellwright.kernel.events import CommMessage, Started
 from cellwright.kernel.transport import KernelInfo
-from cellwright.outputs.events import ClearEvent, DisplayEvent, ErrorEvent, StreamEvent
+from cellwright.outputs.events import ClearEvent, DisplayEvent, ErrorEvent, RawPiece, StreamEvent
+from cellwright.outputs.sizes import human_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
 
 PROTOCOL = "5.4"
 """The version of the messaging protocol that we speak."""
+MOST_CONTENT = 12 * 2**20
+"""The largest content of a message that is decoded as a whole, in bytes.
+
+To decode a larger one takes the whole process so long that other clients would wait for it.
+"""
 DISPLAYS = frozenset({"display_data", "execute_result", "update_display_data"})
 _COMM_KINDS: dict[str, Literal["open", "msg", "close"]] = {
     "comm_open": "open",
@@ -32,6 +38,15 @@ _COMM_KINDS: dict[str, Literal["open", "msg", "close"]] = {
 # Some Python kernels name the class of an exception as Python prints it.
 _class = re.compile(r"^<class '(?:\w+\.)*(\w+)'>$")
 _UNKNOWN = object()
+_HIGH_SURROGATE = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}")
+_FIELDS = re.compile(
+    rb'"(text/plain|text|name|ename|evalue|status|display_id|execution_count|'
+    rb'type|id|displayId|executionCount|update)": ?(?:(")|(\d{1,15}|true|false)(?=[,}]))'
+)
+_LONGEST_FIELD = 64
+_INSIDE_STRING = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)
+_SLICE = 2**20
+_TEXT_KEPT = 32 * 2**10
 
 
 # --- Messages from a kernel ----------------------------------------------------------------------
@@ -147,6 +162,77 @@ def decode_json(raw: str | bytes | memoryview) -> Any:
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         # Python's own reader also takes NaN and lone surrogates, which kernels may send.
         return json.loads(raw if isinstance(raw, str) else bytes(raw).decode("utf-8", "replace"))
+
+
+def read_beginnings(raw: memoryview | bytes) -> dict[str, Any]:
+    """Read a content that is too large to be decoded: its short fields, and how its texts begin.
+
+    In pieces, so that other threads have a turn. Inside a string all quotes are escaped, so that
+    a name of a field that is found in quotes is one.
+    """
+    found: dict[str, Any] = {}
+    for start in range(0, len(raw), _SLICE):
+        piece = bytes(raw[start : start + _SLICE + _LONGEST_FIELD])
+        for match in _FIELDS.finditer(piece):
+            name, at = match[1].decode(), start + match.start()
+            is_escaped = at > 0 and raw[at - 1] == 0x5C
+            if match.start() >= _SLICE or is_escaped or name in found:
+                continue
+            found[name] = (
+                _read_beginning(raw, start + match.end()) if match[2] else decode_json(match[3])
+            )
+    size = human_size(len(raw))
+    text = found.pop("text/plain", f"[an output of {size} is too large to be shown]")
+    if "ename" in found:
+        error = f"{found['ename']}: {found.get('evalue', '')}"
+        found["traceback"] = [f"[an error of {size}: its traceback is left out]", error]
+    return {
+        **found,
+        "data": {"text/plain": text},
+        "transient": {"display_id": found.get("display_id")},
+    }
+
+
+def _read_beginning(raw: memoryview | bytes, at: int) -> str:
+    """Read the string whose inside begins there; of a long one the beginning."""
+    piece = bytes(raw[at : at + _TEXT_KEPT + 1])
+    inside = _INSIDE_STRING.match(piece)
+    end = inside.end() if inside is not None else 0
+    has_end = piece[end : end + 1] == b'"'
+    cut = end if has_end or not piece else find_safe_cut(piece, len(piece) - 1)
+    text: str = decode_json(b'"%b"' % piece[:cut])
+    return text if has_end else f"{text}\n[… the rest is left out …]"
+
+
+def cut_raw(raw: memoryview | bytes) -> Iterator[RawPiece]:
+    """Cut a content into pieces that an artifact takes one by one, and end it with a newline."""
+    for start in range(0, len(raw), _SLICE):
+        yield RawPiece(bytes(raw[start : start + _SLICE]))
+    if raw:
+        yield RawPiece(b"\n")
+
+
+def find_safe_cut(piece: bytes, cut: int) -> int:
+    """Find the last place up to `cut` where the inside of a JSON string can be divided.
+
+    That is neither inside a UTF-8 sequence, nor inside an escape, nor between two surrogates.
+    """
+    while cut and piece[cut] & 0xC0 == 0x80:
+        cut -= 1
+    for back in range(1, 6):
+        at = cut - back
+        if at < 0 or piece[at] != 0x5C:
+            continue
+        run = at + 1 - len(piece[: at + 1].rstrip(b"\\"))
+        if run % 2:  # an odd one begins an escape
+            if back < (6 if piece[at + 1 : at + 2] == b"u" else 2):
+                cut = at
+            break
+    if _HIGH_SURROGATE.fullmatch(piece, cut - 6, cut) and cut > 6:
+        backslashes = cut - 6 - len(piece[: cut - 6].rstrip(b"\\"))
+        if backslashes % 2 == 0:
+            cut -= 6
+    return cut
 
 
 # --- Requests to a kernel ------------------------------------------------------------------------

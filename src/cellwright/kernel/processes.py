@@ -436,6 +436,14 @@ def _start_time(pid: int) -> int:
         return 0
 
 
+def is_stopped(pid: int) -> bool:
+    """Whether a process was stopped by a signal: it obeys nothing but a kill."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"T"
+    except (OSError, IndexError):
+        return False
+
+
 def _kill(pid: int, number: int) -> None:
     try:
         os.kill(pid, number)

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from cellwright.config.defaults import INTERRUPT_GRACE
 from cellwright.errors import KernelCannot, ResetInProgress, RestartLimit
 from cellwright.kernel.events import CommMessage, Finished, InputRequested, Missed
+from cellwright.kernel.processes import is_stopped
 from cellwright.outputs.events import ErrorEvent, StreamEvent
 
 TYPE_CHECKING = False
@@ -40,6 +41,8 @@ NO_STDIN = (
 STDIN_FAILED = "Kernel requested stdin; interactive input is not supported."
 # How long a killed kernel may take until its death is noticed.
 _LAST_WAIT = 2.0
+_KILL_TAKES = 0.5
+_LOOK_EVERY, _LOOKS = 0.25, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +181,7 @@ class CellExecution:
         with contextlib.suppress(Exception):  # a kernel that cannot be interrupted is killed
             async with asyncio.timeout(self._grace or 0.001):
                 await self._transport.interrupt()
-        await asyncio.wait([reading], timeout=self._grace)
-        if reading.done():
+        if await self._obeys(reading):
             return False
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LAST_WAIT):
@@ -189,6 +191,23 @@ class CellExecution:
             reading.cancel()
             await asyncio.wait([reading], timeout=_LAST_WAIT)
         return True
+
+    async def _obeys(self, reading: asyncio.Future[None]) -> bool:
+        """Whether the cell ends within the grace; a stopped kernel cannot, and is not waited for.
+
+        The kill takes a moment, too, and the grace is all that a caller waits.
+        """
+        end = time.monotonic() + self._grace - min(_KILL_TAKES, self._grace / 10)
+        stopped = 0
+        while not reading.done() and stopped < _LOOKS and (left := end - time.monotonic()) > 0:
+            await asyncio.wait([reading], timeout=min(left, _LOOK_EVERY))
+            # More than once: while too much of its output waits, we stop it ourselves.
+            stopped = stopped + 1 if self._is_stopped_by_a_signal() else 0
+        return reading.done()
+
+    def _is_stopped_by_a_signal(self) -> bool:
+        pid = self._transport.info.pid if self._transport.is_alive else None
+        return pid is not None and is_stopped(pid)
 
     async def _read(self) -> None:
         async for event in self._transport.execute(self._code):

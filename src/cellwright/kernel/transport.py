@@ -54,7 +54,8 @@ class Code:
     `env` is applied before the cell runs: a string sets a variable, None removes it.
     `allow_stdin` says that the caller can answer `InputRequested`. If there is no answer after
     all, the cell gets an empty one, or fails where `input_raises`. `metadata` is sent with the
-    request, for kernels that look at it.
+    request, for kernels that look at it. A display of more than `most_bytes`, if that is more than
+    what any cell may show, is not decoded: its kernel's bytes come in pieces, then its beginning.
     """
 
     source: str
@@ -66,6 +67,7 @@ class Code:
     input_raises: bool = False
     cell_id: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    most_bytes: int = 0
 
 
 class Transport(Protocol):

@@ -11,6 +11,7 @@ from cellwright.outputs.events import (
     ClearEvent,
     DisplayEvent,
     ErrorEvent,
+    RawPiece,
     StreamEvent,
     bound_error,
     error_size,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 _OVERHEAD = 200  # bytes of an output besides its content
 _PIECE = 60  # bytes of a piece of a stream besides its text
+_LONG_PIECE = 4 * 2**10  # bytes; longer ones are not joined, which takes long
 _KEPT_ERROR = 8 * 2**20  # characters of an error in an artifact
 
 
@@ -100,6 +102,9 @@ class Collector:
             self._clear()
         if isinstance(event, StreamEvent):
             self._add_text(event)
+        elif isinstance(event, RawPiece):
+            if self._limit is not None:
+                self._limit.add_raw(event.data)
         elif isinstance(event, DisplayEvent):
             self._add_display(event)
         else:
@@ -233,6 +238,12 @@ class OutputLimit:
         self._size += entry.content.size  # already known if it is shared
         self.set_size(entry.content, _OVERHEAD + len(line))
 
+    def add_raw(self, data: bytes) -> None:
+        """Take a piece of an output of which only the beginning is kept here."""
+        self._spill.feed(data)
+        self._spill.start()
+        self._removed_bytes += len(data)
+
     def cut_error(self, event: ErrorEvent) -> ErrorEvent:
         """An error within half of the limit; the artifact gets more of a longer one."""
         short = bound_error(event, self._most_bytes // 2)
@@ -299,19 +310,33 @@ class OutputLimit:
             self._size -= content.size
             content.holders -= 1
             return True
-        text = "".join(entry.pieces)
-        raw = text.encode("utf-8", "surrogatepass")
-        # Many small pieces take more room than their text; joined they may fit.
-        self.set_size(content, _OVERHEAD + len(raw) + _PIECE)
-        needed = self._size - self._most_bytes
-        cut = min(len(raw), max(0, needed))
-        rest = raw[cut:]
-        while rest and rest[0] & 0xC0 == 0x80:
-            rest = rest[1:]
-        self._removed_bytes += len(raw) - len(rest)
-        entry.pieces[:] = [rest.decode("utf-8", "surrogatepass")] if rest else []
-        self.set_size(content, _OVERHEAD + len(rest) + _PIECE if rest else 0)
-        return not rest
+        pieces = entry.pieces
+        if content.size < len(pieces) * _LONG_PIECE:
+            # Many small pieces take more room than their text; joined they may fit.
+            pieces[:] = ["".join(pieces)]
+            size = len(pieces[0].encode("utf-8", "surrogatepass"))
+            self.set_size(content, _OVERHEAD + size + _PIECE)
+        dropped = 0
+        for piece in pieces:
+            needed = self._size - self._most_bytes
+            if needed <= 0:
+                break
+            raw = piece.encode("utf-8", "surrogatepass")
+            rest = raw[needed:]
+            while rest and rest[0] & 0xC0 == 0x80:
+                rest = rest[1:]
+            gone = len(raw) - len(rest)
+            self._removed_bytes += gone
+            if rest:
+                pieces[dropped] = rest.decode("utf-8", "surrogatepass")
+            else:
+                dropped += 1
+                gone += _PIECE
+            self.set_size(content, content.size - gone)
+        del pieces[:dropped]
+        if not pieces:
+            self.set_size(content, 0)
+        return not pieces
 
 
 def _as_line(value: dict[str, Any]) -> bytes:

@@ -39,6 +39,16 @@ class DisplayEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class RawPiece:
+    """A piece of an output that is too large to be decoded, as the kernel sent it.
+
+    After the last piece comes the output itself, with the beginnings of its texts.
+    """
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class ErrorEvent:
     """An exception that ended the cell, with the kernel's own traceback."""
 
@@ -90,4 +100,4 @@ class ClearEvent:
     wait: bool = False
 
 
-OutputEvent: TypeAlias = StreamEvent | DisplayEvent | ErrorEvent | ClearEvent
+OutputEvent: TypeAlias = StreamEvent | DisplayEvent | RawPiece | ErrorEvent | ClearEvent

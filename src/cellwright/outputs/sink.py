@@ -118,6 +118,7 @@ class OutputSink:
         self._sanitizer = Sanitizer(keep_rewrites=True)
         self._spill = ArtifactSpill(spill, kept_bytes)
         self._raw_bytes = 0
+        self._has_more = False  # in the artifact alone
         self._final: OutputSummary | None = None
 
     def feed(self, text: str) -> None:
@@ -130,6 +131,12 @@ class OutputSink:
             raise ValueError("this sink has been dumped")
         for start in range(0, len(text), _SLICE):
             self._feed(text if len(text) <= _SLICE else text[start : start + _SLICE])
+
+    def keep_raw(self, data: bytes) -> None:
+        """Add bytes to the artifact alone; what is kept here is then not all."""
+        self._has_more = True
+        self._raw_bytes += len(data)
+        self._spill.feed(data)
 
     def clear(self) -> None:
         """Forget the kept text and all counts; the artifact keeps what was written."""
@@ -178,7 +185,7 @@ class OutputSink:
         return OutputSummary(
             head=head.decode(),
             tail=tail.decode(),
-            truncated=truncated or bool(long_lines),
+            truncated=truncated or bool(long_lines) or self._has_more,
             total_lines=total_lines,
             total_bytes=total_bytes,
             kept_lines=kept_lines,

@@ -71,3 +71,13 @@ def test_outputs_are_compared_with_masks_and_a_tolerance(tmp_path: Path) -> None
     assert "1 failed, 3 passed" in said
     assert "cell c0 (index 0) shows something else:" in said
     assert "-[stdout] b\n+[stdout] a" in said
+
+
+def test_what_a_notebook_says_is_not_obeyed_by_the_terminal(tmp_path: Path) -> None:
+    unsafe = "\x1b]0;title\x07\u202e\U000e0041"
+    write(tmp_path / "a.ipynb", (f"raise ValueError({unsafe!r})  # \u202e", "", ""))
+    (tmp_path / "b.ipynb").write_text("{" + unsafe)
+    code, said = run(tmp_path, "--cellwright", "--color=no")
+    assert code == 1
+    assert "ValueError" in said
+    assert not set(said) & {"\x1b", "\x07", "\u202e", "\U000e0041"}

@@ -2,8 +2,9 @@
 
     .venv/bin/python -m tests.integration.engine.neighbours
 
-The greedy one has a large notebook analysed, runs cells that flood their output and show pictures,
-and makes a thousand calls. The small one reads a notebook of three cells all the while.
+The greedy one has a large notebook analysed, alone and twelve times at once, runs cells that
+flood their output, show pictures, and have results and errors of a hundred megabytes, and makes a
+thousand calls. The small one reads a notebook of three cells all the while.
 """
 
 from __future__ import annotations
@@ -27,11 +28,17 @@ GREEDY = {
     "large reads": (6, "book('large.ipynb').read()"),
     "floods": (3, "workspace.eval(['for n in range(200_000): print(n, \"x\" * 60)'])"),
     "pictures": (20, "book('pictures.ipynb').outputs()"),
+    "large output": (1, "book('huge.ipynb').run()"),
+    "12 analyses": (2, "at_once(lambda: connect().open('large.ipynb').read(stale=True))"),
     "1,000 calls": (1000, "book('small.ipynb').read()"),
 }
 _CLIENT = """
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from cellwright.engine import connect
+def at_once(work):
+    with ThreadPoolExecutor(12) as pool:
+        list(pool.map(lambda _: work(), range(12)))
 with connect() as workspace:
     book = workspace.open
     for _ in range({times}):
@@ -64,6 +71,10 @@ def prepare(folder: Path, cells: int = 5000) -> None:
     (folder / "small.ipynb").write_bytes(samples.SALES)
     large = [samples.code(f"c{n}", f"x{n} = x{max(0, n - 1)} + {n}") for n in range(cells)]
     (folder / "large.ipynb").write_bytes(samples.write(*large))
+    show = "from IPython.display import display\ndisplay({'text/plain': 'x' * 10**8}, raw=True)"
+    huge = [show, "'x' * 10**8", "print('x' * 10**8)", "raise ValueError('x' * 10**8)"]
+    huge_cells = [samples.code(f"h{n}", source) for n, source in enumerate(huge)]
+    (folder / "huge.ipynb").write_bytes(samples.write(*huge_cells))
     shown = [picture(1000, 600, pixel=b"") for _ in range(5)]
     (folder / "pictures.ipynb").write_bytes(samples.write(samples.code("p", "1", *shown)))
 

@@ -67,7 +67,27 @@ def reading_commands(path: str) -> Iterator[list[str]]:
     yield ["edit", "delete", "--mode", "ask", "--dry-run", "--", path, "0"]
     yield ["kernel", "status", "--mode", "ask", "--", path]
     yield ["git", "textconv", "--", path]
+    yield ["git", "clean"]
 
+
+def refused_commands(path: str) -> Iterator[list[str]]:
+    """Every command that mode `ask` refuses, or that finds nothing; it may say the name."""
+    for name in ("batch", "write", "new", "upgrade", "undo", "redo", "forget", "eval"):
+        yield [name, "--mode", "ask", "--", path]
+    yield ["sync", "--mode", "ask", "--", path, f"{path}.py"]
+    yield ["attach", "--mode", "ask", "--", path]
+    yield ["cancel", "--mode", "ask", "--", path]
+
+
+ELSEWHERE = {
+    "acp": "tests/integration/assistant/test_acp.py",
+    "chat": "tests/unit/cli/chat",
+    "conformance": "tests/kernels/test_manipulator_conformance.py",
+    "doctor": "tests/integration/hostile/test_reading.py",
+    "key": "tests/unit/cli",
+    "lab": "tests/browser",
+}
+"""Commands that look at no notebook, or start another program on purpose, and who tests them."""
 
 GENERAL_COMMANDS = [
     *(["runs"], ["sessions"], ["kernel", "specs"], ["artifact"], ["config", "--origin"]),
@@ -92,6 +112,22 @@ def reading_calls(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "get_cell_range", {"path": path, "start": 0, "end": 2}
     yield "notebook_run", {"path": path}  # refused
     yield "eval", {"cells": [{"code": "1"}]}  # refused
+
+
+def refused_calls(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every other tool, which mode `ask` refuses; it may say the name."""
+    yield "notebook_edit", {"path": path, "edits": [{"op": "delete", "cell": 0}]}
+    yield "python", {"cells": [{"code": "1"}]}
+    yield "RunNotebookCells", {"path": path, "cellIds": ["cell-0"]}
+    yield "AddNotebookCell", {"path": path, "cellType": "code", "index": 0, "content": "x"}
+    yield "UpdateNotebookCell", {"path": path, "cellId": "cell-0", "content": "x"}
+    yield "NotebookEdit", {"notebook_path": path, "cell_id": "cell-0", "new_source": "x"}
+    yield "notebook", {"action": "delete", "notebook_path": path, "cell_index": 0}
+    yield "edit", {"path": path, "old": "x", "new": "y"}
+    yield "write", {"path": path, "content": "x"}
+    yield "execute_cell_range", {"path": path, "start": 0, "end": 1}
+    yield "splice_cell_range", {"path": path, "start": 0, "delete_count": 1, "cells": []}
+    yield "set_notebook_metadata", {"path": path, "metadata": {"a": 1}}
 
 
 GENERAL_CALLS: list[tuple[str, dict[str, Any]]] = [

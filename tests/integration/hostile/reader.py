@@ -30,7 +30,10 @@ VALUES: dict[str, Any] = {
     "ref": "artifact://abcdef",
 }
 NOT_CALLED = ("watch",)  # it waits for events, and has no answer of its own
-PATHS = ["plain.ipynb", "cell type.ipynb", "kernelspec path.ipynb", "broken.ipynb"]
+PATHS = [
+    *("plain.ipynb", "cell type.ipynb", "kernelspec path.ipynb", "broken.ipynb"),
+    *("vega.ipynb", "drawn svg.ipynb"),  # charts are drawn, and even that starts no program
+]
 
 
 def call_verbs(workspace: Workspace, path: str) -> list[str]:

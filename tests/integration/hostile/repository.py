@@ -231,6 +231,17 @@ def _error(**fields: Any) -> dict[str, Any]:
 
 
 _svg = '<svg xmlns="http://www.w3.org/2000/svg"><script>1</script></svg>'
+_vega = {
+    "data": {"values": [{"a": 1, "b": PAYLOAD}]},
+    "title": PAYLOAD,
+    "mark": "bar",
+    "encoding": {"x": {"field": "a", "type": "quantitative"}, "y": {"field": "b"}},
+}
+_plotly = {
+    "data": [{"type": "bar", "name": PAYLOAD, "x": [PAYLOAD, "b"], "y": [1, 2]}],
+    "layout": {},
+}
+_drawn_svg = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><rect width="5"/></svg>'
 NOTEBOOKS: dict[str, str | bytes] = {
     "plain": notebook(code("x = 1", stream("one\n")), markdown("# Title")),
     "kernelspec path": notebook(code(), metadata={"kernelspec": {"name": "../../.venv/bin/python"}}),
@@ -255,6 +266,9 @@ NOTEBOOKS: dict[str, str | bytes] = {
     "markdown": notebook(code("1", display("text/markdown", f"[x](file:///etc/passwd) {PAYLOAD}"))),
     "latex": notebook(code("1", display("text/latex", PAYLOAD))),
     "svg": notebook(code("1", display("image/svg+xml", _svg + PAYLOAD))),
+    "vega": notebook(code("1", display("application/vnd.vegalite.v5+json", _vega))),
+    "plotly": notebook(code("1", display("application/vnd.plotly.v1+json", _plotly))),
+    "drawn svg": notebook(code("1", display("image/svg+xml", _drawn_svg))),
     "picture": notebook(code("1", display("image/png", "AAAA" + PAYLOAD))),
     "javascript": notebook(code("1", display("application/javascript", PAYLOAD))),
     "json": notebook(code("1", display("application/json", {PAYLOAD: [PAYLOAD]}))),

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cellwright.cli.main import COMMANDS
+from cellwright.tools.profiles import PROFILES
 from tests.integration.cli.test_git import Repo
 from tests.integration.hostile import doors
 from tests.integration.hostile.repository import FORGED, KINDS, NAMES, NOTEBOOKS, Hostile
@@ -43,6 +45,19 @@ def test_there_are_enough_kinds_of_things() -> None:
     assert len(NOTEBOOKS) >= 40
 
 
+def test_every_command_goes_through_the_repository() -> None:
+    found = [doors.reading_commands("x.ipynb"), doors.refused_commands("x.ipynb")]
+    words = [*doors.GENERAL_COMMANDS, *(each for some in found for each in some)]
+    assert {command for command, *_ in words} | doors.ELSEWHERE.keys() == COMMANDS.keys()
+
+
+def test_every_tool_goes_through_the_repository() -> None:
+    found = [*doors.reading_calls("x.ipynb"), *doors.refused_calls("x.ipynb")]
+    called = {name for name, _ in [*found, *doors.GENERAL_CALLS]}
+    tools = {tool.name for tool in PROFILES["all"]}
+    assert called == tools
+
+
 def check_commands(repo: Hostile, names: list[str]) -> int:
     count = 0
     for path in names:
@@ -70,6 +85,13 @@ async def check_tools(repo: Hostile, names: list[str]) -> int:
 
 def test_commands_show_nothing_raw_and_run_nothing(repo: Hostile) -> None:
     assert check_commands(repo, QUICK) > 200
+    for path in QUICK:
+        for words in doors.refused_commands(path):
+            code, shown = doors.type_command(*words)
+            assert doors.find_raw(shown) is None, (words, doors.find_raw(shown))
+            assert code not in (0, 70), (words, shown)
+    assert repo.executed() == []
+    assert repo.is_outside_untouched()
     for words in doors.GENERAL_COMMANDS:
         code, shown = doors.type_command(*words)
         assert doors.find_raw(shown) is None, (words, doors.find_raw(shown))
@@ -91,6 +113,11 @@ def test_a_kernel_that_a_notebook_names_is_not_started_and_not_shown_raw(
 @pytest.mark.anyio
 async def test_tools_say_nothing_in_the_name_of_a_notebook(repo: Hostile) -> None:
     assert await check_tools(repo, QUICK) > 200
+    calls = [call for path in QUICK for call in doors.refused_calls(path)]
+    for what, result in await doors.call_tools(repo.folder, calls):
+        assert doors.find_forged(result) is None, (what, doors.find_forged(result))
+        assert result.is_error, what
+    assert repo.is_outside_untouched()
 
 
 @pytest.mark.all
@@ -149,5 +176,11 @@ def test_git_shows_all_of_it(repo: Hostile, monkeypatch: pytest.MonkeyPatch) -> 
     shown = git.run("log", "-p", "--no-color", "--", "*.ipynb").stdout.decode()
     assert doors.find_raw(shown) is None, doors.find_raw(shown)
     assert git.run("blame", "source.ipynb").returncode == 0
+    for words in (
+        *(["status", "--short"], ["diff", "HEAD"], ["show", "--stat"], ["stash"]),
+        *(["checkout", "--quiet", "-b", "other"], ["grep", "-c", "x", "--", "*.ipynb"]),
+    ):
+        git.run(*words)
+        assert repo.executed() == [], words
     assert "SECRET-OF-THE-USER" not in shown
     assert repo.executed() == []

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import http.server
+import os
+import signal
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -47,11 +49,33 @@ def test_an_svg_becomes_a_picture() -> None:
 
 
 def test_a_chart_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drawing, "_CHILD", "while True: pass")
+    def never_end(*_: object) -> None:
+        signal.pause()
+
+    monkeypatch.setattr(drawing, "_be_child", never_end)
     limit = DrawingTime(0.2)
     assert draw_chart(Chart("Vega-Lite", spec=SPEC), limit) is None
     assert limit.left < 0.05
     assert draw_chart(Chart("Vega-Lite", spec={**SPEC, "mark": "bar"}), limit) is None
+
+
+def test_drawing_leaves_no_process_and_no_descriptor(monkeypatch: pytest.MonkeyPatch) -> None:
+    fork, children = drawing._fork, []
+
+    def fork_and_note() -> int:
+        children.append(fork())
+        return children[-1]
+
+    monkeypatch.setattr(drawing, "_fork", fork_and_note)
+    draw_svg("<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'/>")
+    before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+    for size in range(1, 4):
+        draw_svg(f"<svg xmlns='http://www.w3.org/2000/svg' width='{size}' height='9'/>")
+    assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
+    assert len(children) == 4
+    for child in children:
+        with pytest.raises(ChildProcessError):
+            os.waitpid(child, os.WNOHANG)
 
 
 @pytest.fixture

@@ -68,3 +68,20 @@ def test_json_has_all_of_it(report: BatchReport) -> None:
     assert (shape["ok"], shape["seconds"], len(shape["runs"])) == (False, 2.25, 4)
     assert shape["runs"][0]["parameters"] == {"year": 1}
     assert [run["ok"] for run in shape["runs"]] == [True, False, True, False]
+
+
+@pytest.mark.parametrize("kind", ["html", "junit"])
+def test_nothing_invisible_or_reordering_is_in_a_report(kind: str) -> None:
+    unsafe = "\u202e\u2066\U000e0041\u200b\x9b31m\x1b[2J"
+    failed = JobResult(
+        Job(f"{unsafe}.ipynb"),
+        "error",
+        cell=unsafe,
+        index=0,
+        message=unsafe,
+        traceback=[unsafe],
+        notes=[unsafe],
+        changed=[ChangedOutputs(unsafe, 1, unsafe, [], [])],
+    )
+    text = write_report(BatchReport([failed], began=0, seconds=1), kind)
+    assert not set(text) & set(unsafe.replace("31m", "").replace("[2J", ""))

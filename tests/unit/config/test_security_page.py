@@ -7,6 +7,7 @@ from collections import Counter
 
 from cellwright.config.settings import SPECS
 from tests.conftest import ROOT
+from tests.integration.hostile import doors
 from tests.integration.hostile.repository import KINDS
 from tests.integration.hostile.test_forgery import PLACES
 
@@ -20,6 +21,8 @@ def test_the_counts_of_the_attacks_are_those_of_the_tests() -> None:
     assert {name: int(count) for name, count in rows} == planted
     assert f"plant {len(KINDS)} kinds" in PAGE
     assert f"each of {len(PLACES)} strings" in PAGE
+    commands, calls = list(doors.reading_commands("x")), list(doors.reading_calls("x"))
+    assert f"through {len(commands)} commands and {len(calls)} calls of tools" in PAGE
 
 
 def test_every_test_that_is_named_exists() -> None:

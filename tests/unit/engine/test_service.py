@@ -10,6 +10,7 @@ import pytest
 
 from cellwright.engine import service as service_module
 from cellwright.engine import wire
+from cellwright.errors import InvalidCall
 from cellwright.workspace.api.requests import VERBS
 from tests.unit.cli import samples
 from tests.unit.engine.lines import serving
@@ -267,3 +268,33 @@ async def test_no_client_gets_anothers_warnings(places: Path) -> None:
         assert (await plain)["result"]["warnings"] == []
         assert (await warned)["result"]["warnings"] == ["Ada's history is full"]
         assert (await ada.call("warnings", path="nb.ipynb"))["result"] == []
+
+
+async def test_few_clients_at_once_have_a_large_notebook_read_and_a_small_one_does_not_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Threads of Python share one processor: each busy one makes all other clients slower."""
+    (tmp_path / "large.ipynb").write_bytes(b" " * 2**18)
+    (tmp_path / "small.ipynb").write_bytes(b"{}")
+    at_work: list[str] = []
+    go = asyncio.Event()
+
+    async def perform(_: object, request: Any) -> dict[str, Any]:
+        at_work.append(request.path)
+        if request.path == "large.ipynb":
+            await go.wait()
+        raise InvalidCall("done")
+
+    monkeypatch.setattr("cellwright.engine.service.perform_on_loop", perform)
+    async with serving(tmp_path) as (_, connect):
+        greedy, small = await connect(), await connect()
+        await greedy.greet()
+        await small.greet()
+        calls = [wire.make_call(n, "read", {"path": "large.ipynb"}) for n in range(100, 112)]
+        await greedy.send(*calls)
+        answer = await small.call("read", path="small.ipynb")
+        assert code(answer) == "INVALID_CALL"
+        assert at_work.count("large.ipynb") <= 2
+        go.set()
+        answers = [await greedy.receive() for _ in calls]
+    assert len(answers) == at_work.count("large.ipynb") == 12

@@ -62,3 +62,24 @@ def test_an_error_that_only_the_engine_knows_is_still_one_of_ours() -> None:
     found = wire.decode_error({"message": "new", "data": {"code": "FROM_THE_FUTURE"}})
     assert type(found) is CellwrightError
     assert found.message == "new"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "x" * 3_000_000,
+        "é\ud800\U0001f600" * 700_000,
+        {"a": ["y" * 300_000, None, 1.5, True], "b\n": {"c": ["z"] * 3000}, "d": []},
+        list(range(5000)),
+    ],
+)
+def test_a_large_message_made_in_pieces_is_the_same(value: object) -> None:
+    message = wire.make_answer(1, value)
+    assert wire.is_large(message)
+    line = wire.encode_in_pieces(message)
+    assert line.count(b"\n") == 1
+    assert wire.decode(line) == wire.decode(wire.encode(message))
+
+
+def test_a_small_message_is_not_called_large() -> None:
+    assert not wire.is_large(wire.make_answer(1, {"cells": [{"source": "x" * 100}] * 100}))

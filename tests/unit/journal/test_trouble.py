@@ -393,6 +393,48 @@ def test_repair_drops_only_what_cannot_be_read(tmp_path: Path, book: Path) -> No
     assert len(list(tmp_path.glob("j.salvaged-*[0-9]"))) == 1
 
 
+@pytest.mark.parametrize(
+    ("what", "statement"),
+    [
+        ("blocks of bytes", "UPDATE pack SET data = zeroblob(length(data))"),
+        ("changes", "UPDATE change SET details = x'00ff' WHERE id = (SELECT max(id) FROM change)"),
+        ("changes", "UPDATE change SET origins = '{' WHERE id = (SELECT max(id) FROM change)"),
+        ("snapshots", "UPDATE snapshot SET stretches = x'ffffffff'"),
+    ],
+)
+def test_rows_that_sqlite_finds_in_order_and_no_one_can_read_are_named_and_repaired(
+    tmp_path: Path, book: Path, what: str, statement: str
+) -> None:
+    path = tmp_path / "j"
+    with Journal(path) as journal:
+        use(journal, book)
+        assert journal.find_problems() == []
+    change_rows(path, statement)
+    with Journal(path) as journal:
+        assert any(what in problem for problem in journal.find_problems())
+        assert journal.repair().lost
+        assert journal.find_problems() == []
+        if what != "blocks of bytes":
+            assert len(journal.log(book)) == 2
+        use(journal, book)
+        assert journal.warnings == []
+
+
+def test_who_only_looks_does_not_wait_for_who_writes_much(tmp_path: Path, book: Path) -> None:
+    with Journal(tmp_path / "j") as journal:
+        use(journal, book)
+        snapshot = cellwright.read(book).snapshot()
+        journal.remember(book, snapshot)
+        looked: list[str] = []
+        with journal._recorder.database._lock:  # as one that writes has it
+            looking = threading.Thread(
+                target=lambda: (journal.remember(book, snapshot), looked.append("done"))
+            )
+            looking.start()
+            looking.join(30)
+            assert looked == ["done"]
+
+
 @pytest.mark.parametrize("damage", [garbage, cut_short, overwritten])
 def test_repair_survives_any_damage(
     tmp_path: Path, book: Path, damage: Callable[[Path], None]

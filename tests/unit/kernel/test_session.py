@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -57,6 +58,17 @@ async def test_a_kernel_deaf_to_interrupts_is_killed_after_the_grace(kernel: Mem
     assert outcome.exit.signal == 9
     assert text.startswith("before\n")
     assert not kernel.is_alive
+
+
+async def test_a_stopped_kernel_is_killed_without_the_grace(
+    kernel: MemoryKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It cannot obey: to wait for it would only make the caller wait longer."""
+    monkeypatch.setattr(MemoryKernel, "info", replace(kernel.info, pid=1))
+    monkeypatch.setattr("cellwright.kernel.session.is_stopped", lambda _: True)
+    outcome, _ = await run(kernel, "stuck 60", timeout=0.05, grace=1000)
+    assert (outcome.status, outcome.state_kept) == ("timed_out", False)
+    assert outcome.seconds < 100
 
 
 async def test_no_timeout_is_no_limit(kernel: MemoryKernel) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from cellwright.outputs.artifacts import ArtifactStore
 from cellwright.outputs.collector import Collector
-from cellwright.outputs.events import ClearEvent, DisplayEvent, ErrorEvent, StreamEvent
+from cellwright.outputs.events import ClearEvent, DisplayEvent, ErrorEvent, RawPiece, StreamEvent
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -232,6 +232,31 @@ def test_the_error_and_the_result_always_stay() -> None:
     assert len(outputs) < 30
     assert "displays" in outputs[0]["text"]
     assert "not kept" in outputs[0]["text"]
+
+
+def test_an_output_that_is_too_large_is_in_the_artifact_as_it_came(tmp_path: Path) -> None:
+    store = ArtifactStore(tmp_path)
+    collector = Collector(limit_bytes=4000, spill=store.create)
+    for _ in range(3):
+        collector.feed(RawPiece(b"x" * 1000))
+    collector.feed(DisplayEvent({"text/plain": "xx"}, is_result=True, execution_count=1))
+    note, result = collector.finish()
+    (artifact,) = store.list()
+    assert artifact.uri in note["text"]
+    assert store.read_text(artifact.id).text.startswith("x" * 3000)
+    assert result["data"] == {"text/plain": "xx"}
+
+
+def test_to_make_room_in_a_long_stream_only_what_goes_is_touched() -> None:
+    collector = Collector(limit_bytes=100_000)
+    for number in range(13):
+        collector.feed(StreamEvent("stdout", f"{number:x}" * 10_000))
+    (entry,) = collector._entries
+    assert entry.pieces is not None
+    assert len(entry.pieces) > 5  # not joined
+    text = collector.outputs()[-1]["text"]
+    assert text.endswith("c" * 10_000)
+    assert 90_000 < len(text) <= 100_000
 
 
 def test_displays_that_go_are_in_the_artifact(tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ LEAD_SECONDS = 0.25
 _BATCH_SECONDS = 0.005
 _RECONNECT_MILLISECONDS = 10
 _MESSAGES_WAITING = 1  # they are long
+_CHECKED_APART = 2**20  # bytes; to check the signature of more takes long
 _M_MMAP_THRESHOLD = -3
 _LARGE_BLOCK = 256 * 2**10
 
@@ -70,6 +71,7 @@ class Channels:
         self._readers: set[int] = set()
         self._is_closed = False
         self._is_held = False
+        self._checked: dict[str, list[zmq.Frame]] = {}  # messages that are checked in a thread
         self._heard = 0  # messages on `iopub`
         self._empty_since: float | None = None
         self.waited = 0.0  # seconds in which `iopub` was read and nothing was there
@@ -184,6 +186,10 @@ class Channels:
         """Read what is there, up to one batch; true if there may be more."""
         if self._is_closed:
             return False
+        if channel in self._checked:
+            if not is_last:
+                return False
+            self._hand_over(channel, self._checked.pop(channel))
         socket = self._sockets[channel]
         end = self._loop.time() + _BATCH_SECONDS
         is_iopub = channel == "iopub"
@@ -201,14 +207,37 @@ class Channels:
                 if self._empty_since is not None:
                     self.waited += now - self._empty_since
                     self._empty_since = None
-            try:
-                self._on_message(channel, self._signer.unpack(frames))
-            except BadMessage as error:
-                _log.warning("bad message on %s: %s", channel, error)
+            if not is_last and sum(map(len, frames)) > _CHECKED_APART:
+                self._checked[channel] = frames
+                self._loop.create_task(self._check_apart(channel, frames))
+                return False
+            self._hand_over(channel, frames)
             del frames
         # Give others on the loop a turn; the descriptor would not wake us again.
         self._loop.call_soon(self._read, channel)
         return True
+
+    async def _check_apart(self, channel: str, frames: list[zmq.Frame]) -> None:
+        """Check a large message in a thread, hand it over, and read on."""
+        message: LocalMessage | BadMessage
+        try:
+            message = await asyncio.to_thread(self._signer.unpack, frames)
+        except BadMessage as error:
+            message = error
+        if self._checked.get(channel) is not frames:
+            return  # the kernel has ended, and it was handed over then
+        del self._checked[channel]
+        if isinstance(message, BadMessage):
+            _log.warning("bad message on %s: %s", channel, message)
+        elif not self._is_closed:
+            self._on_message(channel, message)
+        self._read(channel)
+
+    def _hand_over(self, channel: str, frames: list[zmq.Frame]) -> None:
+        try:
+            self._on_message(channel, self._signer.unpack(frames))
+        except BadMessage as error:
+            _log.warning("bad message on %s: %s", channel, error)
 
     def _read_beats(self) -> None:
         if self._drain("hb"):

@@ -15,7 +15,7 @@ from cellwright.kernel import jupyter
 from cellwright.kernel.events import Finished, IdleEvent, InputRequested, Missed
 from cellwright.kernel.local.channels import Backpressure, Channels
 from cellwright.kernel.local.wire import MessageSigner
-from cellwright.outputs.events import StreamEvent
+from cellwright.outputs.events import RawPiece, StreamEvent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ _IDLE_PATIENCE = 1.0
 _SETTLING = 0.05
 _FAIR = 32  # messages in a row
 _CELLS_REMEMBERED = 64
+_LARGEST_COMM = 64 * 2**20
 _ABOUT_THE_KERNEL = frozenset({"status", "iopub_welcome", "shutdown_reply"})
 
 
@@ -387,6 +388,8 @@ class LocalConversation:
     def _add_idle_event(self, message: LocalMessage) -> None:
         cell_id = self._cell_ids.get(message.parent_id or "")
         for event in translate_message(message):
+            if isinstance(event, RawPiece):  # too large to wait here
+                continue
             size = len(event.text) if isinstance(event, StreamEvent) else message.size
             self._idle_events.put(IdleEvent(event, cell_id), size)
 
@@ -406,16 +409,21 @@ class LocalConversation:
                 self._cells[parent].take_reply(reply)
 
 
-def translate_message(message: LocalMessage) -> Iterator[KernelEvent]:
-    """Yield the events of a message; none for messages about the kernel itself."""
+def translate_message(
+    message: LocalMessage, most: int = jupyter.MOST_CONTENT
+) -> Iterator[KernelEvent]:
+    """Yield the events of a message; none for messages about the kernel itself.
+
+    Of an output that has more than so many bytes, only the beginnings of its texts are decoded.
+    """
     try:
-        yield from _translate(message)
+        yield from _translate(message, most)
     except (ValueError, TypeError, AttributeError) as error:
         # Kernels are written by many people. The next message may be valid again.
         yield Missed(f"a message `{message.type}` that cannot be read: {error}")
 
 
-def _translate(message: LocalMessage) -> Iterator[KernelEvent]:
+def _translate(message: LocalMessage, most: int) -> Iterator[KernelEvent]:
     if message.type == "stream":
         for name, text in message.stream_pieces():
             yield StreamEvent(name, text)
@@ -423,10 +431,19 @@ def _translate(message: LocalMessage) -> Iterator[KernelEvent]:
         content = message.content
         yield InputRequested(str(content.get("prompt", "")), bool(content.get("password")))
     else:
-        if message.type in jupyter.DISPLAYS and not isinstance(message.content.get("data"), dict):
+        is_output = message.type in jupyter.DISPLAYS or message.type == "error"
+        size = len(message.raw_content)
+        if is_output and size > max(most, jupyter.MOST_CONTENT):
+            yield from jupyter.cut_raw(message.raw_content)
+        if size > _LARGEST_COMM and not is_output:
+            raise ValueError(f"it has {size:,} bytes")
+        content = message.content
+        if size > jupyter.MOST_CONTENT and (not is_output or size <= most):
+            content = message.decode_content()
+        if message.type in jupyter.DISPLAYS and not isinstance(content.get("data"), dict):
             raise TypeError("its data is not an object")
         buffers = tuple(frame.bytes for frame in message.buffers)
-        event = jupyter.make_event(message.type, message.content, message.metadata, buffers)
+        event = jupyter.make_event(message.type, content, message.metadata, buffers)
         if event is not None:
             yield event
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import weakref
 
 from cellwright.errors import CellwrightError, KernelCannot, KernelStartFailed
@@ -14,6 +15,7 @@ from cellwright.kernel.local.process import (
     require_descriptors,
     resolve_spec,
 )
+from cellwright.kernel.local.wire import PIECE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -248,8 +250,10 @@ class LocalKernel:
             if code.silent:
                 yield Started()
             while (message := await conversation.next(cell)) is not None:
-                for event in translate_message(message):
+                for event in translate_message(message, code.most_bytes):
                     yield event
+                    if message.size > PIECE:
+                        await asyncio.sleep(0)  # others must not wait for the end of a large one
             for page in jupyter.make_pages(cell.reply or {}):
                 yield page
             if cell.has_missed_idle:

@@ -1,7 +1,8 @@
 """Jupyter's wire format: frames to messages and back, signed and checked.
 
 A header is decoded at once, a content only when it is needed. A long text is decoded in pieces,
-so that a flood of output is never held twice.
+so that a flood of output is never held twice; of a content that is too large, only the beginnings
+of its texts are.
 """
 
 from __future__ import annotations
@@ -10,7 +11,14 @@ import hmac
 import re
 import secrets
 
-from cellwright.kernel.jupyter import build_header, decode_json, encode_json
+from cellwright.kernel.jupyter import (
+    MOST_CONTENT,
+    build_header,
+    decode_json,
+    encode_json,
+    find_safe_cut,
+    read_beginnings,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +30,10 @@ if TYPE_CHECKING:
 DELIMITER = b"<IDS|MSG>"
 PIECE = 256 * 2**10
 _STREAM_OPENING = re.compile(rb'\{"name": ?"(\w+)", ?"text": ?"')
-_HIGH_SURROGATE = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}")
+_STREAM_CLOSING = re.compile(rb'"\}')
+_TEXT_OPENING = re.compile(rb'\{"text": ?"')
+_TEXT_CLOSING = re.compile(rb'", ?"name": ?"(\w+)"\}')
+_LONGEST_CLOSING = 64
 
 
 class BadMessage(ValueError):
@@ -32,7 +43,16 @@ class BadMessage(ValueError):
 class LocalMessage:
     """One message from a kernel; `content` and the like are decoded when asked for."""
 
-    __slots__ = ("_content", "_metadata", "_parent", "buffers", "header", "parent_id", "size")
+    __slots__ = (
+        "_beginnings",
+        "_content",
+        "_metadata",
+        "_parent",
+        "buffers",
+        "header",
+        "parent_id",
+        "size",
+    )
 
     def __init__(self, parts: Sequence[zmq.Frame]) -> None:
         header, parent, self._metadata, self._content, *buffers = parts
@@ -41,6 +61,9 @@ class LocalMessage:
         self.parent_id: str | None = self._parent.get("msg_id")
         self.buffers = buffers
         self.size = sum(len(part) for part in parts)
+        self._beginnings: dict[str, Any] | None = None
+        if len(self._content) > MOST_CONTENT and self.type != "stream":
+            self._beginnings = read_beginnings(self.raw_content)
 
     @property
     def type(self) -> str:
@@ -54,7 +77,16 @@ class LocalMessage:
 
     @property
     def content(self) -> dict[str, Any]:
-        """The body; decoded anew with every call."""
+        """The body, decoded anew with every call; of one that is too large, how it begins."""
+        return self.decode_content() if self._beginnings is None else self._beginnings
+
+    @property
+    def raw_content(self) -> memoryview:
+        """The body as the kernel sent it."""
+        return self._content.buffer
+
+    def decode_content(self) -> dict[str, Any]:
+        """Decode the body, however large it is."""
         return _decode(self._content.buffer)
 
     @property
@@ -65,42 +97,18 @@ class LocalMessage:
     def stream_pieces(self) -> Iterator[tuple[str, str]]:
         """Yield the name and text of a `stream` message, a long text in several pieces."""
         raw = self._content.buffer
-        opening = _STREAM_OPENING.match(raw) if len(raw) > 2 * PIECE else None
-        if opening is None or bytes(raw[-2:]) != b'"}':
+        found = _find_text(raw) if len(raw) > 2 * PIECE else None
+        if found is None:
             content = self.content
             yield str(content.get("name", "stdout")), str(content.get("text", ""))
             return
-        name = opening[1].decode()
-        start, end = opening.end(), len(raw) - 2
+        name, start, end = found
         while start < end:
             piece = bytes(raw[start : start + PIECE + 1])
             cut = len(piece) if start + len(piece) >= end else find_safe_cut(piece, PIECE)
             text: str = decode_json(b'"%b"' % piece[: min(cut, end - start)])
             yield name, text
             start += cut
-
-
-def find_safe_cut(piece: bytes, cut: int) -> int:
-    """Find the last place up to `cut` where the inside of a JSON string can be divided.
-
-    That is neither inside a UTF-8 sequence, nor inside an escape, nor between two surrogates.
-    """
-    while cut and piece[cut] & 0xC0 == 0x80:
-        cut -= 1
-    for back in range(1, 6):
-        at = cut - back
-        if at < 0 or piece[at] != 0x5C:
-            continue
-        run = at + 1 - len(piece[: at + 1].rstrip(b"\\"))
-        if run % 2:  # an odd one begins an escape
-            if back < (6 if piece[at + 1 : at + 2] == b"u" else 2):
-                cut = at
-            break
-    if _HIGH_SURROGATE.fullmatch(piece, cut - 6, cut) and cut > 6:
-        backslashes = cut - 6 - len(piece[: cut - 6].rstrip(b"\\"))
-        if backslashes % 2 == 0:
-            cut -= 6
-    return cut
 
 
 class MessageSigner:
@@ -153,6 +161,20 @@ class MessageSigner:
         for part in parts:
             digest.update(part)
         return digest.hexdigest().encode()
+
+
+def _find_text(raw: memoryview) -> tuple[str, int, int] | None:
+    """Find the name of a stream, and where its text begins and ends; None if it is written oddly."""
+    ending = bytes(raw[-_LONGEST_CLOSING:])
+    for opens, closes in ((_STREAM_OPENING, _STREAM_CLOSING), (_TEXT_OPENING, _TEXT_CLOSING)):
+        opening = opens.match(raw)
+        closing = next(
+            (each for each in closes.finditer(ending) if each.end() == len(ending)), None
+        )
+        if opening is not None and closing is not None:
+            name = (opening if opens is _STREAM_OPENING else closing)[1].decode()
+            return name, opening.end(), len(raw) - len(ending) + closing.start()
+    return None
 
 
 def _decode(raw: memoryview) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from cellwright.errors import KernelError
 from cellwright.kernel import jupyter
 from cellwright.kernel.events import Finished, InputRequested, KernelExit, Missed, Started
 from cellwright.kernel.remote.websocket import ConnectionLost
-from cellwright.outputs.events import ErrorEvent, StreamEvent
+from cellwright.outputs.events import ErrorEvent, RawPiece, StreamEvent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -228,6 +228,7 @@ class RemoteCell:
             self.has_died = True
         elif is_ours:
             self.was_seen = True
+            yield from jupyter.cut_raw(message.raw)
             event = jupyter.make_event(
                 message.kind, message.content, message.metadata, message.buffers
             )
@@ -309,6 +310,8 @@ class CellWatcher:
                 unanswered = 0
                 for event in cell.take(item):
                     yield event
+                    if isinstance(event, RawPiece):
+                        await asyncio.sleep(0)  # others must not wait for the last one
             elif not await self._should_have_ended():
                 unanswered = 0
             elif unanswered < _FENCES_UNANSWERED:

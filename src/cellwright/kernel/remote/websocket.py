@@ -15,7 +15,13 @@ import time
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from cellwright.kernel.jupyter import decode_json, encode_json
+from cellwright.kernel.jupyter import (
+    DISPLAYS,
+    MOST_CONTENT,
+    decode_json,
+    encode_json,
+    read_beginnings,
+)
 from cellwright.kernel.remote.server import describe_connection_error
 
 TYPE_CHECKING = False
@@ -52,6 +58,8 @@ class RemoteMessage:
     content: Mapping[str, Any] = field(default_factory=dict)
     buffers: tuple[bytes, ...] = ()
     size: int = 0
+    raw: bytes = b""
+    """The content as it came, if it is too large: then `content` is only how it begins."""
 
     @property
     def kind(self) -> str:
@@ -116,14 +124,18 @@ def decode_frame(frame: str | bytes, protocol: str | None) -> RemoteMessage:
 
 def _from_v1(frame: bytes) -> RemoteMessage:
     channel, header, parent, metadata, content, *buffers = _slices(frame, "<", 8, has_end=True)
+    head = _object(decode_json(header))
+    is_output = head.get("msg_type") in {*DISPLAYS, "error", "execute_reply"}
+    is_large = is_output and len(content) > MOST_CONTENT
     return RemoteMessage(
         channel.decode(),
-        _object(decode_json(header)),
+        head,
         _object(decode_json(parent)),
         _object(decode_json(metadata)),
-        _object(decode_json(content)),
+        read_beginnings(content) if is_large else _object(decode_json(content)),
         tuple(buffers),
         len(frame),
+        content if is_large else b"",
     )
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from cellwright.errors import KernelMissing, KernelStartFailed
 from cellwright.kernel.environment import MARK_VARIABLE
+from cellwright.kernel.jupyter import MOST_CONTENT, read_beginnings
 from cellwright.kernel.processes import make_mark, spawn_keeper
 
 TYPE_CHECKING = False
@@ -232,6 +233,8 @@ class RunnerInbox:
         """Wait for the next frame; None when there will be none."""
         while True:
             while self._lines:
+                if len(self._lines[0]) > MOST_CONTENT:
+                    return await self._take_large()
                 frame = self._take()
                 if frame is not None:
                     return frame
@@ -311,6 +314,13 @@ class RunnerInbox:
         except ValueError:
             return None
         return frame if isinstance(frame, dict) else None
+
+    async def _take_large(self) -> dict[str, Any]:
+        """Take a frame that is too large to be decoded: how its texts begin, and its line."""
+        line = self._lines.popleft()
+        self._waiting_bytes -= len(line)
+        found = await asyncio.to_thread(read_beginnings, line)
+        return {**found, "bundle": found["data"], "raw": line}
 
     def _hand_out(self) -> None:
         while self._lines and not self._is_claimed:

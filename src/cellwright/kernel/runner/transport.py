@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import signal
 import weakref
 
 from cellwright.errors import KernelCannot
 from cellwright.kernel.events import Finished, IdleEvent, IdleEventQueue, InputRequested, Started
+from cellwright.kernel.jupyter import cut_raw
 from cellwright.kernel.runner.process import NAME, RunnerProcess, spawn_runner
 from cellwright.kernel.transport import KernelInfo
 from cellwright.outputs.events import ClearEvent, DisplayEvent, ErrorEvent, StreamEvent
@@ -132,6 +134,9 @@ class Runner:
                     return
                 else:
                     self._note(frame)
+                    for piece in cut_raw(frame.get("raw", b"")):
+                        yield piece
+                        await asyncio.sleep(0)  # others must not wait for the last one
                     event = translate_frame(frame)
                     if event is not None:
                         yield event

@@ -1,26 +1,30 @@
 """`draw_chart` and `draw_svg`: pictures of charts, by vl-convert, which the extra `charts` installs.
 
-vl-convert has Vega and a renderer of SVG inside and downloads nothing. It runs in a process of its
-own, with limits of time, processor and memory, because what it draws was written by a kernel. What
-refers to anything outside itself is not drawn, so that drawing reads no file and asks no server.
+vl-convert has Vega and a renderer of SVG inside and downloads nothing. It runs in a copy of this
+process, with limits of time, processor and memory, because what it draws was written by a kernel;
+no program is started, since reading starts none. What refers to anything outside itself is not
+drawn, so that drawing reads no file and asks no server.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import os
 import re
-import subprocess
-import sys
+import resource
+import select
+import signal
 import threading
 import time
 from collections import OrderedDict
+from contextlib import suppress
 from hashlib import blake2b
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from typing import Any
+    from typing import Any, NoReturn
 
     from cellwright.outputs.charts.reading import Chart, Series
 
@@ -51,33 +55,13 @@ _find_urls = re.compile(r"url\s*\(\s*(.)", re.IGNORECASE | re.DOTALL).findall
 _forbidden = re.compile(r"<!|<\?xml-stylesheet|@import|\bxml:base", re.IGNORECASE).search
 _is_picture = re.compile(r"data:image/(?:png|jpe?g|gif);base64,", re.IGNORECASE).match
 
-_CHILD = """
-import resource, sys
-def limit(kind, most):
-    soft, hard = resource.getrlimit(kind)
-    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-    resource.setrlimit(kind, (most, most))
-limit(resource.RLIMIT_CPU, 20)
-limit(resource.RLIMIT_CORE, 0)
-limit(resource.RLIMIT_DATA, 2 ** 32)
-limit(resource.RLIMIT_FSIZE, 0)
-try:
-    import ctypes
-    ctypes.CDLL(None).unshare(0x10000000 | 0x40000000)  # a network without anything in it
-except Exception:
-    pass
-import vl_convert
-source = sys.stdin.buffer.read().decode("utf-8", "surrogatepass")
-kind = sys.argv[1]
-if kind == "svg":
-    picture = vl_convert.svg_to_png(source, scale=1)
-elif kind == "vega":
-    picture = vl_convert.vega_to_png(source, scale=1, allowed_base_urls=[])
-else:
-    picture = vl_convert.vegalite_to_png(source, scale=1, allowed_base_urls=[])
-sys.stdout.buffer.write(picture)
-"""
-
+_LIMITS = {
+    resource.RLIMIT_CPU: 20,
+    resource.RLIMIT_CORE: 0,
+    resource.RLIMIT_DATA: 2**32,
+    resource.RLIMIT_FSIZE: 0,
+}
+_PNG_END = b"IEND\xaeB`\x82"
 _drawn: OrderedDict[bytes, bytes | None] = OrderedDict()
 _one_at_a_time = threading.Lock()
 
@@ -148,7 +132,7 @@ def _is_closed(spec: Any) -> bool:
 
 
 def _draw(kind: str, source: str, limit: DrawingTime | None) -> bytes | None:
-    """Draw in a process of its own; a picture that was drawn lately is not drawn again."""
+    """Draw apart from this process; a picture that was drawn lately is not drawn again."""
     raw = source.encode("utf-8", "surrogatepass")
     if len(raw) > MOST_BYTES:
         return None
@@ -161,18 +145,7 @@ def _draw(kind: str, source: str, limit: DrawingTime | None) -> bytes | None:
         if seconds <= 0:
             return None
         began = time.monotonic()
-        try:
-            done = subprocess.run(  # noqa: S603  # our own interpreter and code
-                [sys.executable, "-I", "-c", _CHILD, kind],
-                input=raw,
-                capture_output=True,
-                timeout=seconds,
-                check=False,
-                env={},
-            )
-            picture = done.stdout if done.returncode == 0 else None
-        except (OSError, subprocess.SubprocessError):
-            picture = None
+        picture = _draw_apart(kind, source, seconds)
         if limit is not None:
             limit.left -= time.monotonic() - began
         if picture is not None and not picture.startswith(b"\x89PNG"):
@@ -183,6 +156,86 @@ def _draw(kind: str, source: str, limit: DrawingTime | None) -> bytes | None:
         while len(_drawn) > _KEPT:
             _drawn.popitem(last=False)
         return picture
+
+
+def _draw_apart(kind: str, source: str, seconds: float) -> bytes | None:
+    """Draw in a copy of this process, which is ended after so many seconds."""
+    try:
+        reading, writing = os.pipe()
+    except OSError:
+        return None
+    try:
+        pid = _fork()
+    except OSError:
+        os.close(reading)
+        os.close(writing)
+        return None
+    if pid == 0:
+        _be_child(kind, source, writing)
+    os.close(writing)
+    picture = bytearray()
+    end = time.monotonic() + seconds
+    try:
+        poller = select.poll()
+        poller.register(reading, select.POLLIN)
+        while len(picture) <= _MOST_PICTURE:
+            left = max(0.0, end - time.monotonic())
+            part = os.read(reading, 2**16) if poller.poll(left * 1000) else b""
+            if not part:
+                break
+            picture += part
+    except OSError:
+        picture.clear()
+    finally:
+        os.close(reading)
+        # Killed in any case: it has said what it had to say, or is late.
+        with suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
+        with suppress(OSError):
+            os.waitpid(pid, 0)
+    return bytes(picture) if picture.endswith(_PNG_END) else None
+
+
+def _fork() -> int:
+    import warnings
+
+    with warnings.catch_warnings():
+        # Newer Pythons warn of threads: the child uses nothing that another thread may hold.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()
+
+
+def _be_child(kind: str, source: str, writing: int) -> NoReturn:
+    """Draw, write the picture, and end without a word."""
+    try:
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for number in range(3):
+            os.dup2(nothing, number)
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        os.closerange(3, writing)
+        os.closerange(writing + 1, min(most, 2**20))
+        os.environ.clear()
+        for limit, value in _LIMITS.items():
+            _, hard = resource.getrlimit(limit)
+            value = value if hard == resource.RLIM_INFINITY else min(value, hard)  # noqa: PLW2901
+            resource.setrlimit(limit, (value, value))
+        with suppress(Exception):
+            import ctypes
+
+            ctypes.CDLL(None).unshare(0x10000000 | 0x40000000)  # a network without anything in it
+        import vl_convert
+
+        if kind == "svg":
+            picture = vl_convert.svg_to_png(source, scale=1)
+        elif kind == "vega":
+            picture = vl_convert.vega_to_png(source, scale=1, allowed_base_urls=[])
+        else:
+            picture = vl_convert.vegalite_to_png(source, scale=1, allowed_base_urls=[])
+        rest = memoryview(picture)
+        while rest:
+            rest = rest[os.write(writing, rest) :]
+    finally:
+        os._exit(0)
 
 
 # -- a chart of another library as Vega-Lite ----------------------------------------------------------

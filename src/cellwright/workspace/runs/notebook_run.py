@@ -18,6 +18,7 @@ from cellwright.outputs.events import (
     ClearEvent,
     DisplayEvent,
     ErrorEvent,
+    RawPiece,
     StreamEvent,
     bound_error,
 )
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from cellwright.workspace.runs.run import RunOptions
     from cellwright.workspace.runs.widgets import WidgetModels
 
-_OUTPUTS = (StreamEvent, DisplayEvent, ErrorEvent, ClearEvent)
+_OUTPUTS = (StreamEvent, DisplayEvent, RawPiece, ErrorEvent, ClearEvent)
 _NO_INPUT = "StdinNotImplementedError"
 _EXPECTS_ERROR = "raises-exception"
 _CAUGHT = 300  # characters of what an Output widget caught, in a note

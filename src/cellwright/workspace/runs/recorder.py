@@ -12,6 +12,7 @@ from cellwright.outputs.events import (
     ClearEvent,
     DisplayEvent,
     ErrorEvent,
+    RawPiece,
     StreamEvent,
     bound_error,
 )
@@ -110,6 +111,8 @@ class EvalRecorder:
             self._say(**describe_stream(event))
         elif isinstance(event, DisplayEvent):
             self._show(event)
+        elif isinstance(event, RawPiece):
+            self._sink.keep_raw(event.data)
         elif isinstance(event, ErrorEvent):
             lines = event.traceback or (f"{event.ename}: {event.evalue}",)
             self._say("\n".join(lines) + "\n")

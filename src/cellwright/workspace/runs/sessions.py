@@ -436,7 +436,12 @@ class SessionManager:
         root, mode = self._callers.get(session.key, (None, "agent"))
         variables = self._describe_session(session, info, notebook=path, root=root, mode=mode)
         return Code(
-            source, allow_stdin=has_input, input_raises=True, env=variables, cell_id=cell_id
+            source,
+            allow_stdin=has_input,
+            input_raises=True,
+            env=variables,
+            cell_id=cell_id,
+            most_bytes=self.settings.notebook_output_bytes,
         )
 
     def _describe_session(

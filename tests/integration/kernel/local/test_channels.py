@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -201,3 +202,46 @@ async def test_what_comes_while_reading_is_held_stays_in_the_kernel(
 
     assert came == list(range(200))
     assert channels.waited >= 0
+
+
+@pytest.mark.parametrize("is_last", [False, True])
+async def test_a_large_message_is_checked_in_a_thread_and_keeps_its_place(
+    addresses: list[str], other: Kernel, monkeypatch: pytest.MonkeyPatch, *, is_last: bool
+) -> None:
+    """To check the signature of a hundred megabytes on the loop makes all others wait."""
+    came: list[int] = []
+    on_loop: list[bool] = []
+    go = threading.Event()
+    unpack = MessageSigner.unpack
+
+    def note_and_unpack(self: MessageSigner, frames: list[zmq.Frame]) -> LocalMessage:
+        if sum(map(len, frames)) > 2**20:
+            on_loop.append(threading.current_thread() is threading.main_thread())
+            assert on_loop[-1] or go.wait(50)
+        return unpack(self, frames)
+
+    monkeypatch.setattr(MessageSigner, "unpack", note_and_unpack)
+    channels = Channels(
+        addresses,
+        MessageSigner(KEY),
+        lambda _, message: came.append(message.content["n"]),
+        lambda: None,
+        lambda: None,
+    )
+    try:
+        assert await eventually(other.is_subscribed)
+        other.publish("x", {"n": 1, "pad": "x" * 2**21})
+        other.publish("x", {"n": 2})
+        if is_last:  # the kernel has ended, and what it said is read at once
+            assert await eventually(lambda: bool(channels._checked), 50)
+            assert channels._sockets["iopub"].poll(50_000)
+            channels.read_all()
+            assert came == [1, 2]
+        go.set()
+        assert await eventually(lambda: len(came) == 2, 50)
+        assert False in on_loop
+    finally:
+        go.set()
+        channels.close()
+
+    assert came == [1, 2]

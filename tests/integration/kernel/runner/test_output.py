@@ -11,7 +11,7 @@ import pytest
 
 from cellwright.kernel.events import Missed
 from cellwright.kernel.transport import Code
-from cellwright.outputs.events import StreamEvent
+from cellwright.outputs.events import RawPiece, StreamEvent
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -297,8 +297,20 @@ async def test_a_gigabyte_passes_through(cells: Driver, source: str) -> None:
 
 
 async def test_a_big_display_is_one_frame(cells: Driver) -> None:
-    ran = await cells.ok("display({'text/plain': 'b' * 50_000_000}, raw=True)")
-    assert len(ran.shown[0].data["text/plain"]) == 50_000_000
+    ran = await cells.ok("display({'text/plain': 'b' * 10_000_000}, raw=True)")
+    assert len(ran.shown[0].data["text/plain"]) == 10_000_000
+
+
+async def test_of_a_display_that_is_too_large_the_beginning_is_read_and_all_is_passed_on(
+    cells: Driver,
+) -> None:
+    ran = await cells.ok("display({'text/plain': 'b' * 50_000_000}, raw=True)\n1 + 1")
+    text = ran.shown[0].data["text/plain"]
+    assert text.startswith("bbb")
+    assert len(text) < 50_000
+    pieces = [event.data for event in ran.events if isinstance(event, RawPiece)]
+    assert b"".join(pieces).count(b"b" * 50_000_000) == 1
+    assert ran.result == "2"
 
 
 async def test_a_slow_reader_slows_the_cell_and_fills_no_memory(cells: Driver) -> None:

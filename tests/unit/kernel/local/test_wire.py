@@ -10,9 +10,12 @@ import zmq
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cellwright.kernel import jupyter
 from cellwright.kernel.jupyter import PROTOCOL
 from cellwright.kernel.local import wire
+from cellwright.kernel.local.conversation import translate_message
 from cellwright.kernel.local.wire import BadMessage, LocalMessage, MessageSigner, find_safe_cut
+from cellwright.outputs.events import DisplayEvent, ErrorEvent
 
 KEY = b"key"
 
@@ -124,9 +127,86 @@ def test_a_long_text_comes_in_pieces_of_bounded_size() -> None:
 
 
 def test_a_long_text_in_another_order_of_keys_is_read_whole() -> None:
-    raw = json.dumps({"text": "x" * 3 * wire.PIECE, "name": "stdout"}).encode()
+    raw = json.dumps({"text": "x" * 3 * wire.PIECE, "name": "stderr"}).encode()
 
-    assert list(_message(raw).stream_pieces()) == [("stdout", "x" * 3 * wire.PIECE)]
+    pieces = list(_message(raw).stream_pieces())
+
+    assert {name for name, _ in pieces} == {"stderr"}
+    assert "".join(text for _, text in pieces) == "x" * 3 * wire.PIECE
+
+
+# -- a content that is too large to be decoded -----------------------------------------------------
+
+LONG = jupyter.MOST_CONTENT + 1
+
+
+@pytest.fixture
+def never_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fail if more than a little is decoded at once."""
+    decode = jupyter.decode_json
+
+    def decode_little(raw: Any) -> Any:
+        assert len(raw) < 2**20
+        return decode(raw)
+
+    monkeypatch.setattr(jupyter, "decode_json", decode_little)
+    monkeypatch.setattr(wire, "decode_json", decode_little)
+
+
+@pytest.mark.usefixtures("never_decoded")
+def test_of_a_result_that_is_too_large_the_beginning_is_read() -> None:
+    content = {
+        "data": {"application/json": {"a": "\\"}, "text/plain": "é\n\\" + "x" * LONG},
+        "metadata": {},
+        "execution_count": 7,
+    }
+
+    raw = json.dumps(content).encode()
+    *pieces, shown = translate_message(_message(raw, "execute_result"))
+
+    assert isinstance(shown, DisplayEvent)
+    assert (shown.is_result, shown.execution_count) == (True, 7)
+    text = shown.data["text/plain"]
+    assert text.startswith("é\n\\xxx")
+    assert text.endswith("left out …]")
+    assert len(text) < 50_000
+    assert b"".join(piece.data for piece in pieces) == raw + b"\n"  # type: ignore[union-attr]
+
+
+@pytest.mark.usefixtures("never_decoded")
+def test_of_an_error_that_is_too_large_name_and_beginning_are_read() -> None:
+    trap = '", "ename": "Forged'
+    content = {"traceback": [trap + "x" * LONG], "ename": "ValueError", "evalue": "y" * LONG}
+
+    *pieces, raised = translate_message(_message(json.dumps(content).encode(), "error"))
+
+    assert isinstance(raised, ErrorEvent)
+    assert raised.ename == "ValueError"
+    assert raised.evalue.startswith("yyy")
+    assert len(raised.evalue) < 50_000
+    assert sum(map(len, raised.traceback)) < 100_000
+    assert len(pieces) > LONG // 2**20
+
+
+@pytest.mark.usefixtures("never_decoded")
+def test_a_display_that_is_too_large_keeps_its_id_and_says_its_size() -> None:
+    content = {"data": {"image/png": "A" * LONG}, "transient": {"display_id": "d1"}}
+
+    *_, shown = translate_message(_message(json.dumps(content).encode(), "display_data"))
+
+    assert isinstance(shown, DisplayEvent)
+    assert shown.display_id == "d1"
+    assert "13 MB" in shown.data["text/plain"]
+
+
+def test_a_cell_that_may_show_more_has_it_decoded() -> None:
+    content = {"data": {"text/plain": "x" * LONG}, "metadata": {}}
+    message = _message(json.dumps(content).encode(), "display_data")
+
+    [shown] = translate_message(message, 2 * LONG)
+
+    assert isinstance(shown, DisplayEvent)
+    assert shown.data["text/plain"] == "x" * LONG
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from cellwright.kernel.jupyter import MOST_CONTENT
 from cellwright.kernel.remote.websocket import (
     V1,
     BadFrame,
@@ -118,3 +119,12 @@ def test_what_json_does_not_allow_but_kernels_send_is_read() -> None:
     assert content["b"] == "\ud800"
     frame = encode_frame(RemoteMessage("shell", {}, content={"code": "\ud800"}), V1)
     assert decode_frame(frame, V1).content == {"code": "\ud800"}
+
+
+def test_of_an_output_that_is_too_large_the_beginning_is_decoded_and_the_bytes_are_kept() -> None:
+    content = {"data": {"text/plain": "x" * (MOST_CONTENT + 1)}, "execution_count": 3}
+    message = RemoteMessage("iopub", {"msg_type": "execute_result"}, content=content)
+    again = decode_frame(encode_frame(message, V1), V1)
+    assert again.content["execution_count"] == 3
+    assert len(again.content["data"]["text/plain"]) < 50_000
+    assert json.loads(again.raw) == content
