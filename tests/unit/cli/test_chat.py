@@ -161,7 +161,7 @@ COMMANDS = {
 def test_every_scenario_can_be_reached_by_commands(number: int, use: Use) -> None:
     use("ok")
     said = chat("--json", stdin=f"{COMMANDS[number]}hello\n")
-    expected = {3: ALL_TOOLS, 7: ALL_TOOLS, 4: ["read"], 5: ["read"], 8: ["read"]}
+    expected = {3: ALL_TOOLS, 7: ALL_TOOLS, 4: READING, 5: READING, 8: READING}
     assert said.only("begun")["tools"] == expected.get(number, NOTEBOOK_TOOLS)
 
 
