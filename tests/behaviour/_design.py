@@ -266,5 +266,6 @@ ROWS = (
     row("D-401", "§9", "`#updateNotebookCell` without a source: the built-in assistant asks, and the next message is the source", Done("tests/unit/assistant/test_how_to_test.py::test_a_source_that_is_asked_for_is_the_next_message", also=("tests/unit/assistant/test_how_to_test.py::test_a_source_that_is_asked_for_can_be_in_a_block_or_not_be_given", "tests/unit/assistant/test_how_to_test.py::test_only_the_assistant_asks_for_a_source"))),
     row("D-402", "§9", "A switch of the chat names the prompt files that were loaded", Done("tests/unit/cli/test_chat.py::test_a_switch_names_the_prompt_files_of_a_turn")),
     row("D-403", "§8", "`diff`, `log` and `stale` fit the terminal", Done("tests/integration/cli/test_show_terminal.py::test_diff_log_and_stale_fit_a_terminal", also=("tests/unit/cli/test_words.py::test_a_folded_line_keeps_its_colours_and_all_of_its_text",))),
+    row("D-404", "§10", "A new user's half hour (install, show, edit, run, undo, git, chat) works at a terminal; its screens are kept", Done("tests/integration/project/test_half_hour.py::test_a_new_users_half_hour", only_all=True)),
 )
 # fmt: on

@@ -195,7 +195,9 @@ def test_a_server_that_is_told_to_end_takes_its_kernels_along(
 
 
 def test_a_long_run_answers_by_its_deadline_and_is_followed_by_its_id(tmp_path: Path) -> None:
-    code = "import os, time\nwhile not os.path.exists('go'):\n    time.sleep(0.01)\nprint('at last')"
+    code = (
+        "import os, time\nwhile not os.path.exists('go'):\n    time.sleep(0.01)\nprint('at last')"
+    )
     notebook(tmp_path / "a.ipynb", ("slow", code))
     with raw_server(tmp_path) as server:
         server.greet()

@@ -55,7 +55,7 @@ GIT = [
 # What is typed into the chat, and what must be on the screen then.
 CHAT = [
     ("what does cell 2 do?", ("It defines sales",)),
-    ("/mode agent", ("agent",)),
+    ("/mode agent", ("Mode agent:",)),
     ("#updateNotebookCell cell 2", ("What is the new source",)),
     ("sales = [5, 6]", ("has its new source",)),
     ("run all cells", ("Run 2 cells", "y yes")),

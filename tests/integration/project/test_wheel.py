@@ -127,7 +127,7 @@ def installation(
 
 
 @pytest.mark.all
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_every_installation_does_the_main_job_and_what_its_extra_is_for(
     installation: tuple[str, Installation],
 ) -> None:
@@ -155,7 +155,7 @@ def test_every_installation_does_the_main_job_and_what_its_extra_is_for(
 
 
 @pytest.mark.all
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_the_commands_and_the_code_of_the_readme_work_on_a_plain_installation(
     tmp_path: Path, wheel: Path
 ) -> None:
