@@ -50,7 +50,10 @@ def run(*, quick: bool = False) -> list[str]:
         names = names[::20]
     print(f"\nOutputs beside nbclient's, {len(names)} notebooks; those that differ:", flush=True)
     outcomes = []
-    with ThreadPoolExecutor(WORKERS) as pool:
+    with tempfile.TemporaryDirectory(prefix="cwb") as place, ThreadPoolExecutor(WORKERS) as pool:
+        for variable in ("XDG_STATE_HOME", "XDG_RUNTIME_DIR", "IPYTHONDIR"):
+            (Path(place) / variable.lower()).mkdir(mode=0o700)
+            os.environ[variable] = f"{place}/{variable.lower()}"
         for each in pool.map(compare_runs, names):
             outcomes.append(each)
             if each.verdict != SAME:
