@@ -44,18 +44,24 @@ class Outcome(NamedTuple):
 
 
 def run(*, quick: bool = False) -> list[str]:
-    """Compare the runs, print the tally and every difference; the goal is none without a reason."""
+    """Compare the runs, print every difference and the tally; the goal is none without a reason."""
     names = list_notebooks()
     if quick:
         names = names[::20]
-    with ThreadPoolExecutor(WORKERS) as pool:
-        outcomes = list(pool.map(compare_runs, names))
+    print(f"\nOutputs beside nbclient's, {len(names)} notebooks; those that differ:", flush=True)
+    outcomes = []
+    with tempfile.TemporaryDirectory(prefix="cwb") as place, ThreadPoolExecutor(WORKERS) as pool:
+        for variable in ("XDG_STATE_HOME", "XDG_RUNTIME_DIR", "IPYTHONDIR"):
+            (Path(place) / variable.lower()).mkdir(mode=0o700)
+            os.environ[variable] = f"{place}/{variable.lower()}"
+        for each in pool.map(compare_runs, names):
+            outcomes.append(each)
+            if each.verdict != SAME:
+                detail = f": {each.detail}" if each.detail else ""
+                print(f"{len(outcomes):5}  {each.name}: {each.verdict}{detail}", flush=True)
     print(f"\nOutputs beside nbclient's, {len(names)} notebooks")
     for verdict, count in Counter(each.verdict for each in outcomes).most_common():
         print(f"{count:6}  {verdict}")
-    for each in outcomes:
-        if each.detail:
-            print(f"        {each.name}: {each.verdict}: {each.detail}")
     bad = [each.name for each in outcomes if each.verdict == UNEXPLAINED]
     return [f"fidelity: {name} differs from nbclient without a reason" for name in bad]
 

@@ -9,7 +9,6 @@ import io
 import json
 import os
 import tempfile
-import time
 from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -46,17 +45,14 @@ async def play_task(task: Task, side: Side, folder: Path, play: Play = play_scri
     async def meanwhile() -> None:
         if task.meanwhile is not None:
             task.meanwhile(path)
+            await side.settle(path)
 
     try:
         answer = await play(task, side, bill, meanwhile)
     except Exception as error:  # noqa: BLE001  # it belongs into the table
         return Played(task.name, side.name, f"{type(error).__name__}: {error}", bill)
-    deadline = time.monotonic() + side.saves_within
-    while problem := find_problem(task, before, path, answer):
-        if time.monotonic() >= deadline:
-            break
-        await asyncio.sleep(0.5)
-    return Played(task.name, side.name, problem, bill)
+    await side.settle(path)
+    return Played(task.name, side.name, find_problem(task, before, path, answer), bill)
 
 
 def find_problem(task: Task, before: dict[str, Any], path: Path, answer: str) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import subprocess
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from benchmarks.agents.tasks import Step
+
+_SETTLE_WITHIN = 60.0
 
 
 class ToolCall(NamedTuple):
@@ -29,8 +32,6 @@ class Side(Protocol):
     name: str
     path: str
     """The notebook of the task."""
-    saves_within: float
-    """Seconds after its last answer in which it may still save what it did."""
     tools: list[dict[str, Any]]
     """Name, description and JSON schema of the parameters."""
 
@@ -46,6 +47,10 @@ class Side(Protocol):
         """The calls that carry out a plan; `sources` are those that were read."""
         ...
 
+    async def settle(self, file: Path) -> None:
+        """Wait until the file and what the side shows of it are the same; this costs the agent nothing."""
+        ...
+
 
 # -- Cellwright -------------------------------------------------------------------------------------
 
@@ -54,7 +59,6 @@ class CellwrightSide:
     """The native tools, in this process or behind an MCP client."""
 
     name = "cellwright"
-    saves_within = 0.0
 
     def __init__(self, tools: list[dict[str, Any]], call: Any) -> None:
         self.tools = tools
@@ -94,6 +98,9 @@ class CellwrightSide:
             calls.insert(0, ToolCall("notebook_edit", arguments))
         return calls
 
+    async def settle(self, file: Path) -> None:
+        """It answers when the file is saved."""
+
 
 def _chosen(cells: list[int] | None) -> dict[str, Any]:
     return {} if cells is None else {"cells": cells}
@@ -131,7 +138,6 @@ class RivalSide:
     """The tools of jupyter-mcp-server, which work on cells of the notebook in use."""
 
     name = "jupyter-mcp-server"
-    saves_within = 20.0  # its document is saved a while after each change
 
     def __init__(self, client: Any, tools: list[dict[str, Any]]) -> None:
         self._client = client
@@ -146,7 +152,7 @@ class RivalSide:
     async def read(self) -> list[ToolCall]:
         """Use the notebook, and read all of it."""
         use = {"notebook_name": self.path, "notebook_path": self.path}
-        words = {"notebook_name": self.path, "response_format": "detailed"}
+        words = {"notebook_name": self.path, "response_format": "detailed", "limit": 0}
         return [ToolCall("use_notebook", use), ToolCall("read_notebook", words)]
 
     async def plan(self, steps: Sequence[Step], sources: list[str]) -> list[ToolCall]:
@@ -161,11 +167,8 @@ class RivalSide:
         for kind, *rest in steps:
             if kind == "replace":
                 cell, old, new = rest
-                at = place(cell)
-                now[at] = now[at].replace(old, new)
-                calls.append(
-                    ToolCall("overwrite_cell_source", {"cell_index": at, "cell_source": now[at]})
-                )
+                words = {"cell_index": place(cell), "old_string": old, "new_string": new}
+                calls.append(ToolCall("edit_cell_source", words))
             elif kind == "insert":
                 cell, type_, source = rest
                 at = place(cell)
@@ -184,6 +187,38 @@ class RivalSide:
             elif kind == "outputs":
                 calls += [ToolCall("read_cell", {"cell_index": place(at)}) for at in rest[0]]
         return calls
+
+    async def settle(self, file: Path) -> None:
+        """Its document is in a Jupyter server, which saves it, and takes over other saves, later."""
+        deadline = time.monotonic() + _SETTLE_WITHIN
+        while time.monotonic() < deadline:
+            try:
+                found = await self._client.read_resource(f"notebook://{self.path}")
+                if _read_essence(found.contents[0].text) == _read_essence(file):
+                    return
+            except (ValueError, KeyError, TypeError):
+                pass  # a file that is just being written
+            await asyncio.sleep(0.2)
+
+
+def _read_essence(source: Path | str) -> list[Any]:
+    """What a person sees of a notebook, in a file or as text: sources, texts and types of outputs."""
+    notebook = json.loads(source if isinstance(source, str) else source.read_bytes())
+    return [
+        (
+            "".join(cell["source"]),
+            [
+                (
+                    output["output_type"],
+                    "".join(output.get("text") or ()),
+                    sorted(output.get("data") or ()),
+                    output.get("ename"),
+                )
+                for output in cell.get("outputs") or ()
+            ],
+        )
+        for cell in notebook["cells"]
+    ]
 
 
 @contextlib.asynccontextmanager
@@ -221,7 +256,6 @@ class PlainSide:
     """Files as they are: read, write, and run a notebook from its start."""
 
     name = "plain files"
-    saves_within = 0.0
 
     def __init__(self, folder: Path, python: str) -> None:
         self._folder = folder
@@ -300,6 +334,9 @@ class PlainSide:
         if any(call.tool == "run_notebook" for call in calls):
             calls.append(ToolCall("read_file", {"path": self.path}))
         return calls
+
+    async def settle(self, file: Path) -> None:
+        """The file is all there is."""
 
 
 @contextlib.asynccontextmanager

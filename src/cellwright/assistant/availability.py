@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from cellwright.assistant.requests import ToolAttachment
 from cellwright.errors import InvalidEdit
 from cellwright.tools.errors import describe_error
+from cellwright.tools.profiles.plain_files import SEARCH
 from cellwright.tools.profiles.text import TEXT
 from cellwright.tools.tool import ToolResult
 from cellwright.tools.toolbox import Toolbox
@@ -29,7 +30,7 @@ _reference = re.compile(r"(?<![\w#/&])#([A-Za-z][A-Za-z0-9]*)").finditer
 _half_typed = re.compile(r"(?<![\w#/&])#([A-Za-z0-9]*)$").search
 _NOTEBOOK = ".ipynb"
 _FILE_DESCRIPTIONS = {
-    "read": "Read a file of text, or some of its lines.",
+    "read": "Read a file of text, or some of its lines, or list a folder, such as `.`.",
     "edit": "Replace texts in a file of text.",
     "write": "Write a whole file of text.",
 }
@@ -199,5 +200,9 @@ def _restrict_to_text(tool: Tool) -> Tool:
     return replace(tool, description=_FILE_DESCRIPTIONS[tool.name], call=call)
 
 
-FILE_TOOLS = tuple(_restrict_to_text(tool) for tool in TEXT if tool.name in _FILE_DESCRIPTIONS)
-"""`read`, `edit` and `write` for plain files; give them to a `Chat` as its `file_tools`."""
+_READ, *_WRITING = (_restrict_to_text(tool) for tool in TEXT if tool.name in _FILE_DESCRIPTIONS)
+FILE_TOOLS = (_READ, SEARCH, *_WRITING)
+"""`read` (which also lists folders), `search`, `edit` and `write` for plain files.
+
+Give them to a `Chat` as its `file_tools`.
+"""

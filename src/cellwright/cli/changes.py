@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 
 import click
 
-from cellwright.cli.output import one_line, printable, uses_colors, write
+from cellwright.cli.output import measure_width, one_line, printable, uses_colors, write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from cellwright.workspace.api.answers import CellChangeView, EditAnswer
 
 
+_CONTINUED = " ↪ "
 _word = re.compile(r"\w+|\s+|[^\w\s]")
+_color = re.compile(r"(\x1b\[[0-9;]*m)")
 _VERBS = {
     "inserted": "inserted",
     "deleted": "deleted",
@@ -87,9 +89,37 @@ def _describe_place(cell: CellChangeView) -> str:
 
 
 def color_diff(diff: str) -> str:
-    """Colour the lines of a diff, and the changed words inside them, if stdout shows colours."""
+    """A diff for stdout: in colours if it shows them, and folded to the width of a terminal."""
     text = printable(diff)
-    return "".join(highlight_words(text)) if uses_colors(sys.stdout) else text
+    text = "".join(highlight_words(text)) if uses_colors(sys.stdout) else text
+    width = measure_width()
+    return text if width is None else "\n".join(fold_line(line, width) for line in text.split("\n"))
+
+
+def fold_line(line: str, width: int) -> str:
+    """A line in as many lines as it needs; each but the first begins with a sign, in its colours."""
+    if len(line) * 2 <= width:
+        return line
+    from rich.cells import cell_len
+
+    parts: list[str] = []
+    colors = ""
+    column = 0
+    for piece in _color.split(line):
+        if _color.fullmatch(piece):
+            colors = "" if piece == "\x1b[0m" else colors + piece
+            parts.append(piece)
+            continue
+        for letter in piece:
+            wide = 8 - column % 8 if letter == "\t" else cell_len(letter)
+            if column + wide > width:
+                reset = "\x1b[0m" if colors else ""
+                parts.append(f"{reset}\n{_CONTINUED}{colors}")
+                column = len(_CONTINUED)
+                wide = 8 - column % 8 if letter == "\t" else wide
+            parts.append(letter)
+            column += wide
+    return "".join(parts)
 
 
 def highlight_words(diff: str) -> Iterator[str]:

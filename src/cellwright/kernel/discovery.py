@@ -409,7 +409,9 @@ def describe_found_environments(
     for place in _find_environments(Path(folder), home):
         distrust = _explain_distrust(place)
         if distrust is None:
-            if python is not None and Path(python).parent.parent == place:
+            # Who has activated it knows.
+            is_active = env.get("VIRTUAL_ENV") == str(place)
+            if python is not None and Path(python).parent.parent == place and not is_active:
                 said.append(f"The Python that runs is that of {place}")
             break
         said.append(f"The environment {place} is not used: {distrust}")

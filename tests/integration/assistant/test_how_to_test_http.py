@@ -369,7 +369,7 @@ async def test_without_an_attachment_it_is_a_general_assistant(
         tools=(*POSITRON, *FILE_TOOLS), selected=("load",),
     )  # fmt: skip
     sent = requests[0]
-    assert list(sent.tools) == (["read", "edit", "write"] if mode == "agent" else ["read"])
+    assert list(sent.tools) == ["read", "search", *(["edit", "write"] if mode == "agent" else [])]
     assert f"# {mode.capitalize()} mode" in sent.system
     assert "attached notebook" not in sent.system
     assert sent.said == [("user", "what is in a.py?")]  # nothing of the notebook that is open

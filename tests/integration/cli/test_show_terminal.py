@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from typing import TYPE_CHECKING
@@ -114,3 +115,23 @@ def test_a_pager_that_is_left_early_or_missing_is_no_error() -> None:
 @pytest.mark.usefixtures("sales")
 def test_there_is_no_pager_unless_it_is_asked_for() -> None:
     assert "sales.ipynb" in on_a_terminal("sales.ipynb", PAGER="true")
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_diff_log_and_stale_fit_a_terminal(columns: int, folder: Path) -> None:
+    name = "a-cell-with-a-name-that-is-as-long-as-names-of-cells-can-be-0123"
+    long = f"figures = {list(range(100))}  # 東京 " + "東京" * 50
+    assert process("new", "long.ipynb").code == 0
+    edits = [{"op": "insert", "id": name, "source": long}, {"op": "insert", "source": "figures"}]
+    (folder / "edits.json").write_text(json.dumps(edits), encoding="utf-8")
+    assert process("edit", "long.ipynb", "apply", "edits.json").code == 0
+    assert process("edit", "long.ipynb", "replace", name, f"{long}\t+ [1]").code == 0
+    for verb in ("diff", "log", "stale"):
+        sent = sent_to_a_terminal(command(verb, "long.ipynb"), (40, columns, 0, 0))
+        lines = SGR.sub("", sent).expandtabs().splitlines()
+        assert max(map(cell_len, lines)) <= columns, verb
+        assert "\x1b" in sent or verb == "stale"
+        if verb == "diff":
+            whole = "".join(SGR.sub("", sent).replace("\n ↪ ", "\n").split("\n"))
+            assert f"-{long}" in whole
+            assert f"+{long}\t+ [1]" in whole

@@ -29,7 +29,7 @@ async def test_without_a_notebook_they_are_all_there_is(conversation: Make, fold
     steps += [call("write", path="b.py", content="y = 3\n")]
     chat = conversation(ScriptedModel(steps, "ok"), tools=TOOLS)
     turn = await chat("go", attached=())
-    assert turn.begun.tools == ["read", "edit", "write"]
+    assert turn.begun.tools == ["read", "search", "edit", "write"]
     assert not any(answer.is_error for answer in turn.answers)
     assert "x = 1" in turn.answers[0].text
     assert (folder / "a.py").read_text(encoding="utf-8") == "x = 2\n"
@@ -40,7 +40,7 @@ async def test_as_file_tools_they_are_away_while_the_chat_is_about_a_notebook(
     conversation: Make,
 ) -> None:
     chat = conversation(ScriptedModel("ok", call("read", path="a.py"), "ok"), file_tools=FILE_TOOLS)
-    assert (await chat("go", attached=())).begun.tools == ["read", "edit", "write"]
+    assert (await chat("go", attached=())).begun.tools == ["read", "search", "edit", "write"]
     turn = await chat("go")
     assert turn.begun.tools == [tool.name for tool in POSITRON]
     assert turn.answers[0].data["code"] == "UNKNOWN_TOOL"
@@ -51,7 +51,7 @@ async def test_in_ask_mode_they_read(conversation: Make, folder: Path) -> None:
     (folder / "a.py").write_text("x = 1\n", encoding="utf-8")
     chat = conversation(ScriptedModel(steps, "ok"), tools=TOOLS)
     turn = await chat("go", "ask", attached=())
-    assert turn.begun.tools == ["read"]
+    assert turn.begun.tools == ["read", "search"]
     assert turn.answers[1].data["code"] == "MODE_FORBIDS"
     assert (folder / "a.py").read_text(encoding="utf-8") == "x = 1\n"
 
@@ -75,6 +75,47 @@ async def test_they_stay_inside_the_root(conversation: Make, folder: Path) -> No
     turn = await conversation(ScriptedModel(steps, "ok"), tools=TOOLS)("go", attached=())
     assert [answer.data["code"] for answer in turn.answers] == ["OUTSIDE_ROOT"] * 2
     assert not (folder.parent / "x").exists()
+
+
+async def test_they_list_folders_and_search_in_files_and_notebooks(
+    conversation: Make, folder: Path
+) -> None:
+    (folder / "deep" / "down").mkdir(parents=True)
+    (folder / "deep" / "down" / "a.py").write_text("x = 1\ny = Total\n", encoding="utf-8")
+    (folder / "deep" / "b.txt").write_text("a total\n", encoding="utf-8")
+    (folder / "deep" / ".hidden").write_text("Total\n", encoding="utf-8")
+    (folder / "deep" / "bytes").write_bytes(b"\xff Total")
+    (folder / "deep" / "around").symlink_to("..")
+    steps = [
+        call("read", path="deep"),
+        call("search", text="Total", path="deep/down"),
+        call("search", text="total", path="deep", ignore_case=True, files="*.*"),
+        call("search", text="Sales", path=NOTEBOOK),
+        call("search", text="x", path="../other"),
+        call("search", text="x", path="not-there"),
+    ]
+    turn = await conversation(ScriptedModel(steps, "ok"), tools=TOOLS)("go", "ask", attached=())
+    listed, exact, loose, book, outside, missing = turn.answers
+    assert listed.data["entries"] == ["deep/around/", "deep/b.txt", "deep/bytes", "deep/down/"]
+    assert exact.data["lines"] == ["deep/down/a.py:2: y = Total"]
+    assert {"deep/down/a.py:2: y = Total", "deep/b.txt:1: a total"} <= set(loose.data["lines"])
+    assert not any(".hidden" in line for line in loose.data["lines"])
+    assert book.data["lines"]
+    assert outside.data["code"] == "OUTSIDE_ROOT"
+    assert missing.data["code"] == "NOTEBOOK_NOT_FOUND"
+
+
+async def test_the_built_in_assistant_reads_and_searches_files(
+    conversation: Make, folder: Path
+) -> None:
+    (folder / "notes.txt").write_text("the total is 3\n", encoding="utf-8")
+    chat = conversation(file_tools=FILE_TOOLS)
+    read = await chat("#read `notes.txt`", "ask", attached=())
+    assert (read.called, "the total is 3" in read.text) == (["read"], True)
+    assert "notes.txt" in (await chat("#read", "ask", attached=())).text
+    found = await chat("#search total is", "ask", attached=())
+    assert "notes.txt:1: the total is 3" in found.text
+    assert "such as `#search total`" in (await chat("#search", "ask", attached=())).text
 
 
 async def test_what_they_write_is_on_record_shown_and_taken_back(

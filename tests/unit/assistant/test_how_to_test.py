@@ -221,10 +221,56 @@ async def test_changing_references_work_in_agent_mode(conversation: Make) -> Non
     assert (await chat("#addNotebookCell add markdown cell")).called == ["AddNotebookCell"]
     asked = await chat("#updateNotebookCell update cell 2")
     assert asked.called == []
-    assert "Spell the source out" in asked.text
+    assert "What is the new source of cell 2? Your next message is all of it" in asked.text
     told = await chat("#updateNotebookCell update cell 2 to `print 1`")
     assert told.called == ["UpdateNotebookCell"]
     assert chat.source("load") == "print 1"
+
+
+@pytest.mark.parametrize(
+    ("prompt", "selected"),
+    [
+        ("#updateNotebookCell", ("load",)),
+        ("#updateNotebookCell cell load", ()),
+        ("update cell 2 so that it handles errors", ()),
+    ],
+)
+async def test_a_source_that_is_asked_for_is_the_next_message(
+    conversation: Make, prompt: str, selected: tuple[str, ...]
+) -> None:
+    chat = conversation()
+    asked = await chat(prompt, selected=selected)
+    assert (asked.called, asked.text.count("What is the new source of cell")) == ([], 1)
+    told = await chat("show all cells\n#runNotebookCell")  # whatever it looks like
+    assert told.called == ["UpdateNotebookCell"]
+    assert chat.source("load") == "show all cells\n#runNotebookCell"
+    assert (await chat("show all cells")).called == ["GetNotebookCells"]  # only the next one
+
+
+async def test_a_source_that_is_asked_for_can_be_in_a_block_or_not_be_given(
+    conversation: Make,
+) -> None:
+    chat = conversation()
+    before = chat.source("load")
+    for answer in ("cancel", "#getNotebookCells"):
+        await chat("#updateNotebookCell cell 2")
+        assert "UpdateNotebookCell" not in (await chat(answer)).called
+        assert chat.source("load") == before
+    await chat("#updateNotebookCell cell 2")
+    refused = await chat("print 1", "ask")
+    assert "Switch to Agent mode" in refused.text
+    await chat("#updateNotebookCell cell 2")
+    await chat("```python\nprint 7\nprint 8\n```")
+    assert chat.source("load") == "print 7\nprint 8"
+
+
+async def test_only_the_assistant_asks_for_a_source(conversation: Make) -> None:
+    chat = conversation()
+    asked = await chat("#updateNotebookCell cell 2")
+    await chat("cancel")
+    await chat(f"update cell 2 to: {asked.text}")  # now a notebook says the same words
+    await chat("show cell 2")
+    assert (await chat("print 1")).called == []
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cellwright import read
+from cellwright.app import chats
 from cellwright.assistant.models.model import ToolCall
 from cellwright.assistant.models.scripted import ScriptedModel
-from cellwright.cli.chat import startup
 from cellwright.kernel.factory import KernelFactory
 from cellwright.kernel.memory import MemoryKernel
 from cellwright.kernel.transport import Launch
@@ -86,7 +86,7 @@ def use(monkeypatch: pytest.MonkeyPatch) -> Use:
 
     def make(*steps: Any) -> ScriptedModel:
         model = ScriptedModel(*steps)
-        monkeypatch.setattr(startup, "choose_model", lambda *_: model)
+        monkeypatch.setattr(chats, "choose_model", lambda *_: model)
         return model
 
     return make

@@ -111,7 +111,8 @@ SCENARIOS = {
     7: ("agent", ["sales.ipynb", "other.ipynb"], ALL_TOOLS),
     8: (None, ["--attach", "sales.ipynb", "--attach", "other.ipynb"], None),
 }
-FILE_TOOLS = {"ask": ["read"], "edit": ["read"], "agent": ["read", "edit", "write"]}
+READING = ["read", "search"]
+FILE_TOOLS = {"ask": READING, "edit": READING, "agent": [*READING, "edit", "write"]}
 CASES = [
     (number, each, words, tools if tools is not None else FILE_TOOLS[each])
     for number, (mode, words, tools) in SCENARIOS.items()
@@ -135,6 +136,15 @@ def test_every_scenario_has_its_tools(
     assert (said.only("begun")["reason"] == "") == is_on
 
 
+def test_a_switch_names_the_prompt_files_of_a_turn(use: Use) -> None:
+    use("ok")
+    said = chat("sales.ipynb", "--mode", "agent", "--show-prompts", "-p", "hello")
+    assert "Prompt files: " in said.err
+    assert "notebook-mode-agent.md" in said.err
+    use("ok")
+    assert "Prompt files" not in chat("sales.ipynb", "-p", "hello").err
+
+
 COMMANDS = {
     1: "/open sales.ipynb\n/attach sales.ipynb\n",
     2: "/open sales.ipynb\n/attach sales.ipynb\n/mode edit\n",
@@ -151,7 +161,7 @@ COMMANDS = {
 def test_every_scenario_can_be_reached_by_commands(number: int, use: Use) -> None:
     use("ok")
     said = chat("--json", stdin=f"{COMMANDS[number]}hello\n")
-    expected = {3: ALL_TOOLS, 7: ALL_TOOLS, 4: ["read"], 5: ["read"], 8: ["read"]}
+    expected = {3: ALL_TOOLS, 7: ALL_TOOLS, 4: READING, 5: READING, 8: READING}
     assert said.only("begun")["tools"] == expected.get(number, NOTEBOOK_TOOLS)
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cellwright.cli.changes import highlight_words
+from cellwright.cli.changes import fold_line, highlight_words
 
 DIFF = """--- a/nb.ipynb
 +++ b/nb.ipynb
@@ -85,3 +85,12 @@ def test_a_source_line_that_looks_like_a_file_name_is_still_a_change(line: str) 
     color = "red" if sign == "-" else "green"
     shown = "".join(highlight_words(diff))
     assert click.style(f"{sign}{line}\n", fg=color) in shown
+
+
+def test_a_folded_line_keeps_its_colours_and_all_of_its_text() -> None:
+    line = "".join(highlight_words(f"-{'a ' * 60}b\n+{'a ' * 60}c\n")).split("\n")[0]
+    rows = fold_line(line, 40).split("\n")
+    assert [len(click.unstyle(row)) <= 40 for row in rows] == [True] * 4
+    assert all(row.startswith(" ↪ \x1b[31m") for row in rows[1:])
+    assert "".join(click.unstyle(row).removeprefix(" ↪ ") for row in rows) == click.unstyle(line)
+    assert changed_words("".join(rows)) == ["b"]

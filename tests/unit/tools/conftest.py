@@ -16,6 +16,7 @@ from cellwright.outputs import images
 from cellwright.tools.profiles import PROFILES
 from cellwright.tools.tool import ToolCaller
 from cellwright.tools.toolbox import Toolbox
+from cellwright.workspace.runs.run import Run
 from tests.unit.cli import samples
 
 if TYPE_CHECKING:
@@ -62,6 +63,27 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> list[MemoryKernel]:
 
     monkeypatch.setattr(KernelFactory, "start", start)
     return started
+
+
+@pytest.fixture
+def stuck(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+    """Set when a cell sleeps. A call waits for a run's end only from then, however slow we are."""
+    stuck = asyncio.Event()
+    stop_first, wait_for_run = MemoryKernel._first, Run.wait
+
+    async def stop(work: asyncio.Future[Any], *events: asyncio.Event) -> None:
+        stuck.set()
+        await stop_first(work, *events)
+
+    async def wait(run: Run, seconds: float | None = None) -> bool:
+        if seconds is not None and not run.is_over:
+            async with asyncio.timeout(30):
+                await stuck.wait()
+        return await wait_for_run(run, seconds)
+
+    monkeypatch.setattr(MemoryKernel, "_first", staticmethod(stop))
+    monkeypatch.setattr(Run, "wait", wait)
+    return stuck
 
 
 @pytest.fixture

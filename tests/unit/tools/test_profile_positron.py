@@ -113,12 +113,13 @@ async def test_after_a_run_its_duration_and_end_are_known(active: ToolCaller, fo
     assert cell["lastRunEndTime"].endswith("Z")
 
 
+@pytest.mark.usefixtures("stuck")
 async def test_a_cell_that_runs_is_running_and_the_next_is_pending(
     active: ToolCaller, folder: Path
 ) -> None:
     (folder / "nb.ipynb").write_bytes(book("sleep 600", "print one"))
     workspace = active.workspace
-    run = await workspace.open("nb.ipynb").run(detach=0.3)
+    run = await workspace.open("nb.ipynb").run(detach=0.05)
     data = (await ask(active, "GetNotebookCells")).data["cells"]
     assert [cell["executionStatus"] for cell in data] == ["running", "pending"]
     await workspace.cancel(run.run)

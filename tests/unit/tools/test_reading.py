@@ -30,9 +30,7 @@ def ids(text: str) -> list[str]:
 async def test_a_read_says_what_it_is_then_the_cells_with_index_and_id(call: Call) -> None:
     answer = await call("notebook_read", path="nb.ipynb")
     lines = outside(answer.text)
-    assert lines[0] == (
-        f"nb.ipynb · revision {answer.data['revision']} · 7 cells, 79 characters of source"
-    )
+    assert lines[0] == f"nb.ipynb · revision {answer.data['revision']} · 7 cells"
     assert lines[1] == "cell 0 · id intro · markdown"
     assert lines[2] == "cell 1 · id load · code · [1] ok"
     assert lines[5] == "cell 4 · id plot · code · [4] error"
@@ -73,9 +71,15 @@ async def test_a_part_is_chosen_by_cells_section_state_and_text(
     answer = await call("notebook_read", path="nb.ipynb", **words)
     assert ids(answer.text) == shown
     assert not answer.is_error
-    said = f"showing {len(shown)}" if len(shown) < 7 else "characters of source"
+    said = f"showing {len(shown)}" if len(shown) < 7 else "7 cells"
     assert outside(answer.text)[0].endswith(said)
     assert ("No cell matches." in answer.text) == (not shown)
+
+
+async def test_the_size_of_a_notebook_is_said_where_it_matters(call: Call, folder: Path) -> None:
+    (folder / "nb.ipynb").write_bytes(book("x" * 1000, "y" * 1001))
+    answer = await call("notebook_read", path="nb.ipynb", cells=[0])
+    assert outside(answer.text)[0].endswith("2 cells, 2,001 characters of source · showing 1")
 
 
 async def test_outputs_come_when_they_are_asked_for(call: Call) -> None:

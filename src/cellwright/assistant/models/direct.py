@@ -12,8 +12,11 @@ from cellwright.assistant.models.model import TextDelta, ToolCall
 from cellwright.assistant.models.sentences import (
     TOOL_OF,
     UnclearSentence,
+    ask_for_source,
     find_verb,
+    parse_answer,
     parse_instruction,
+    strip_tools,
 )
 from cellwright.dataflow.analyse import analyse
 from cellwright.tools.wording import code_block, shorten
@@ -31,8 +34,9 @@ WHAT_I_AM = (
     "nothing more. I understand sentences such as `show all cells`, `what does cell 2 do`, `show "
     "the output of cell 2`, and in Agent mode `run cell 2`, `run all cells`, `add a markdown cell "
     "after 2: # Results` and `update cell 2 to: x = 1`; and the names of tools, such as "
-    "`#getNotebookCells`. Give the chat a language model for everything else."
+    "`#getNotebookCells`, or without a notebook `#read notes.txt` and `#search total`. Give the chat a language model for everything else."
 )
+_ARGUMENT_OF = {"read": "path", "search": "text"}
 _MOST_OUTPUTS = 10
 _MOST_NAMES = 12
 _DOING: dict[Verb, str] = {
@@ -64,27 +68,54 @@ class DirectModel:
     def _decide(self, request: ModelRequest) -> list[ModelEvent]:
         situation = request.situation
         prompt, context = situation.request.prompt, situation.context
+        # A source may hold what looks like the name of a tool, but does not begin with it.
+        if not (situation.references and prompt.lstrip().startswith("#")) and context is not None:
+            answer = parse_answer(_find_last_words(request), prompt)
+            if answer is not None:
+                return self._carry_out(request, answer, context)
         absent = [each.note for each in situation.references if each.tool is None]
         if absent:
             return [TextDelta(_explain_absence(absent, situation))]
-        verb = find_verb(prompt, [each.tool.name for each in situation.references if each.tool])
+        named = [each.tool.name for each in situation.references if each.tool]
+        if named and named[0] in _ARGUMENT_OF:
+            return self._use_file_tool(request, named[0])
+        verb = find_verb(prompt, named)
         if verb is None:
             return [TextDelta(WHAT_I_AM)]
         if context is None:
             return [TextDelta(f"{situation.reason}\n\n{WHAT_I_AM}")]
         if verb == "delete":
             return [TextDelta(_explain_delete(situation))]
-        if TOOL_OF[verb] not in [tool["name"] for tool in request.tools]:
+        if not _has_tool(request, verb):
             return [TextDelta(_explain_mode(verb, situation))]
         try:
             instruction = parse_instruction(prompt, verb, context)
         except UnclearSentence as problem:
             return [TextDelta(str(problem))]
+        return self._carry_out(request, instruction, context)
+
+    def _carry_out(
+        self, request: ModelRequest, instruction: Instruction, context: NotebookContext
+    ) -> list[ModelEvent]:
+        """Call the tools for an instruction, or tell what came of it if they were called."""
+        if not _has_tool(request, instruction.verb):
+            return [TextDelta(_explain_mode(instruction.verb, request.situation))]
         results = _find_results(request)
         if results:
             texts = [self._describe(instruction, *each, context) for each in results]
             return [TextDelta("\n\n".join(texts))]
         return _call_tools(instruction, context, f"direct-{len(request.messages)}")
+
+    def _use_file_tool(self, request: ModelRequest, tool: str) -> list[ModelEvent]:
+        """List, read or search: what the prompt says beside the tool is the path or the text."""
+        results = _find_results(request)
+        if results:
+            return [TextDelta("\n\n".join(_plain(result) for _, result in results))]
+        said = strip_tools(request.situation.request.prompt, [tool]).strip("`'\" ")
+        if not said and tool == "search":
+            return [TextDelta("Say what to search for, such as `#search total`.")]
+        arguments = {_ARGUMENT_OF[tool]: said or "."}
+        return [ToolCall(f"direct-{len(request.messages)}", tool, arguments)]
 
     def _describe(
         self,
@@ -120,7 +151,9 @@ class DirectModel:
 
 def _call_tools(instruction: Instruction, context: NotebookContext, name: str) -> list[ModelEvent]:
     verb = instruction.verb
-    if verb in ("add", "update") and instruction.source is None:
+    if verb == "update" and instruction.source is None:
+        return [TextDelta(ask_for_source(instruction.cells[0]))]
+    if verb == "add" and instruction.source is None:
         return [TextDelta(
             "I write no code of my own. Spell the source out behind a colon or in a ``` block, or "
             "give the chat a language model."
@@ -150,6 +183,20 @@ def _choose_outputs(instruction: Instruction, context: NotebookContext) -> list[
         return list(instruction.cells)
     chosen = [] if instruction.is_all else [cell.id for cell in context.selected_cells]
     return (chosen or [cell.id for cell in context.known if cell.has_output])[:_MOST_OUTPUTS]
+
+
+def _has_tool(request: ModelRequest, verb: Verb) -> bool:
+    return TOOL_OF[verb] in [tool["name"] for tool in request.tools]
+
+
+def _find_last_words(request: ModelRequest) -> str:
+    """What the assistant said before the person's message."""
+    messages = request.messages
+    last = max(at for at, message in enumerate(messages) if message.role == "user")
+    return next(
+        (each.text for each in reversed(messages[:last]) if each.role == "assistant" and each.text),
+        "",
+    )
 
 
 def _find_results(request: ModelRequest) -> list[tuple[ToolCall, ChatMessage]]:

@@ -111,6 +111,9 @@ _leading = re.compile(
     r"|to|with|as|saying|containing)\b",
     re.IGNORECASE,
 ).match
+_ANSWER = "Your next message is all of it, as you write it; `cancel` leaves the cell as it is."
+_QUESTION = "I write no code of my own. What is the new source of"
+_asked = re.compile(rf"{_QUESTION} cell (?:(\d+)|`([^`\n]+)`)\? {re.escape(_ANSWER)}").fullmatch
 # Not two quoted texts with something between them.
 _quoted_source = re.compile(r"""`[^`]*`|'[^']*'|"[^"]*\"""").fullmatch
 
@@ -221,15 +224,43 @@ def _find_place(name: str, context: NotebookContext) -> int:
 
 def _parse_update(text: str, context: NotebookContext) -> Instruction:
     found = _old_cell(text)
-    refs = find_cells(found["cell"], context).refs if found else ()
-    if found is None or len(refs) != 1:
+    refs: tuple[CellRef, ...] = ()
+    if found is not None:
+        refs = find_cells(found["cell"], context).refs
+    elif not _find_order(text).strip():  # only the tool is named
+        refs = selected_cells(context)
+    if len(refs) != 1:
         raise UnclearSentence(
             "Say which cell and its whole new source, such as `update cell 2 to: x = 1`."
         )
     kinds = [cell.type for cell in context.known if refs[0] in (cell.id, cell.index)]
     kind = kinds[0] if kinds else "code"
-    source = find_source(text[found.end() :], kind, context.kernel_language)
+    rest = text[found.end() :] if found is not None else text
+    source = find_source(rest, kind, context.kernel_language) if rest.strip() else None
     return Instruction(verb="update", cells=refs, source=source)
+
+
+def ask_for_source(ref: CellRef) -> str:
+    """The question whose answer, the person's next message, is the new source of a cell."""
+    name = f"cell {ref + 1}" if isinstance(ref, int) else f"cell `{ref}`"
+    return f"{_QUESTION} {name}? {_ANSWER}"
+
+
+def parse_answer(question: str, prompt: str) -> Instruction | None:
+    """The change that a person asks for by answering the question for a source; None if it is not one."""
+    found = _asked(question)
+    if found is None or prompt.strip().lower() == "cancel":
+        return None
+    ref: CellRef = int(found[1]) - 1 if found[1] else found[2]
+    fenced = _fenced(prompt)
+    source = fenced[2] if fenced and fenced[0] == prompt.strip() else prompt.strip("\n")
+    return Instruction(verb="update", cells=(ref,), source=source)
+
+
+def strip_tools(prompt: str, names: Sequence[str]) -> str:
+    """A prompt without the tools that it names with `#`."""
+    wanted = "|".join(map(re.escape, names))
+    return re.sub(rf"(?<![\w#/&])#(?:{wanted})\b", "", prompt, flags=re.IGNORECASE).strip()
 
 
 def _strip_marks(prompt: str) -> str:

@@ -61,6 +61,7 @@ class ChatOptions:
     prompt: str | None = None
     accept: bool = False
     yes: bool = False
+    shows_prompts: bool = False
     is_interactive: bool = False
 
 
@@ -117,6 +118,7 @@ async def _run_session(
         accept=options.accept,
         is_interactive=options.is_interactive,
     )
+    session.turns.shows_prompts = options.shows_prompts
     with _handle_interrupts(session):
         if prompt is not None:
             _print_greeting(session, opened)

@@ -70,6 +70,7 @@ class TurnRunner:
         self.chat = chat
         self.display = display
         self.cards: list[Card] = []
+        self.shows_prompts = False  # whether it names the files of the system prompt
         self._confirmer = confirmer
         self._card: Card | None = None
         self._interrupts: ChatInterrupts | None = None
@@ -127,6 +128,8 @@ class TurnRunner:
         self.display.handle_event(event)
         if isinstance(event, TurnStartEvent):
             outcome.begun = event
+            if self.shows_prompts:
+                self.display.print_note(f"Prompt files: {', '.join(event.prompts)}")
         elif isinstance(event, TextEvent):
             self.display.add_text(event.text)
         elif isinstance(event, ToolCallEvent):

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 EXTRA = "pip install 'cellwright[assistant]'"
-_PASSED_ON = ("prompt", "cell", "accept", "select", "attach", "model", "yes", "resume")
+_PASSED_ON = (
+    *("prompt", "cell", "accept", "select", "attach", "model", "yes", "resume", "shows_prompts"),
+)
 
 
 @click.command()
@@ -41,6 +43,9 @@ _PASSED_ON = ("prompt", "cell", "accept", "select", "attach", "model", "yes", "r
     default=None,
     metavar="[ID]",
     help="Continue the last chat here, or the one with this id.",
+)
+@click.option(
+    "--show-prompts", "shows_prompts", is_flag=True, help="Name the prompt files of every turn."
 )
 @click.option("--list", "lists", is_flag=True, help="List the chats that were held here.")
 @click.option("--no-save", is_flag=True, help="Do not save a transcript.")

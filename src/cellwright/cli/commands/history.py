@@ -332,10 +332,11 @@ def stale_command(call: CommandCall, notebook: str) -> None:
 def _stale_row(cell: CellStaleness, width: int | None) -> str:
     """Render a cell; in a terminal a long reason continues below itself."""
     why = one_line(cell.stale_reason or "; ".join(cell.warnings) or "")
-    head = f"{cell.index:>4}  {one_line(cell.cell):12} {cell.state:6} "
-    if width is None or len(head) + len(why) <= width:
+    name = fit(one_line(cell.cell), width and max(12, width // 3))
+    head = f"{cell.index:>4}  {name:12} {cell.state:6} "
+    if width is None or (len(head) + len(why)) * 2 <= width:
         return f"{head.rstrip()}\n" if not why else f"{head}{why}\n"
     from textwrap import wrap
 
-    lines = wrap(why, max(20, width - len(head)))
-    return head + f"\n{' ' * len(head)}".join(lines) + "\n"
+    text = head + f"\n{' ' * len(head)}".join(wrap(why, max(20, width - len(head))))
+    return "".join(f"{fit(line, width).rstrip()}\n" for line in text.split("\n"))

@@ -56,6 +56,7 @@ _FAILED = ("error", "died", "timed_out", "cancelled")
 _EVERYTHING = 10**8
 
 _LARGEST_PICTURE = 20_000_000
+_SMALL = 2000  # characters of source that need no number: all of them are shown
 
 
 class ListParams(Params):
@@ -116,10 +117,11 @@ async def read_notebook(caller: ToolCaller, params: ReadParams) -> ToolResult:
     chosen = _choose_cells(params, notebook, view, every)
     page = Page(params.max_tokens, draws=False)  # reading is never slow; notebook_outputs draws
     characters = sum(len(cell.source) for cell in every)
+    size = f", {characters:,} characters of source" if characters > _SMALL else ""
     showing = f" · showing {len(chosen)}" if len(chosen) < len(every) else ""
     page.head(
         f"{quote_path(params.path, 100)} · revision {found.revision} · "
-        f"{format_count(len(every), 'cell')}, {characters:,} characters of source{showing}"
+        f"{format_count(len(every), 'cell')}{size}{showing}"
     )
     if every and not chosen:
         page.head("No cell matches.")
@@ -157,7 +159,7 @@ async def _read_outline(params: ReadParams, book: AsyncBook) -> ToolResult:
         entry for entry in found.outline if entry.kind == "heading" or entry.cell not in headed
     ]
     rows = [_outline_row(entry) for entry in entries]
-    left = len(rows) - page.show_rows("outline: index, id, lines of the text view, title", rows)
+    left = len(rows) - page.show_rows("outline: index, id, lines, title", rows)
     if left:
         page.leave_out(f"{left:,} entries; raise max_tokens, or use search")
     return page.to_result(

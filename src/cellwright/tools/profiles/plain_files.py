@@ -1,16 +1,34 @@
-"""Files that are not notebooks, for the file tools of the profile `text`."""
+"""Files that are not notebooks, for the file tools of the profile `text`, and a search in all files."""
 
 from __future__ import annotations
 
 import difflib
+from fnmatch import fnmatch
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Annotated
 
-from cellwright.errors import NotebookNotFound, UnreadableFile
+from pydantic import Field
+
+from cellwright.errors import CellwrightError, NotebookNotFound, UnreadableFile
+from cellwright.outputs.sanitize import one_line
+from cellwright.tools.page import Page
+from cellwright.tools.params import Flag, MaxTokens, Name, Params
+from cellwright.tools.tool import Tool
+from cellwright.tools.wording import format_count, quote_path, shorten
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from cellwright.tools.tool import ToolCaller, ToolResult
     from cellwright.workspace.api.answers import EditAnswer
     from cellwright.workspace.workspace import AsyncBook
+
+_MOST_FILES = 2000
+_MOST_BYTES = 2**20
+_MOST_DEPTH = 20
+_MOST_HITS = 500
+_HIDDEN = (".", "__pycache__", "node_modules")
 
 
 def is_notebook(path: str) -> bool:
@@ -56,3 +74,89 @@ def diff_texts(name: str, before: str, after: str) -> str:
         before.splitlines(), after.splitlines(), f"a/{name}", f"b/{name}", lineterm="", n=2
     )
     return "\n".join(lines)
+
+
+# -- searching --------------------------------------------------------------------------------------
+
+
+class SearchParams(Params):
+    """What to look for, and where."""
+
+    text: Annotated[Name, Field(min_length=1, description="Looked for as it is, in single lines")]
+    path: Annotated[Name, Field(description="File or folder")] = "."
+    files: Annotated[Name | None, Field(description="Only files with such names, like *.py")] = None
+    ignore_case: Flag = False
+    max_tokens: MaxTokens = 4000
+
+
+async def search_files(caller: ToolCaller, params: SearchParams) -> ToolResult:
+    """The lines that hold a text, in a file or in all files below a folder."""
+    wanted = params.text.casefold() if params.ignore_case else params.text
+    page = Page(params.max_tokens)
+    hits: list[str] = []
+    looked = 0
+    async for path, size in _walk(caller, params.path):
+        if params.files and not fnmatch(PurePosixPath(path).name, params.files):
+            continue
+        if looked == _MOST_FILES:
+            page.leave_out(f"what is behind the first {_MOST_FILES:,} files; name a folder")
+            break
+        looked += 1
+        if size > _MOST_BYTES:
+            page.leave_out(f"{quote_path(path)}, which has {size:,} bytes")
+            continue
+        for number, line in enumerate(await _read_lines(caller, path), 1):
+            if wanted in (line.casefold() if params.ignore_case else line):
+                hits.append(f"{one_line(path)}:{number}: {shorten(line.strip(), 200)}")
+        if len(hits) > _MOST_HITS:
+            page.leave_out(f"what is behind the first {_MOST_HITS} lines; name a folder")
+            break
+    found = hits[:_MOST_HITS]
+    page.head(f"{format_count(len(found), 'line')} in {format_count(looked, 'file')}")
+    shown = page.show_rows("lines", found)
+    if shown < len(found):
+        page.leave_out(f"{format_count(len(found) - shown, 'line')}; raise max_tokens")
+    return page.to_result({"path": params.path, "files": looked, "lines": found[:shown]})
+
+
+async def _walk(caller: ToolCaller, path: str) -> AsyncIterator[tuple[str, int]]:
+    """A file with its size, or all files below a folder; hidden ones are left out."""
+    try:
+        rows = await caller.workspace.list(path)
+    except UnreadableFile:  # not a folder
+        yield path, len(await caller.workspace.open(path).raw())
+        return
+    waiting = [(row.path, row.size, 0) for row in reversed(rows)]
+    while waiting:
+        name, size, depth = waiting.pop()
+        if PurePosixPath(name).name.startswith(_HIDDEN):
+            continue
+        if not name.endswith("/"):
+            yield name, size
+        elif depth < _MOST_DEPTH:  # a link may lead to a folder above it
+            rows = await caller.workspace.list(name)
+            waiting += [(row.path, row.size, depth + 1) for row in reversed(rows)]
+
+
+async def _read_lines(caller: ToolCaller, path: str) -> list[str]:
+    """The lines of a file, of a notebook as `read` shows it; none if it is not text."""
+    book = caller.workspace.open(path)
+    try:
+        if is_notebook(path):
+            return ((await book.read()).text or "").split("\n")
+        return (await read_text(book)).splitlines()
+    except CellwrightError:
+        return []
+
+
+SEARCH = Tool(
+    name="search",
+    title="Search in files",
+    description="Find the lines that hold a text, in a file or in all files below a folder.",
+    model=SearchParams,
+    call=search_files,
+    effects="read",
+    reference="search",
+    tags=frozenset({"read-only"}),
+)
+"""A search in files and notebooks."""

@@ -41,6 +41,8 @@ def test_an_environment_that_others_may_write_is_passed_over(
     (said, used) = describe_found_environments(str(folder), {}, str(outer / "bin" / "python"))
     assert said.startswith(f"The environment {inner} is not used: all users may write ")
     assert used == f"The Python that runs is that of {outer}"
+    active = {"VIRTUAL_ENV": str(outer)}  # a person who activated it knows
+    assert describe_found_environments(str(folder), active, str(outer / "bin" / "python")) == [said]
 
 
 def test_an_environment_of_another_user_is_passed_over(
