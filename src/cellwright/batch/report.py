@@ -168,12 +168,20 @@ def _write_row(result: JobResult) -> str:
         f"cell {index}: {seconds:.1f} s" for index, seconds in result.slowest if seconds
     )
     body += [f"<div class=mute>slowest: {slow}</div>"] if slow else []
+    body += [f"<div class=mute>{words}</div>" for words in _describe_usage(result.usage)]
     body += [f"<div>{html.escape(note)}</div>" for note in result.notes[:10]]
     body += map(_write_change, result.changed)
     if not body:
         return f'<div class="row">{head}</div>'
     is_open = "" if result.ok else " open"
     return f"<details{is_open}><summary>{head}</summary>{''.join(body)}</details>"
+
+
+def _describe_usage(usage: dict[str, float]) -> list[str]:
+    if not usage:
+        return []
+    megabytes = usage["peak_bytes"] / 1e6
+    return [f"kernel: {usage['cpu_seconds']:.1f} s of CPU, {megabytes:,.0f} MB at its peak"]
 
 
 def _write_change(change: ChangedOutputs) -> str:

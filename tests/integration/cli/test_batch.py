@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.engines import wait_for
+from tests.engines import engine_of_its_own, wait_for
 from tests.unit.cli.calling import command, process
 
 if TYPE_CHECKING:
@@ -123,3 +123,37 @@ def test_the_function_works_in_a_script(folder: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("1 runs: 1 ok in ")
+
+
+def test_what_was_stopped_continues_with_its_cell_as_long_as_the_engine_has_its_kernel(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, gate = folder / "log", folder / "gate"
+    say = f"def say(text):\n    with open({str(log)!r}, 'a') as file: file.write(text)\n"
+    wait = f"import os, time\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.02)"
+    write(folder, "n.ipynb", f"{say}say('a')", f"say('b')\n{wait}", "say('c'); print('end')")
+    with engine_of_its_own(monkeypatch):
+        for words, signal_, expected in (
+            (("--out", "out"), signal.SIGINT, "abbc"),
+            ((), signal.SIGINT, "abbc"),
+            # The engine goes on with what a client began that was killed.
+            (("--out", "killed"), signal.SIGKILL, "abc"),
+        ):
+            log.write_text("")
+            gate.unlink(missing_ok=True)
+            call = command("batch", "n.ipynb", *words)
+            with subprocess.Popen(call, stderr=subprocess.DEVNULL) as running:
+                wait_for(lambda: log.read_text() == "ab", "the second cell", 60)
+                running.send_signal(signal_)
+            gate.touch()
+            answer = process("batch", "n.ipynb", *words, "--resume", "--json")
+            assert answer.code == 0, answer
+            assert log.read_text() == expected, words
+            (row,) = json.loads(answer.text.splitlines()[-1])["data"]["runs"]
+            assert (row["status"], row["cells"], row["ran"]) == ("ok", 3, 3)
+            place = folder.joinpath(*words[1:], "n.ipynb")
+            assert texts(place) == "end\n"
+            log.write_text("")
+            assert process("batch", "n.ipynb", *words, "--resume").code == 0
+            assert log.read_text() == "", "it is done"
+        assert process("sessions", "--json").data["sessions"] == []

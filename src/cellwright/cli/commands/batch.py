@@ -9,7 +9,7 @@ import time
 
 import click
 
-from cellwright.cli.options import CommandCall, common, expand_notebooks
+from cellwright.cli.options import CommandCall, common, expand_notebooks, server_option
 from cellwright.cli.output import (
     FAILED,
     INTERRUPTED,
@@ -57,6 +57,7 @@ _ROWS = 12
 @click.option("--timeout", type=float, default=0.0, metavar="S", help="Seconds for each cell.")
 @click.option("--time-limit", type=float, default=0.0, metavar="S", help="Seconds for a notebook.")
 @click.option("--kernel", help="A kernelspec's name, or the path of an interpreter or environment.")
+@server_option
 @click.option(
     "--scheduler",
     metavar="ADDRESS|CLASS",

@@ -192,6 +192,8 @@ class Executions(Base):
     `run` is the run's id, by which any caller can follow or stop it; `done` is false if it
     continued after this answer. Cells that were not reached are `pending`. `skipped` are the
     handles of cells that have no execution here, because their tag `skip-execution` says so.
+    `usage` is what a kernel that was started for this run has used (`cpu_seconds`, `peak_bytes`),
+    if that is known.
     """
 
     def __init__(
@@ -201,8 +203,10 @@ class Executions(Base):
         run: str = "",
         done: bool = False,
         skipped: Iterable[str] = (),
+        usage: dict[str, float] | None = None,
     ) -> None:
         super().__init__(executions)
+        self.usage = usage
         self.run = run
         self.done = done
         self.skipped = list(skipped)
@@ -227,6 +231,7 @@ class Executions(Base):
             "done": self.done,
             "executions": [execution.to_json() for execution in self],
             **({"skipped": self.skipped} if self.skipped else {}),
+            **({"usage": self.usage} if self.usage else {}),
         }
 
     @classmethod
@@ -234,7 +239,9 @@ class Executions(Base):
         """Return what `to_json` made into data."""
         executions = map(Execution.from_json, shape["executions"])
         skipped = shape.get("skipped", ())
-        return cls(executions, run=shape["run"], done=shape["done"], skipped=skipped)
+        found = cls(executions, run=shape["run"], done=shape["done"], skipped=skipped)
+        found.usage = shape.get("usage")
+        return found
 
 
 def strip_traceback(lines: Sequence[str]) -> list[str]:
