@@ -9,6 +9,7 @@ import os
 import threading
 import time
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     Progress = Callable[[dict[str, Any]], object]
 
+_PICTURES_KEPT = 32 * 2**20
 _KERNEL_BYTES = 400 * 2**20
 """What one notebook may need, its kernel and the next one's; so many run as there is memory for."""
 
@@ -172,6 +174,7 @@ class _Batch:
         self._record = BatchRecord(plan)
         self._done: dict[str, str] = {}
         self._begun: dict[str, float] = {}
+        self._pictures_left = _PICTURES_KEPT
         self.cluster: ClusterRunner | None = None
 
     def run(self, jobs: int) -> BatchReport:
@@ -195,7 +198,7 @@ class _Batch:
                 if not running:
                     break
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    results[running.pop(future)] = result = future.result()
+                    results[running.pop(future)] = result = self._bound(future.result())
                     if self._fail_fast and not result.ok:
                         self.stop()
         except KeyboardInterrupt as interrupt:
@@ -211,6 +214,16 @@ class _Batch:
                 workspace.close()
             self._record.close()
         return self._report(results, began)
+
+    def _bound(self, result: JobResult) -> JobResult:
+        """Keep no more pictures than a report may have in all: it is in memory until its end."""
+        size = sum(len(data) for each in result.changed for _, data in (*each.old, *each.new))
+        if size > self._pictures_left:
+            result.changed = [replace(each, old=[], new=[]) for each in result.changed]
+            result.notes.append("Its pictures are not in the report, which has too many")
+        else:
+            self._pictures_left -= size
+        return result
 
     def stop(self) -> None:
         """Start no further job, and stop the runs of those that run."""

@@ -350,7 +350,10 @@ def describe_run(job: Job, done: Executions) -> JobResult:
     bad: Execution | None = next(
         (each for each in done if each.is_failure or each.is_unsaved), None
     )
-    if bad is not None:
+    if bad is not None and bad.is_exit:
+        # As papermill has it: `sys.exit()` ends a notebook, and is no failure.
+        result.notes.append(f"Cell {bad.cell} (index {bad.index}) left the notebook: sys.exit()")
+    elif bad is not None:
         result.status = bad.status if bad.is_failure else "unsaved"
         result.cell, result.index = bad.cell, bad.index
         result.message = _first_words(bad)
@@ -368,6 +371,11 @@ def _first_words(execution: Execution) -> str:
     if execution.error is not None:
         first = execution.error.evalue.partition("\n")[0]
         return f"{execution.error.ename}: {first}"
+    said = [each for each in execution.outputs if each.get("name") == "stderr"]
+    if execution.status == "error" and said:  # as for a magic that IPython does not know
+        text = said[-1].get("text", "")
+        lines = (text if isinstance(text, str) else "".join(text)).strip().splitlines()
+        return lines[-1] if lines else execution.status
     return execution.notes[0] if execution.notes else execution.status
 
 

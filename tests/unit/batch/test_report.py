@@ -68,3 +68,10 @@ def test_json_has_all_of_it(report: BatchReport) -> None:
     assert (shape["ok"], shape["seconds"], len(shape["runs"])) == (False, 2.25, 4)
     assert shape["runs"][0]["parameters"] == {"year": 1}
     assert [run["ok"] for run in shape["runs"]] == [True, False, True, False]
+
+
+def test_a_page_says_what_a_kernel_used() -> None:
+    usage = {"cpu_seconds": 1.26, "peak_bytes": 81_900_000}
+    report = BatchReport([JobResult(Job("a.ipynb"), "ok", usage=usage)], began=0, seconds=1)
+    assert "kernel: 1.3 s of CPU, 82 MB at its peak" in write_report(report, "html")
+    assert json.loads(write_report(report, "json"))["runs"][0]["usage"] == usage

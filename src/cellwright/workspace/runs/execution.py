@@ -114,6 +114,12 @@ class Execution(Value):
         return self.status not in ("ok", "pending", "running") and not self.expected
 
     @property
+    def is_exit(self) -> bool:
+        """Whether it ended its notebook on purpose, by `sys.exit()` or `sys.exit(0)`."""
+        error = self.error
+        return error is not None and error.ename == "SystemExit" and error.evalue in ("", "0")
+
+    @property
     def is_unsaved(self) -> bool:
         """Whether it ran, but its outputs could not be saved."""
         return self.save_error is not None
