@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from cellwright.document.notebook import Notebook
     from cellwright.document.outputs import Output
-    from cellwright.workspace.runs.execution import Execution, Executions
+    from cellwright.workspace.runs.execution import CellError, Execution, Executions
     from cellwright.workspace.workspace import Workspace
 
     Progress = Callable[[dict[str, Any]], object]
@@ -348,16 +348,18 @@ def describe_run(job: Job, done: Executions) -> JobResult:
     for each in done:
         result.notes += each.notes
     bad: Execution | None = next(
-        (each for each in done if each.is_failure or each.is_unsaved), None
+        (each for each in done if each.is_failure or each.is_unsaved or each.shown_error), None
     )
     if bad is not None and bad.is_exit:
         # As papermill has it: `sys.exit()` ends a notebook, and is no failure.
         result.notes.append(f"Cell {bad.cell} (index {bad.index}) left the notebook: sys.exit()")
     elif bad is not None:
-        result.status = bad.status if bad.is_failure else "unsaved"
+        shown = bad.shown_error
+        result.status = bad.status if bad.is_failure else "unsaved" if shown is None else "error"
         result.cell, result.index = bad.cell, bad.index
-        result.message = _first_words(bad)
-        result.traceback = list(bad.error.traceback or ()) if bad.error else []
+        error = bad.error or shown
+        result.message = _first_words(bad, error)
+        result.traceback = list(error.traceback or ()) if error else []
     elif not done.ok:
         result.status = "cancelled"
         result.message = "The run was stopped before its last cell"
@@ -367,10 +369,10 @@ def describe_run(job: Job, done: Executions) -> JobResult:
     return result
 
 
-def _first_words(execution: Execution) -> str:
-    if execution.error is not None:
-        first = execution.error.evalue.partition("\n")[0]
-        return f"{execution.error.ename}: {first}"
+def _first_words(execution: Execution, error: CellError | None) -> str:
+    if error is not None:
+        first = error.evalue.partition("\n")[0]
+        return f"{error.ename}: {first}"
     said = [each for each in execution.outputs if each.get("name") == "stderr"]
     if execution.status == "error" and said:  # as for a magic that IPython does not know
         text = said[-1].get("text", "")

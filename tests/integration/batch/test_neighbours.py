@@ -38,12 +38,14 @@ FAILS = {
     "papermill-sysexit1": 1,
     "papermill-test_logging": 2,  # imports ggplot
     "nbmake-import_errs": 0,
+    "nbmake-magic_error": 1,  # shows a figure that cannot be drawn
     "nbmake-mock": 1,  # the variables are set by nbmake's own metadata
     "nbmake-post_cell_execute": 1,  # so is the code after a cell
     "nbmake-post_cell_execute_masked_error": 0,
 }
 # Where nbmake says something else than our plugin, and why.
 DIFFERS = {
+    "papermill-line_magic_error": "IPython prints this error, and nbmake looks at outputs only",
     "nbmake-mock": "only nbmake has its metadata `mock`",
     "nbmake-post_cell_execute": "only nbmake has its metadata `post_cell_execute`",
     "nbmake-post_cell_execute_error": "only nbmake has its metadata `post_cell_execute`",

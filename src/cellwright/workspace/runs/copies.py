@@ -72,6 +72,7 @@ def make_record_edits(
         status = _STATUSES.get(execution.status, "failed")
         reached = status != "pending"
         is_bad = execution.is_failure and not execution.is_exit
+        is_bad = is_bad or execution.shown_error is not None
         failed = failed or is_bad
         cell: dict[str, Any] = {"status": status, "exception": is_bad}
         if reached:

@@ -120,6 +120,21 @@ class Execution(Value):
         return error is not None and error.ename == "SystemExit" and error.evalue in ("", "0")
 
     @property
+    def shown_error(self) -> CellError | None:
+        """The exception among its outputs of a cell that ended well: a display that failed."""
+        if self.status != "ok":
+            return None
+        for output in self.outputs:
+            if output.get("output_type") == "error":
+                traceback = [str(line) for line in output.get("traceback") or ()]
+                return CellError(
+                    str(output.get("ename")),
+                    str(output.get("evalue")),
+                    strip_traceback(traceback),
+                )
+        return None
+
+    @property
     def is_unsaved(self) -> bool:
         """Whether it ran, but its outputs could not be saved."""
         return self.save_error is not None
