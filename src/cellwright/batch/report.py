@@ -18,13 +18,15 @@ _STYLE = """
 body { font: 16px/1.45 system-ui, sans-serif; margin: 0 auto; padding: 1rem; max-width: 60rem; }
 h1 { font-size: 1.3rem; margin: 0 0 .2rem; } p { margin: 0 0 1rem; color: var(--mute); }
 details, .row { border-top: 1px solid var(--line); padding: .6rem 0; }
-summary { cursor: pointer; } summary, .row { display: flex; gap: .7rem; flex-wrap: wrap; }
+summary { cursor: pointer; } summary::before { content: "▸"; color: var(--mute); }
+details[open] summary::before { content: "▾"; }
+summary, .row { display: flex; gap: .7rem; flex-wrap: wrap; }
 .name { flex: 1 1 12rem; overflow-wrap: anywhere; } .time { color: var(--mute); }
 .good { color: var(--good); } .bad { color: var(--bad); } .mute { color: var(--mute); }
 pre { overflow-x: auto; padding: .6rem; border: 1px solid var(--line); border-radius: 6px;
   font: 13px/1.4 ui-monospace, monospace; margin: .5rem 0; }
-.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(15rem, 1fr)); gap: .6rem; }
-.pair img { max-width: 100%; background: #fff; border-radius: 4px; }
+.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); gap: .6rem; }
+.pair img { max-width: 100%; background: #fff; border: 1px solid var(--line); border-radius: 4px; }
 figure { margin: 0; } figcaption { color: var(--mute); font-size: .85rem; }
 """
 
