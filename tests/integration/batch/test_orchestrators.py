@@ -37,6 +37,7 @@ def test_a_batch_is_a_task(tmp_path: Path, name: str) -> None:
         "DAGSTER_HOME": "",
         "PREFECT_HOME": str(tmp_path / "prefect"),
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "300",
         "DO_NOT_TRACK": "1",
         "PATH": f"{BIN}:{os.environ['PATH']}",
         "VIRTUAL_ENV": str(BIN.parent),

@@ -75,7 +75,8 @@ def test_parameters_give_a_copy_each_and_a_report_says_which_failed(folder: Path
     assert "".join(injected["source"]) == "# Parameters\nyear = 2026"
     assert (folder / "sales.ipynb").read_bytes() == before
     assert 'failures="1"' in (folder / "cellwright-batch.xml").read_text()
-    assert process("runs", "--json").code == 0
+    kinds = [entry["kind"] for entry in process("log", good["output"], "--json").data["entries"]]
+    assert kinds == ["edit", "run", "create"]
 
 
 def test_a_batch_that_was_killed_resumes_and_runs_nothing_twice(folder: Path) -> None:
@@ -157,3 +158,5 @@ def test_what_was_stopped_continues_with_its_cell_as_long_as_the_engine_has_its_
             assert process("batch", "n.ipynb", *words, "--resume").code == 0
             assert log.read_text() == "", "it is done"
         assert process("sessions", "--json").data["sessions"] == []
+        ran = {run["subject"] for run in process("runs", "--json").data["runs"]}
+        assert ran == {str(folder / name / "n.ipynb") for name in ("out", "", "killed")}
