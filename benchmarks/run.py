@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 
 from benchmarks import (
+    batch,
     cold_start,
     context,
     engine,
@@ -28,6 +29,7 @@ BENCHES = {
     "mcp": mcp.run,
     "manipulator": manipulator.run,
     "context": context.run,
+    "batch": batch.run,
     "fidelity": fidelity.run,
     "agents": evaluation.run,
 }

@@ -104,8 +104,8 @@ ROWS = (
     row("D-176", "§10", "A wheel ships the built extension, and nobody needs Node to use it", NotYet("JupyterLab")),
 
     # Many notebooks
-    row("D-177", "§1", "Many notebooks run with parameters, in parallel, resumable, on Dask too", NotYet("batch")),
-    row("D-178", "§9", "run -p sets parameters without inserting a cell; batch inserts one, in copies", NotYet("batch")),
+    row("D-177", "§1", "Many notebooks run with parameters, in parallel, resumable, on Dask too", Done("tests/integration/cli/test_batch.py::test_parameters_give_a_copy_each_and_a_report_says_which_failed", also=("tests/integration/cli/test_batch.py::test_a_batch_that_was_killed_resumes_and_runs_nothing_twice",))),
+    row("D-178", "§9", "run -p sets parameters without inserting a cell; batch inserts one, in copies", Done("tests/integration/cli/test_batch.py::test_parameters_give_a_copy_each_and_a_report_says_which_failed", also=("tests/integration/cli/test_run.py::test_a_range_runs_with_parameters_and_a_failure_is_told_with_its_place",))),
 
     # Held by what is measured against others
     row("D-179", "§6", "Pillow is an extra: without it a picture is kept, and said not to be scaled", Done("tests/integration/outputs/test_without_pillow.py::test_a_larger_one_is_kept_and_said_not_to_be_scaled")),
@@ -267,6 +267,19 @@ ROWS = (
     row("D-315", "§5", "A huge exception is cut before it is written", Done("tests/unit/outputs/test_collector.py::test_of_a_huge_error_the_artifact_has_both_ends_and_the_note_says_so")),
     row("D-316", "§8", "`show` prints the first cells before it describes the rest", Done("tests/unit/cli/test_show.py::test_the_first_cells_are_shown_before_the_rest_is_described")),
     row("D-317", "§8", "A text for git that cannot be printed is an error", Done("tests/unit/cli/test_output.py::test_a_text_for_git_that_cannot_be_printed_is_an_error")),
+    # Many notebooks, many machines
+    row("D-550", "§6", "Kernels of a Jupyter server or gateway run what `--server` or the setting `server` sends there, for run, eval and batch; its kernelspecs and sessions are listed", Done("tests/integration/batch/test_servers.py::test_a_server_is_chosen_by_call_for_a_notebook_or_by_setting", only_all=True)),
+    row("D-551", "§6", "A gateway that is stopped and started in the middle of a run: the cell has died, the report says so, and a retry runs the notebook again", Done("tests/integration/batch/test_servers.py::test_a_gateway_that_is_stopped_and_started_is_told_and_the_notebook_runs_again")),
+    row("D-552", "§9", "A batch that was stopped continues with the first unfinished cell as long as the engine has its kernel", Done("tests/integration/cli/test_batch.py::test_what_was_stopped_continues_with_its_cell_as_long_as_the_engine_has_its_kernel", also=("tests/unit/workspace/runs/test_choosing.py::test_what_was_stopped_continues_with_the_first_cell_that_has_not_ended_well",))),
+    row("D-553", "§9", "Twenty kills of a batch: --resume finishes, and no notebook was run twice to its end", Done("tests/integration/batch/test_kills.py::test_twenty_kills_run_no_notebook_twice_to_its_end", only_all=True)),
+    row("D-554", "§9", "strip, check-clean, upgrade and lint are commands and hooks of pre-commit", Done("tests/unit/cli/test_commits.py::test_every_hook_is_a_command", also=("tests/unit/cli/test_commits.py::test_lint_says_what_is_wrong",))),
+    row("D-555", "§9", "Notebooks of papermill and nbmake pass and fail in a batch where they should; the pytest plugin has nbmake's verdicts, and differences are explained", Done("tests/integration/batch/test_neighbours.py::test_notebooks_of_papermill_and_nbmake_pass_and_fail_where_they_should", only_all=True, also=("tests/integration/batch/test_neighbours.py::test_the_plugin_has_the_verdicts_of_nbmake",))),
+    row("D-556", "§9", "A batch of 1,000 notebooks completes with flat memory in the parent", Done("tests/integration/batch/test_many.py::test_a_thousand_notebooks_in_flat_memory", only_all=True)),
+    row("D-557", "§9", "A batch is a task of Airflow, Dagster and Prefect: an example of each runs", Done("tests/integration/batch/test_orchestrators.py::test_a_batch_is_a_task", only_all=True)),
+    row("D-558", "§9", "The overhead of a batch for a notebook is at most 0.3 times papermill's", Measured("benchmarks/batch.py")),
+    row("D-559", "§9", "Notebooks on a Dask cluster: a killed worker costs nothing, and the report says what was run again", Done("tests/integration/batch/test_cluster.py::test_a_lost_worker_costs_nothing_and_is_told", only_all=True)),
+    row("D-560", "§9", "As many notebooks run at once as there are cores and memory for; the report says what each kernel used", Done("tests/unit/batch/test_batch.py::test_as_many_run_at_once_as_there_are_cores_and_memory_for", also=("tests/unit/batch/test_report.py::test_a_page_says_what_a_kernel_used",))),
+    row("D-561", "§9", "The hooks work in a real pre-commit", Done("tests/integration/batch/test_neighbours.py::test_the_hooks_work_in_pre_commit", only_all=True)),
     row("D-600", "§1", "Editors chat with the assistant over the Agent Client Protocol", Done("tests/integration/assistant/test_acp.py::test_a_notebook_is_read_and_run_after_the_person_said_yes_and_kept_as_a_chat", also=("tests/integration/assistant/test_acp.py::test_a_change_is_shown_and_taken_back_by_commands", "tests/integration/assistant/test_acp.py::test_no_is_no_and_a_stop_ends_the_turn_and_its_cell"))),
     row("D-601", "§6", "One interrupt stops one cell", Done("tests/integration/kernel/runner/test_interrupts.py::test_an_interrupt_that_a_cell_handles_does_not_stop_the_next")),
 

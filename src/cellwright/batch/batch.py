@@ -9,6 +9,7 @@ import os
 import threading
 import time
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
 
     Progress = Callable[[dict[str, Any]], object]
 
+_PICTURES_KEPT = 32 * 2**20
 _KERNEL_BYTES = 400 * 2**20
-"""What one kernel may need; so many run at once as there is memory for."""
+"""What one notebook may need, its kernel and the next one's; so many run as there is memory for."""
 
 
 def run_batch(
@@ -41,6 +43,7 @@ def run_batch(
     timeout: float = 0,
     time_limit: float = 0,
     kernel: str | None = None,
+    server: str | None = None,
     keep_going: bool = False,
     only_stale: bool = False,
     fail_fast: bool = False,
@@ -62,10 +65,14 @@ def run_batch(
         timeout: seconds for each cell.
         time_limit: seconds for each notebook.
         kernel: a kernelspec, interpreter or environment for all of them.
+        server: the address of a Jupyter server whose kernels run them; `local` is none, whatever
+            the setting `server` says.
         keep_going: also run the cells after one that failed.
         only_stale: leave out notebooks in which nothing is stale.
         fail_fast: start no further notebook after one has failed, and stop those that run.
-        resume: leave out what an earlier batch of the same notebooks and parameters has done.
+        resume: leave out what an earlier batch of the same notebooks and parameters has done, and
+            continue what it has begun: with the first unfinished cell if its kernel still lives,
+            else with the first one.
         scheduler: the address of a Dask scheduler, or one of Dask's cluster classes by name, to run
             notebooks on its workers; they travel by content.
         progress: gets `{"event": "start" | "cell" | "end", "job", …}` as it happens; from several
@@ -83,7 +90,7 @@ def run_batch(
         matrix=matrix,
         out=None if out is None else os.fspath(out),
     )
-    options = JobOptions(timeout, time_limit, kernel, retries, keep_going, only_stale)
+    options = JobOptions(timeout, time_limit, kernel, retries, keep_going, only_stale, server)
     batch = _Batch(
         plan,
         options,
@@ -114,13 +121,30 @@ def _open_workspace() -> Workspace:
 
 
 def count_jobs(most: int) -> int:
-    """Return how many notebooks may run at once: one for each core, if there is memory for them."""
+    """Return how many notebooks may run at once: one for each core, if there is memory for them.
+
+    At least one; cores are those that this process may use.
+    """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     found = min(most, cores or 1)
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    free = min(_list_free_memory(), default=None)
+    if free is not None:
         found = min(found, free // _KERNEL_BYTES)
     return max(1, found)
+
+
+def _list_free_memory() -> list[int]:
+    """What the machine has left, and what a container may still take, in bytes."""
+    found = []
+    with contextlib.suppress(OSError, ValueError, StopIteration):
+        lines = Path("/proc/meminfo").read_text("ascii").splitlines()
+        free = next(line for line in lines if line.startswith("MemAvailable:"))
+        found.append(int(free.split()[1]) * 1024)
+    with contextlib.suppress(OSError, ValueError):  # `max` is not a number
+        group = Path("/sys/fs/cgroup")
+        most = int((group / "memory.max").read_text("ascii"))
+        found.append(most - int((group / "memory.current").read_text("ascii")))
+    return found
 
 
 class _Batch:
@@ -149,12 +173,15 @@ class _Batch:
         self._runs: dict[str, tuple[Workspace, str]] = {}
         self._record = BatchRecord(plan)
         self._done: dict[str, str] = {}
+        self._begun: dict[str, float] = {}
+        self._pictures_left = _PICTURES_KEPT
         self.cluster: ClusterRunner | None = None
 
     def run(self, jobs: int) -> BatchReport:
         """Run all of them, so many at a time."""
         began = time.time()
-        self._done = self._record.read() if self._resume else {}
+        if self._resume:
+            self._done, self._begun = self._record.read()
         results: list[JobResult | None] = [None] * len(self._plan)
         self._record.begin(keeps=self._resume)
         pool = ThreadPoolExecutor(jobs, thread_name_prefix="batch")
@@ -171,7 +198,7 @@ class _Batch:
                 if not running:
                     break
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    results[running.pop(future)] = result = future.result()
+                    results[running.pop(future)] = result = self._bound(future.result())
                     if self._fail_fast and not result.ok:
                         self.stop()
         except KeyboardInterrupt as interrupt:
@@ -187,6 +214,16 @@ class _Batch:
                 workspace.close()
             self._record.close()
         return self._report(results, began)
+
+    def _bound(self, result: JobResult) -> JobResult:
+        """Keep no more pictures than a report may have in all: it is in memory until its end."""
+        size = sum(len(data) for each in result.changed for _, data in (*each.old, *each.new))
+        if size > self._pictures_left:
+            result.changed = [replace(each, old=[], new=[]) for each in result.changed]
+            result.notes.append("Its pictures are not in the report, which has too many")
+        else:
+            self._pictures_left -= size
+        return result
 
     def stop(self) -> None:
         """Start no further job, and stop the runs of those that run."""
@@ -216,12 +253,16 @@ class _Batch:
             result = JobResult(job, "skipped", notes=["It was done by an earlier batch"])
         else:
             self._tell(job, event="start")
+            begun = self._begun.get(job.key)
+            if begun is None:
+                self._record.add_begun(job)
             try:
                 if self.cluster is not None:
                     result = self.cluster.run(workspace, job, self._options)
                 else:
                     listen = self._listen(job)
-                    result = run_job(workspace, job, self._options, listen, self._over.is_set)
+                    is_over = self._over.is_set
+                    result = run_job(workspace, job, self._options, listen, is_over, begun=begun)
             finally:
                 with self._guard:
                     self._runs.pop(job.key, None)
@@ -289,7 +330,7 @@ def _without_job(result: JobResult) -> dict[str, Any]:
 
 
 class BatchRecord:
-    """The jobs of a plan that were done in place, a line each, in the user's state folder."""
+    """The jobs of a plan that were begun or done, a line each, in the user's state folder."""
 
     def __init__(self, plan: Sequence[Job]) -> None:
         from cellwright.config.directories import state_directory
@@ -302,14 +343,18 @@ class BatchRecord:
         self._file: Any = None
         self._guard = threading.Lock()
 
-    def read(self) -> dict[str, str]:
-        """Return the jobs that were done, by their keys, and what the notebook was then."""
-        found: dict[str, str] = {}
+    def read(self) -> tuple[dict[str, str], dict[str, float]]:
+        """Return what the notebooks of done jobs were then, and when jobs were begun, by key."""
+        done: dict[str, str] = {}
+        begun: dict[str, float] = {}
         for line in self._lines():
             with contextlib.suppress(ValueError, KeyError, TypeError):
                 shape = json.loads(line)
-                found[shape["done"]] = shape["revision"]
-        return found
+                if "begun" in shape:
+                    begun[shape["begun"]] = float(shape["at"])
+                else:
+                    done[shape["done"]] = shape["revision"]
+        return done, begun
 
     def _lines(self) -> Iterator[str]:
         try:
@@ -325,11 +370,18 @@ class BatchRecord:
         except OSError:
             self._file = None  # then it cannot be resumed, but it can be run
 
+    def add_begun(self, job: Job) -> None:
+        """Put on record that a job begins now."""
+        self._write({"begun": job.key, "at": time.time()})
+
     def add(self, job: Job, revision: str) -> None:
         """Put on record that a job was done, and left the notebook like this."""
+        self._write({"done": job.key, "revision": revision})
+
+    def _write(self, shape: dict[str, Any]) -> None:
         with self._guard, contextlib.suppress(OSError, ValueError):
             if self._file is not None:
-                self._file.write(json.dumps({"done": job.key, "revision": revision}) + "\n")
+                self._file.write(json.dumps(shape) + "\n")
                 self._file.flush()
                 os.fsync(self._file.fileno())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import itertools
 import json
@@ -12,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cellwright.errors import CellwrightError, InvalidEdit
+from cellwright.errors import CellwrightError, InvalidEdit, SessionNotFound
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from cellwright.document.notebook import Notebook
     from cellwright.document.outputs import Output
-    from cellwright.workspace.runs.execution import Execution, Executions
+    from cellwright.workspace.runs.execution import CellError, Execution, Executions
     from cellwright.workspace.workspace import Workspace
 
     Progress = Callable[[dict[str, Any]], object]
@@ -71,7 +72,8 @@ class JobResult:
 
     `status` is that of the cell which ended it: `ok`, `error`, `timed_out`, `died` or `cancelled`;
     `skipped` if an earlier batch had done it or nothing was stale; `failed` if its cells could not
-    be run at all, and then `message` says why.
+    be run at all, and then `message` says why. `usage` is what its kernel used, as far as known:
+    `cpu_seconds` and `peak_bytes`.
     """
 
     job: Job
@@ -87,6 +89,7 @@ class JobResult:
     notes: list[str] = field(default_factory=list)
     slowest: list[tuple[int, float]] = field(default_factory=list)
     changed: list[ChangedOutputs] = field(default_factory=list)
+    usage: dict[str, float] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
@@ -227,6 +230,7 @@ class JobOptions:
     retries: int = 0
     keep_going: bool = False
     only_stale: bool = False
+    server: str | None = None
 
 
 def run_job(
@@ -235,24 +239,36 @@ def run_job(
     options: JobOptions,
     progress: Progress,
     is_over: Callable[[], bool],
+    *,
+    begun: float | None = None,
 ) -> JobResult:
-    """Run one job, again after a failure if there are retries left."""
+    """Run one job, again after a failure if there are retries left.
+
+    `begun` is when an earlier batch began it: what is left of that is continued.
+    """
     began = time.time()
     attempts = 0
+    earlier: list[str] = []
     while True:
         attempts += 1
         try:
-            found = _run_once(workspace, job, options, progress)
+            found = _run_once(workspace, job, options, progress, begun)
+            begun = None
         except CellwrightError as error:
             words = f"{error.message}. {error.hint}" if error.hint else error.message
             found = JobResult(job, "failed", message=f"{error.code}: {words}")
         found.attempts = attempts
         found.seconds = time.time() - began
+        found.notes = [*earlier, *found.notes]
         if found.ok or found.status == "cancelled" or attempts > options.retries or is_over():
             return found
+        where = "" if found.cell is None else f"cell {found.cell} (index {found.index}): "
+        earlier.append(f"Attempt {attempts}: {where}{found.message or found.status}")
 
 
-def _run_once(workspace: Workspace, job: Job, options: JobOptions, progress: Progress) -> JobResult:
+def _run_once(
+    workspace: Workspace, job: Job, options: JobOptions, progress: Progress, begun: float | None
+) -> JobResult:
     book = workspace.open(job.notebook)
     before = book.load()
     if options.only_stale and all(cell.state == "fresh" for cell in book.stale().cells):
@@ -262,17 +278,24 @@ def _run_once(workspace: Workspace, job: Job, options: JobOptions, progress: Pro
         "timeout": options.timeout,
         "time_limit": options.time_limit,
         "kernel": options.kernel,
+        "server": options.server,
+        "resume": begun,
         "keep_going": options.keep_going,
         "parameters": job.parameters or None,
         "progress": progress,
     }
     if job.output is not None:
         make_folder(workspace, job.output)
-        done = book.run(output=job.output, **common)
-        record_run(workspace, job, done, began, before.revision)
+        done = book.run(output=job.output, keep_kernel=True, **common)
     else:
         done = book.run(restart=True, **common)
-        workspace.kernel("shutdown", session=job.notebook)
+    # What was stopped is not on record as over, and keeps its kernel, to be continued.
+    if not any(each.status == "cancelled" for each in done):
+        if job.output is not None:
+            record_run(workspace, job, done, began, before.revision)
+        else:
+            with contextlib.suppress(SessionNotFound):  # a run that was over had none any more
+                workspace.kernel("shutdown", session=job.notebook)
     result = describe_run(job, done)
     result.changed = find_changes(before, done)
     return result
@@ -325,25 +348,36 @@ def describe_run(job: Job, done: Executions) -> JobResult:
     for each in done:
         result.notes += each.notes
     bad: Execution | None = next(
-        (each for each in done if each.is_failure or each.is_unsaved), None
+        (each for each in done if each.is_failure or each.is_unsaved or each.shown_error), None
     )
-    if bad is not None:
-        result.status = bad.status if bad.is_failure else "unsaved"
+    if bad is not None and bad.is_exit:
+        # As papermill has it: `sys.exit()` ends a notebook, and is no failure.
+        result.notes.append(f"Cell {bad.cell} (index {bad.index}) left the notebook: sys.exit()")
+    elif bad is not None:
+        shown = bad.shown_error
+        result.status = bad.status if bad.is_failure else "unsaved" if shown is None else "error"
         result.cell, result.index = bad.cell, bad.index
-        result.message = _first_words(bad)
-        result.traceback = list(bad.error.traceback or ()) if bad.error else []
+        error = bad.error or shown
+        result.message = _first_words(bad, error)
+        result.traceback = list(error.traceback or ()) if error else []
     elif not done.ok:
         result.status = "cancelled"
         result.message = "The run was stopped before its last cell"
+    result.usage = done.usage or {}
     slow = sorted(done, key=lambda each: -each.seconds)[:3]
     result.slowest = [(each.index or 0, round(each.seconds, 3)) for each in slow]
     return result
 
 
-def _first_words(execution: Execution) -> str:
-    if execution.error is not None:
-        first = execution.error.evalue.partition("\n")[0]
-        return f"{execution.error.ename}: {first}"
+def _first_words(execution: Execution, error: CellError | None) -> str:
+    if error is not None:
+        first = error.evalue.partition("\n")[0]
+        return f"{error.ename}: {first}"
+    said = [each for each in execution.outputs if each.get("name") == "stderr"]
+    if execution.status == "error" and said:  # as for a magic that IPython does not know
+        text = said[-1].get("text", "")
+        lines = (text if isinstance(text, str) else "".join(text)).strip().splitlines()
+        return lines[-1] if lines else execution.status
     return execution.notes[0] if execution.notes else execution.status
 
 

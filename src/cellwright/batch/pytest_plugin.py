@@ -96,7 +96,7 @@ class NotebookTest(pytest.Item):
             hint = f"\n{error.hint}" if error.hint else ""
             raise NotebookFailed(f"{self.path.name}: {error.message}{hint}") from None
         for execution in done:
-            if execution.is_failure:
+            if execution.is_failure or execution.shown_error:
                 raise NotebookFailed(_describe(execution, cells))
             if option("--cellwright-check"):
                 self._compare(cells[execution.cell or ""], execution)
@@ -153,7 +153,8 @@ def _describe(execution: Execution, cells: dict[str, Cell]) -> str:
     lines = [f"cell {execution.cell} (index {execution.index}) ended with {execution.status}:"]
     if cell is not None:
         lines += [f"    {line}" for line in cell.source.splitlines()[:30]]
-    lines += (execution.error and execution.error.traceback) or execution.notes
+    error = execution.error or execution.shown_error
+    lines += (error and error.traceback) or execution.notes
     return "\n".join(lines)
 
 

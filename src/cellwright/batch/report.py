@@ -20,13 +20,15 @@ _STYLE = """
 body { font: 16px/1.45 system-ui, sans-serif; margin: 0 auto; padding: 1rem; max-width: 60rem; }
 h1 { font-size: 1.3rem; margin: 0 0 .2rem; } p { margin: 0 0 1rem; color: var(--mute); }
 details, .row { border-top: 1px solid var(--line); padding: .6rem 0; }
-summary { cursor: pointer; } summary, .row { display: flex; gap: .7rem; flex-wrap: wrap; }
+summary { cursor: pointer; } summary::before { content: "▸"; color: var(--mute); }
+details[open] summary::before { content: "▾"; }
+summary, .row { display: flex; gap: .7rem; flex-wrap: wrap; }
 .name { flex: 1 1 12rem; overflow-wrap: anywhere; } .time { color: var(--mute); }
 .good { color: var(--good); } .bad { color: var(--bad); } .mute { color: var(--mute); }
 pre { overflow-x: auto; padding: .6rem; border: 1px solid var(--line); border-radius: 6px;
   font: 13px/1.4 ui-monospace, monospace; margin: .5rem 0; }
-.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(15rem, 1fr)); gap: .6rem; }
-.pair img { max-width: 100%; background: #fff; border-radius: 4px; }
+.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); gap: .6rem; }
+.pair img { max-width: 100%; background: #fff; border: 1px solid var(--line); border-radius: 4px; }
 figure { margin: 0; } figcaption { color: var(--mute); font-size: .85rem; }
 """
 
@@ -170,12 +172,20 @@ def _write_row(result: JobResult) -> str:
         f"cell {index}: {seconds:.1f} s" for index, seconds in result.slowest if seconds
     )
     body += [f"<div class=mute>slowest: {slow}</div>"] if slow else []
+    body += [f"<div class=mute>{words}</div>" for words in _describe_usage(result.usage)]
     body += [f"<div>{_escape(note)}</div>" for note in result.notes[:10]]
     body += map(_write_change, result.changed)
     if not body:
         return f'<div class="row">{head}</div>'
     is_open = "" if result.ok else " open"
     return f"<details{is_open}><summary>{head}</summary>{''.join(body)}</details>"
+
+
+def _describe_usage(usage: dict[str, float]) -> list[str]:
+    if not usage:
+        return []
+    megabytes = usage["peak_bytes"] / 1e6
+    return [f"kernel: {usage['cpu_seconds']:.1f} s of CPU, {megabytes:,.0f} MB at its peak"]
 
 
 def _write_change(change: ChangedOutputs) -> str:

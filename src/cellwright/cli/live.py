@@ -62,11 +62,10 @@ class LiveCells:
         self._running: _LiveCell | None = None
         self._waits_since = 0.0
         self._is_asking = False
-        self._area = _LiveArea(shows_text=self._shows_text) if not self._is_plain() else None
+        self._area = LiveArea(shows_text=self._shows_text) if not self._is_plain() else None
         self._write_text = None if self._area and not self.wants_all else make_text_writer()
         self._guard = threading.RLock()
-        self._over = threading.Event()
-        self._ticker: threading.Thread | None = None
+        self._ticker = Ticker(self.tick)
 
     def _is_plain(self) -> bool:
         return os.environ.get("TERM") == "dumb" or not (self._shows_cells or self._draws_text())
@@ -77,22 +76,15 @@ class LiveCells:
     def __enter__(self) -> Self:
         """Begin to show the seconds of the running cell."""
         if self._area is not None and self._shows_cells:
-            self._ticker = threading.Thread(target=self._work, daemon=True)
             self._ticker.start()
         return self
 
     def __exit__(self, *_error: object) -> None:
         """Leave the terminal to others; a line without an end gets one."""
-        self._over.set()
-        if self._ticker is not None:
-            self._ticker.join()
+        self._ticker.close()
         with self._guard:
             if self._area is not None:
                 self._area.close()
-
-    def _work(self) -> None:
-        while not self._over.wait(_EVERY):
-            self.tick()
 
     def tick(self) -> None:
         """Show how long the running cell has been running."""
@@ -205,6 +197,30 @@ class LiveCells:
         return f"● {bar}  {seconds:.1f} s  {cell.name()}"
 
 
+class Ticker:
+    """Calls a function now and then, in a thread of its own, between `start` and `close`."""
+
+    def __init__(self, tick: Callable[[], object]) -> None:
+        self._tick = tick
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin to call it."""
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Call it no more, and wait for a call that is under way."""
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _work(self) -> None:
+        while not self._over.wait(_EVERY):
+            self._tick()
+
+
 class _LiveCell:
     """What is known of one cell of a run."""
 
@@ -229,10 +245,10 @@ class _LiveCell:
         return f"{STATUS_SIGNS[self.status][0]}{word}{seconds}  {self.name()}"
 
 
-class _LiveArea:
-    """The last rows of a terminal: a line that has not ended, and a row about the running cell."""
+class LiveArea:
+    """The last rows of a terminal: a line that has not ended, and rows about what runs."""
 
-    def __init__(self, *, shows_text: bool) -> None:
+    def __init__(self, *, shows_text: bool = False) -> None:
         # All in one place, or the rows would be drawn over each other's text.
         self._stream = sys.stdout if shows_text and is_terminal(sys.stdout) else sys.stderr
         self._colored = uses_colors(self._stream)
@@ -247,10 +263,9 @@ class _LiveArea:
         width = self._measure()
         if self._line:
             rows.append(self._render(self._line, width, keeps_colors=False))
-        if row:
-            rows.append(
-                click.style(fit(row, width), fg="cyan") if self._colored else fit(row, width)
-            )
+        for line in row.split("\n") if row else ():
+            shown = fit(line, width)
+            rows.append(click.style(shown, fg="cyan") if self._colored else shown)
         shown = "\n".join(rows)
         if self._shown and "\n" not in self._shown and (above + shown).startswith(self._shown):
             self._write((above + shown)[len(self._shown) :])  # a line that has only grown

@@ -58,6 +58,9 @@ COMMANDS = {
     "acp": ("chat", "Serve the assistant to an editor over the Agent Client Protocol"),
     "key": ("chat", "Store the API key of a language model in the keyring"),
     "git": ("git", "Let git diff and merge notebooks by cell"),
+    "strip": ("git", "Remove outputs and what programs leave in notebooks"),
+    "check-clean": ("git", "Report notebooks that are not stripped"),
+    "lint": ("git", "Report invalid notebooks, stale outputs and secrets in them"),
     "conformance": ("conformance", "Test one side of the Notebook Manipulator Protocol"),
     "config": ("setup", "Show the settings and where each comes from"),
     "doctor": ("setup", "Report whether cells can run, and what is installed"),
@@ -80,7 +83,8 @@ class LazyGroup(click.Group):
 
         module, _ = COMMANDS[cmd_name]
         found: click.Command = getattr(
-            import_module(f"cellwright.cli.commands.{module}"), f"{cmd_name}_command"
+            import_module(f"cellwright.cli.commands.{module}"),
+            f"{cmd_name.replace('-', '_')}_command",
         )
         return found
 

@@ -63,6 +63,13 @@ class CommandCall:
         )
 
 
+server_option = click.option(
+    "--server",
+    metavar="URL",
+    help="Run on a Jupyter server or gateway; `local` for here, whatever the settings say.",
+)
+
+
 def expand_notebooks(names: Sequence[str]) -> list[str]:
     """The notebooks that are named; a pattern such as `**/*.ipynb` names all that it matches."""
     found: list[str] = []

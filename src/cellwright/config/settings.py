@@ -205,6 +205,11 @@ class Settings:
         "keys and tokens that kernels may see, by name or pattern (`AWS_*`)",
         project_may_set=False,
     )
+    server: str = _choice(
+        "",
+        "address of a Jupyter server whose kernels run code where a call names none",
+        project_may_set=False,
+    )
     servers: tuple[str, ...] = _choice(
         (),
         "addresses of Jupyter servers whose kernels agents may use",

@@ -153,6 +153,7 @@ class Service:
             actor=params["actor"],
             environ=params["environ"],
             withheld=params.get("withheld"),
+            server_token=params.get("server_token"),
             hub=self.hub,
             owner=client.name,
         )

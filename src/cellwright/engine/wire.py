@@ -271,7 +271,7 @@ _HELLO: dict[str, tuple[type, ...]] = {
 
 
 def make_hello(caller: Caller) -> WireMessage:
-    """Return what a client says first; secrets stay with it, and only their names are said."""
+    """Return what a client says first; of its secrets only the names, and the one that is for us."""
     from cellwright.kernel.environment import CLIENT_PYTHON
 
     environ, withheld = caller.build_environment()
@@ -284,6 +284,7 @@ def make_hello(caller: Caller) -> WireMessage:
         "actor": caller.actor,
         "environ": {**environ, CLIENT_PYTHON: sys.executable},
         "withheld": list(withheld),
+        "server_token": caller.server_token,
     }
 
 
@@ -301,6 +302,8 @@ def check_hello(params: Mapping[str, Any]) -> None:
     withheld = params.get("withheld", [])
     if not isinstance(withheld, list) or not all(isinstance(name, str) for name in withheld):
         raise InvalidCall("`withheld` is a list of names")
+    if not isinstance(params.get("server_token"), (str, type(None))):
+        raise InvalidCall("`server_token` is a text")
     if not os.path.isabs(params["cwd"]):  # noqa: PTH117
         raise InvalidCall("`cwd` is not an absolute path")
 

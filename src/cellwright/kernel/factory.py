@@ -135,8 +135,10 @@ def _make_remote(request: KernelOrder) -> Transport:
 
     assert request.server is not None  # noqa: S101  # the caller looked
     server = RemoteServer(request.server, request.server_token)
+    # What a notebook calls python3 is whatever Python there is.
+    named = None if request.notebook_kernel == "python3" else request.notebook_kernel
     # Our folder and variables mean nothing on another machine: it starts where its server does.
-    return RemoteKernel(server, name=request.kernel, kernel_id=request.kernel_id)
+    return RemoteKernel(server, name=request.kernel or named, kernel_id=request.kernel_id)
 
 
 def activate_environment(env: Mapping[str, str], python: str | None) -> Mapping[str, str]:

@@ -392,6 +392,41 @@ def _list_processes() -> list[int]:
         return []
 
 
+def measure_usage(pid: int) -> dict[str, float] | None:
+    """Return what a process and its living descendants have used; None where that is not known.
+
+    `cpu_seconds` counts descendants that ended, too. `peak_bytes` is the sum of what each of them
+    had at its own peak.
+    """
+    parents: dict[int, int] = {}
+    ticks: dict[int, int] = {}
+    for each in _list_processes():
+        try:
+            words = Path(f"/proc/{each}/stat").read_text("utf-8", "replace").rpartition(")")[2]
+        except OSError:
+            continue
+        fields = words.split()
+        parents[each] = int(fields[1])
+        ticks[each] = sum(map(int, fields[11:15]))
+    if pid not in ticks:
+        return None
+    family = [pid]
+    for member in family:
+        family += [each for each, parent in parents.items() if parent == member]
+    peak = sum(map(_read_peak, family))
+    used = sum(ticks[each] for each in family) / os.sysconf("SC_CLK_TCK")
+    return {"cpu_seconds": round(used, 2), "peak_bytes": peak}
+
+
+def _read_peak(pid: int) -> int:
+    """The most memory that a process had at once, in bytes."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), 0)
+
+
 def _find_dead_children(session: int) -> list[int]:
     """Children of ours that ended in this session and were not collected."""
     found = []

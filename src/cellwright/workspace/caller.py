@@ -33,6 +33,7 @@ _OBEYED = ("requirements", "constraints", "cmakelists", "agents.", "claude.", "g
 
 DEFAULT_SESSION = "default"
 _COMMAND_LINE = "cli:"
+SERVER_TOKEN = "CELLWRIGHT_SERVER_TOKEN"  # noqa: S105  # a name
 
 
 class Caller:
@@ -41,7 +42,7 @@ class Caller:
     `hub` is shared with other callers of the process if it was given, and made when it is first
     needed otherwise. `owner` keeps a notebook's kernel alive; the actor by default. `client` is
     for whom sessions of `eval` are kept. `withheld` are names of secrets that a caller in another
-    process has left out of `environ`.
+    process has left out of `environ`; `server_token` is the one of them that is for us.
     """
 
     extend_hub: ClassVar[Callable[[Hub], Awaitable[object]] | None] = None
@@ -59,6 +60,7 @@ class Caller:
         hub: Hub | None = None,
         owner: str | None = None,
         withheld: Sequence[str] | None = None,
+        server_token: str | None = None,
     ) -> None:
         if mode not in ALLOWED:
             raise InvalidEdit(f"Unknown mode {mode!r}", hint="One of ask, edit, agent")
@@ -71,6 +73,7 @@ class Caller:
         self.client = actor if actor.startswith(_COMMAND_LINE) else self.owner
         self._environ = environ
         self._withheld = withheld
+        self._server_token = server_token
         self._settings: Settings | None = None
         self._journal = journal
         self._hub = hub
@@ -98,6 +101,11 @@ class Caller:
     def environ(self) -> Mapping[str, str]:
         """The caller's variables; kernels get them, without secrets."""
         return os.environ if self._environ is None else self._environ
+
+    @property
+    def server_token(self) -> str | None:
+        """The token of the Jupyter server that the user has chosen."""
+        return self._server_token or self.environ.get(SERVER_TOKEN)
 
     def build_environment(
         self, passed: Sequence[str] = ()

@@ -27,6 +27,25 @@ def start(folder: Path, name: str, *words: str) -> subprocess.Popen[bytes]:
         return subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
 
 
+def test_a_cluster_is_started_by_the_name_of_its_class(tmp_path: Path) -> None:
+    cell = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
+    cells = [{**cell, "id": "a", "source": "print(1)"}]
+    shape = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    (tmp_path / "n.ipynb").write_text(json.dumps(shape))
+
+    def run(scheduler: str) -> subprocess.CompletedProcess[str]:
+        words = [str(BIN / "cellwright"), "batch", "n.ipynb", "--out", "out", "--scheduler"]
+        return subprocess.run(
+            [*words, scheduler], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+
+    for name in ("LocalCluster", "distributed.LocalCluster"):
+        done = run(name)
+        assert (done.returncode, "1 runs: 1 ok" in done.stderr) == (0, True), done.stderr
+    done = run("NoSuchCluster")
+    assert (done.returncode, "No Dask scheduler NoSuchCluster" in done.stderr) == (2, True)
+
+
 def test_a_lost_worker_costs_nothing_and_is_told(tmp_path: Path) -> None:
     notebooks = tmp_path / "notebooks"
     notebooks.mkdir()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.engines import wait_for
+from tests.engines import engine_of_its_own, wait_for
 from tests.unit.cli.calling import command, process
 
 if TYPE_CHECKING:
@@ -75,7 +75,8 @@ def test_parameters_give_a_copy_each_and_a_report_says_which_failed(folder: Path
     assert "".join(injected["source"]) == "# Parameters\nyear = 2026"
     assert (folder / "sales.ipynb").read_bytes() == before
     assert 'failures="1"' in (folder / "cellwright-batch.xml").read_text()
-    assert process("runs", "--json").code == 0
+    kinds = [entry["kind"] for entry in process("log", good["output"], "--json").data["entries"]]
+    assert (kinds[0], set(kinds[1:-1]), kinds[-1]) == ("edit", {"run"}, "create")
 
 
 def test_a_batch_that_was_killed_resumes_and_runs_nothing_twice(folder: Path) -> None:
@@ -123,3 +124,46 @@ def test_the_function_works_in_a_script(folder: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("1 runs: 1 ok in ")
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("words", "how", "expected"),
+    [
+        (("--out", "out"), signal.SIGINT, "abbc"),
+        pytest.param((), signal.SIGINT, "abbc", marks=pytest.mark.all),
+        # The engine goes on with what a client began that was killed.
+        pytest.param(("--out", "out"), signal.SIGKILL, "abc", marks=pytest.mark.all),
+    ],
+)
+def test_what_was_stopped_continues_with_its_cell_as_long_as_the_engine_has_its_kernel(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    how: signal.Signals,
+    expected: str,
+) -> None:
+    log, gate = folder / "log", folder / "gate"
+    log.touch()
+    say = f"def say(text):\n    with open({str(log)!r}, 'a') as file: file.write(text)\n"
+    wait = f"import os, time\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.02)"
+    write(folder, "n.ipynb", f"{say}say('a')", f"say('b')\n{wait}", "say('c'); print('end')")
+    place = folder.joinpath(*words[1:], "n.ipynb")
+    with engine_of_its_own(monkeypatch):
+        with subprocess.Popen(
+            command("batch", "n.ipynb", *words), stderr=subprocess.DEVNULL
+        ) as running:
+            wait_for(lambda: log.read_text() == "ab", "the second cell", 60)
+            running.send_signal(how)
+        gate.touch()
+        answer = process("batch", "n.ipynb", *words, "--resume", "--json")
+        assert answer.code == 0, answer
+        assert log.read_text() == expected
+        (row,) = json.loads(answer.text.splitlines()[-1])["data"]["runs"]
+        assert (row["status"], row["cells"], row["ran"]) == ("ok", 3, 3)
+        assert texts(place) == "end\n"
+        assert process("sessions", "--json").data["sessions"] == []
+        ran = {run["subject"] for run in process("runs", "--json").data["runs"]}
+        assert ran == {str(place)}
+        assert process("batch", "n.ipynb", *words, "--resume").code == 0
+        assert log.read_text() == expected, "it is done"

@@ -145,7 +145,10 @@ def test_a_failure_is_tried_again_as_often_as_asked(
 ) -> None:
     del folder
     report = run(opened, "bad.ipynb", out="out", retries=2)
-    assert report.results[0].attempts == 3
+    (result,) = report.results
+    assert result.attempts == 3
+    said = "cell c1 (index 1): ValueError: no"
+    assert result.notes == [f"Attempt 1: {said}", f"Attempt 2: {said}"]
     assert run(opened, "good.ipynb", out="out", retries=2).results[0].attempts == 1
 
 
@@ -199,6 +202,33 @@ def test_ctrl_c_stops_what_runs_keeps_what_is_done_and_tells_it(
     assert [result.status for result in report.results] == ["ok", "cancelled"]
 
 
-def test_as_many_run_at_once_as_there_are_cores_and_memory_for() -> None:
-    assert count_jobs(1) == 1
-    assert 1 <= count_jobs(10_000) < 10_000
+def test_sys_exit_ends_a_notebook_well_unless_it_has_a_code(
+    folder: Path, opened: Callable[[], Workspace]
+) -> None:
+    make_notebook(folder, "raise SystemExit 0", "print never", name="leaves.ipynb")
+    make_notebook(folder, "raise SystemExit 3", "print never", name="fails.ipynb")
+    report = run(opened, "leaves.ipynb", "fails.ipynb", out="out")
+    assert [result.status for result in report.results] == ["ok", "error"]
+    assert report.results[0].notes == ["Cell c0 (index 0) left the notebook: sys.exit()"]
+    assert outputs(folder / "out" / "leaves.ipynb")[1] == []
+    again = run(opened, "leaves.ipynb", "fails.ipynb", out="out", resume=True)
+    assert [result.status for result in again.results] == ["skipped", "error"]
+
+
+def test_as_many_run_at_once_as_there_are_cores_and_memory_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from cellwright.batch import batch as module
+
+    monkeypatch.setattr(module.os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
+    monkeypatch.setattr(module.os, "cpu_count", lambda: 8)
+    for free, most, expected in (
+        ([2**40], 100, 8),
+        ([2**40], 3, 3),
+        ([2**40, 900 * 2**20], 100, 2),  # what a container may still take
+        ([0], 100, 1),
+        ([-1], 100, 1),
+        ([], 100, 8),
+    ):
+        monkeypatch.setattr(module, "_list_free_memory", lambda free=free: free)
+        assert count_jobs(most) == expected

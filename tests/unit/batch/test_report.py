@@ -85,3 +85,10 @@ def test_nothing_invisible_or_reordering_is_in_a_report(kind: str) -> None:
     )
     text = write_report(BatchReport([failed], began=0, seconds=1), kind)
     assert not set(text) & set(unsafe.replace("31m", "").replace("[2J", ""))
+
+
+def test_a_page_says_what_a_kernel_used() -> None:
+    usage = {"cpu_seconds": 1.26, "peak_bytes": 81_900_000}
+    report = BatchReport([JobResult(Job("a.ipynb"), "ok", usage=usage)], began=0, seconds=1)
+    assert "kernel: 1.3 s of CPU, 82 MB at its peak" in write_report(report, "html")
+    assert json.loads(write_report(report, "json"))["runs"][0]["usage"] == usage

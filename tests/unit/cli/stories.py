@@ -32,6 +32,7 @@ EDITS = json.dumps(
 
 STORIES: dict[str, list[Step]] = {
     "read": ["read nb.ipynb"],
+    "commits": ["check-clean nb.ipynb", "lint nb.ipynb", "strip nb.ipynb", "check-clean nb.ipynb"],
     "selectors": [
         f"read nb.ipynb:{selector}"
         for selector in (

@@ -64,6 +64,7 @@ def test_the_defaults_are_the_numbers_of_the_design(folders: Folders) -> None:
         "kernel": "",
         "spare_kernel": True,
         "pass_variables": (),
+        "server": "",
         "servers": (),
         "engine": "auto",
         "engine_idle_timeout": 60,

@@ -9,12 +9,12 @@ import time
 
 import click
 
-from cellwright.cli.options import CommandCall, common, expand_notebooks
+from cellwright.cli.live import LiveArea, Ticker
+from cellwright.cli.options import CommandCall, common, expand_notebooks, server_option
 from cellwright.cli.output import (
     FAILED,
     INTERRUPTED,
     OK,
-    fit,
     is_terminal,
     one_line,
     print_json,
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from cellwright.batch import BatchReport
     from cellwright.cli.output import CommandOutput
 
-_EVERY = 0.2
 _ROWS = 12
 
 
@@ -57,6 +56,7 @@ _ROWS = 12
 @click.option("--timeout", type=float, default=0.0, metavar="S", help="Seconds for each cell.")
 @click.option("--time-limit", type=float, default=0.0, metavar="S", help="Seconds for a notebook.")
 @click.option("--kernel", help="A kernelspec's name, or the path of an interpreter or environment.")
+@server_option
 @click.option(
     "--scheduler",
     metavar="ADDRESS|CLASS",
@@ -190,29 +190,25 @@ class LiveJobs:
     def __init__(self, output: CommandOutput, count: int) -> None:
         self._output = output
         self._count = count
-        self._is_drawn = is_terminal(sys.stderr) and not (output.as_json or output.quiet)
-        self._is_drawn = self._is_drawn and os.environ.get("TERM") != "dumb"
+        is_drawn = is_terminal(sys.stderr) and not (output.as_json or output.quiet)
+        self._area = LiveArea() if is_drawn and os.environ.get("TERM") != "dumb" else None
         self._running: dict[str, dict[str, Any]] = {}
-        self._ended = self._failed = self._rows = 0
+        self._ended = self._failed = 0
         self._began = time.monotonic()
         self._guard = threading.RLock()
-        self._over = threading.Event()
-        self._ticker: threading.Thread | None = None
+        self._ticker = Ticker(self._draw)
 
     def __enter__(self) -> Self:
         """Begin to draw."""
-        if self._is_drawn:
-            self._ticker = threading.Thread(target=self._work, daemon=True)
+        if self._area is not None:
             self._ticker.start()
         return self
 
     def __exit__(self, *_error: object) -> None:
         """Leave the terminal to others."""
-        self._over.set()
-        if self._ticker is not None:
-            self._ticker.join()
-        with self._guard:
-            self._clear()
+        self._ticker.close()
+        if self._area is not None:
+            self._area.close()
 
     def __call__(self, event: dict[str, Any]) -> None:
         """Take one event of the batch."""
@@ -233,7 +229,8 @@ class LiveJobs:
                 self._say_end(event)
 
     def _say_end(self, event: dict[str, Any]) -> None:
-        self._clear()
+        if self._area is not None:
+            self._area.close()
         sign = "✓" if event["status"] == "ok" else "·" if event["ok"] else "✗"
         line = f"{sign} {one_line(event['job'])}  {event['status']}, {event['seconds']:.1f} s"
         color = "green" if event["status"] == "ok" else None if event["ok"] else "red"
@@ -243,36 +240,20 @@ class LiveJobs:
             self._output.say(f"  {one_line(where + event['message'])}")
         self._draw()
 
-    def _work(self) -> None:
-        while not self._over.wait(_EVERY):
-            with self._guard:
-                self._clear()
-                self._draw()
-
-    def _clear(self) -> None:
-        if self._rows:
-            sys.stderr.write(f"\x1b[{self._rows}F\x1b[J")
-            self._rows = 0
-            sys.stderr.flush()
-
     def _draw(self) -> None:
-        if not self._is_drawn:
-            return
-        now = time.monotonic()
-        rows = [self._describe_all(now)]
+        with self._guard:
+            if self._area is not None:
+                self._area.draw("\n".join(self._list_rows(time.monotonic())))
+
+    def _list_rows(self, now: float) -> list[str]:
+        words = f"{self._ended} of {self._count} done, {self._failed} failed"
+        if self._ended:
+            left = (now - self._began) / self._ended * (self._count - self._ended)
+            words += f", about {left:.0f} s left"
+        rows = [words]
         for job, row in list(self._running.items())[:_ROWS]:
             cells = f"cell {min(row['done'] + 1, row['of'])}/{row['of']}" if row["of"] else "starts"
             rows.append(f"  {one_line(job)}  {cells}, {now - row['began']:.0f} s")
         if len(self._running) > _ROWS:
             rows.append(f"  and {len(self._running) - _ROWS} more")
-        width = os.get_terminal_size(sys.stderr.fileno()).columns
-        sys.stderr.write("".join(f"{fit(row, width - 1)}\n" for row in rows))
-        sys.stderr.flush()
-        self._rows = len(rows)
-
-    def _describe_all(self, now: float) -> str:
-        words = f"{self._ended} of {self._count} done, {self._failed} failed"
-        if self._ended:
-            left = (now - self._began) / self._ended * (self._count - self._ended)
-            words += f", about {left:.0f} s left"
-        return words
+        return rows

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 
 import click
 
 from cellwright.cli.commands.run import describe_detached
 from cellwright.cli.live import LiveCells
-from cellwright.cli.options import CommandCall, common
+from cellwright.cli.options import CommandCall, common, server_option
 from cellwright.cli.output import (
     OK,
     STATUS_CODES,
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 @click.option("-s", "--session", default="default", help="The session whose state is used.")
 @click.option("--kernel", help="A kernelspec's name, or the path of an interpreter or environment.")
 @click.option("--runner", is_flag=True, help="The plain Python runner; the default.")
-@click.option("--server", metavar="URL", help="Run on a Jupyter server or gateway.")
+@server_option
 @click.option("--kernel-id", metavar="ID", help="A kernel of the server to attach to.")
 @click.option("--language", default="", help="The language of the code; selects a kernel.")
 @click.option(
@@ -71,7 +70,6 @@ def eval_command(call: CommandCall, code: tuple[str, ...], **options: Any) -> in
             kernel=options["kernel"],
             runner=options["runner"],
             server=options["server"],
-            server_token=os.environ.get("CELLWRIGHT_SERVER_TOKEN"),
             kernel_id=options["kernel_id"],
             per_call=options["per_call"],
             timeout=options["timeout"],

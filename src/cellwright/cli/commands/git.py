@@ -1,4 +1,4 @@
-"""`cellwright git`: set up the git drivers for notebooks, and the commands that git then calls."""
+"""Notebooks and git: its drivers, and `strip`, `check-clean` and `lint` before a commit."""
 
 from __future__ import annotations
 
@@ -9,8 +9,17 @@ from functools import partial
 
 import click
 
-from cellwright.cli.options import CommandCall, common
-from cellwright.cli.output import one_line, printable, write, write_bytes
+from cellwright.cli.options import CommandCall, NotebookReport, common, expand_notebooks
+from cellwright.cli.output import (
+    FAILED,
+    OK,
+    exit_code,
+    one_line,
+    print_json,
+    printable,
+    write,
+    write_bytes,
+)
 from cellwright.errors import CellwrightError
 
 TYPE_CHECKING = False
@@ -190,6 +199,14 @@ def strip_notebook(data: bytes, keys: Sequence[str]) -> bytes:
     from cellwright.document.notebook import Notebook
 
     notebook = Notebook(data)
+    edits = make_strip_edits(notebook, keys)
+    if edits:
+        notebook.apply(edits)
+    return notebook.to_bytes()
+
+
+def make_strip_edits(notebook: Notebook, keys: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the edits that remove outputs, counts and some metadata; none if it has none."""
     edits: list[dict[str, Any]] = []
     top = [key.removeprefix("metadata.") for key in keys if key.startswith("metadata.")]
     inner = [key for key in keys if not key.startswith("metadata.")]
@@ -207,9 +224,7 @@ def strip_notebook(data: bytes, keys: Sequence[str]) -> bytes:
             continue
         if cell.output_types or cell.execution_count is not None:
             edits.append({"op": "clear_outputs", "cells": [cell.index]})
-    if edits:
-        notebook.apply(edits)
-    return notebook.to_bytes()
+    return edits
 
 
 def _remove_keys(metadata: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
@@ -470,3 +485,197 @@ def _read_file(path: str) -> bytes:
 def _write_file(path: str, content: bytes) -> None:
     with open(path, "wb") as file:  # noqa: PTH123
         file.write(content)
+
+
+# -- before a commit ----------------------------------------------------------------------------
+
+_strip_keys = click.option(
+    "--strip-key",
+    "keys",
+    multiple=True,
+    metavar="KEY",
+    help="Also this metadata of cells, or of the notebook as metadata.KEY.",
+)
+_notebooks = click.argument("notebooks", metavar="NB…", nargs=-1, required=True)
+# By what their makers let them begin with; a word that may be anything else is not among them.
+_SECRETS = {
+    "a private key": r"-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----",
+    "an access key of AWS": r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b",
+    "a token of GitHub": r"\b(?:gh[pousr]_[A-Za-z0-9]{36}|github_pat_\w{60,})",
+    "a token of GitLab": r"\bglpat-[\w-]{20}",
+    "a key of a language model": r"\bsk-(?:ant-|proj-)?[\w-]{32,}",
+    "a key of Google": r"\bAIza[\w-]{35}",
+    "a token of Slack": r"\bxox[abprs]-[\w-]{10,}",
+    "a key of Stripe": r"\b[rs]k_live_[A-Za-z0-9]{20,}",
+    "a token of Hugging Face": r"\bhf_[A-Za-z0-9]{30,}",
+    "a token of PyPI": r"\bpypi-[\w-]{50,}",
+    "a password in an address": r"\b[a-z][a-z0-9+.-]*://[^\s:/@]+:[^\s:/@]{3,}@",
+}
+
+
+@click.command()
+@_notebooks
+@_strip_keys
+@common
+def strip_command(call: CommandCall, notebooks: tuple[str, ...], *, keys: tuple[str, ...]) -> int:
+    """Remove outputs, counts and what programs leave in cells.
+
+    Every other byte stays, and `cellwright undo` brings them back. A cell with the tag keep_output
+    keeps its outputs.
+
+    \b
+    cellwright strip analysis.ipynb
+    cellwright strip '**/*.ipynb' --strip-key metadata.language_info.version
+    """
+    with call.workspace() as workspace:
+
+        def strip_one(name: str) -> NotebookReport:
+            book = workspace.open(name)
+            edits = make_strip_edits(book.load(), [*STRIPPED, *keys])
+            warnings = book.edit(edits, label="strip").warnings if edits else []
+            if edits:
+                call.output.say(f"✓ Stripped {one_line(name)}", color="green")
+            return NotebookReport({"path": name, "stripped": bool(edits)}, "", warnings)
+
+        return _report_each(call, expand_notebooks(notebooks), strip_one)
+
+
+@click.command()
+@_notebooks
+@_strip_keys
+@common
+def check_clean_command(
+    call: CommandCall, notebooks: tuple[str, ...], *, keys: tuple[str, ...]
+) -> int:
+    """Report notebooks with outputs, counts or what programs leave in cells; exit 1 if one has.
+
+    \b
+    cellwright check-clean '**/*.ipynb'
+    """
+
+    def check_one(name: str) -> list[str]:
+        found = make_strip_edits(_load(call, name)[0], [*STRIPPED, *keys])
+        cells = sorted({each["cells"][0] for each in found if each["op"] == "clear_outputs"})
+        where = ", ".join(map(str, cells))
+        problems = [f"outputs or counts in {where}"] if cells else []
+        has_metadata = any(each["op"] == "set_metadata" for each in found)
+        return [*problems, "metadata that programs left"] if has_metadata else problems
+
+    return _report_problems(call, expand_notebooks(notebooks), check_one, "`cellwright strip`")
+
+
+@click.command()
+@_notebooks
+@common
+def lint_command(call: CommandCall, notebooks: tuple[str, ...]) -> int:
+    """Report what is wrong with notebooks; exit 1 if anything is.
+
+    Checked are the schema of the notebook's own version, that ids of cells are unique, that no
+    result is stale (by the runs on record here, and by execution counts), and that no output holds
+    what looks like a key, a token or a password.
+
+    \b
+    cellwright lint '**/*.ipynb'
+    """
+
+    def lint_one(name: str) -> list[str]:
+        notebook, stale = _load(call, name)
+        return list_problems(notebook, stale)
+
+    return _report_problems(call, expand_notebooks(notebooks), lint_one, "`cellwright run NB`")
+
+
+def list_problems(notebook: Notebook, stale: Mapping[str, str]) -> list[str]:
+    """List what is wrong with a notebook; `stale` has reasons by the handles of cells."""
+    from collections import Counter
+
+    problem = notebook.validate()
+    found = [] if problem is None else [f"not valid: {problem}"]
+    ids = Counter(cell.id for cell in notebook.cells if cell.id is not None)
+    found += [f"the id {name} is that of {n} cells" for name, n in ids.items() if n > 1]
+    last = 0
+    for cell in notebook.cells:
+        where = f"cell {cell.handle} (index {cell.index})"
+        if cell.type != "code" or cell.problem:
+            continue
+        count = cell.execution_count or 0
+        if cell.output_types and cell.handle in stale:
+            found.append(f"{where} is stale: {stale[cell.handle]}")
+        elif cell.output_types and 0 < count < last:
+            found.append(f"{where} is stale: a cell above it was run after it")
+        last = max(last, count)
+        found += [f"{where} shows {what}" for what in _find_secrets(cell.to_dict()["outputs"])]
+    return found
+
+
+def _find_secrets(outputs: Any) -> list[str]:
+    """Name what looks like a secret in outputs; pictures are not looked into."""
+    import json
+    import re
+
+    if not outputs:
+        return []
+    for output in outputs:
+        data = output.get("data") if isinstance(output, dict) else None
+        if isinstance(data, dict):
+            for mime in [name for name in data if name.startswith("image/") and "svg" not in name]:
+                del data[mime]
+    # Lines of a text are a list in the file, and one text to a reader.
+    text = json.dumps(outputs, ensure_ascii=False).replace('", "', "")
+    return [what for what, pattern in _SECRETS.items() if re.search(pattern, text)]
+
+
+def _load(call: CommandCall, name: str) -> tuple[Notebook, dict[str, str]]:
+    """Read a notebook, and which of its cells are stale by the runs on record."""
+    with call.workspace() as workspace:
+        book = workspace.open(name)
+        notebook = book.load()
+        rows = book.stale().cells if any(cell.output_types for cell in notebook.cells) else []
+        return notebook, {row.cell: row.stale_reason or "" for row in rows if row.state == "stale"}
+
+
+def _report_each(
+    call: CommandCall, names: Sequence[str], work: Callable[[str], NotebookReport]
+) -> int:
+    """Do something to each notebook, also if one of them cannot be read; returns the exit code."""
+    code, rows = OK, []
+    for name in names:
+        try:
+            found = work(name)
+        except CellwrightError as error:
+            if call.output.as_json:
+                raise
+            call.output.say(f"{one_line(name)}:")
+            call.output.fail(error)
+            code = code or exit_code(error)
+            continue
+        call.output.warn(found.warnings)
+        rows.append(found.data)
+    call.output.data({"notebooks": rows}, "")
+    return code
+
+
+def _report_problems(
+    call: CommandCall, names: Sequence[str], find: Callable[[str], list[str]], mend: str
+) -> int:
+    """Print a line for each problem of each notebook; the exit code is 1 if there is one."""
+    code, rows = OK, []
+    for name in names:
+        try:
+            problems = find(name)
+        except CellwrightError as error:
+            problems = [f"{error.code}: {error.message}"]
+            code = code or exit_code(error)
+        rows.append({"path": name, "problems": problems})
+    bad = [row for row in rows if row["problems"]]
+    code = code or (FAILED if bad else OK)
+    if call.output.as_json:
+        first = None
+        if bad:
+            message = f"{bad[0]['path']}: {bad[0]['problems'][0]}"
+            first = {"code": "NOT_CLEAN", "message": message, "hint": mend, "retryable": False}
+        print_json({"ok": not bad, "data": {"notebooks": rows}, "error": first})
+        return code
+    lines = [f"{row['path']}: {each}" for row in bad for each in row["problems"]]
+    call.output.data(None, [f"{one_line(line)}\n" for line in lines])
+    return code

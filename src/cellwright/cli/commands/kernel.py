@@ -30,17 +30,19 @@ def kernel_command() -> None:
 
 @kernel_command.command()
 @click.option("--probe", is_flag=True, help="Start interpreters to see whether they have one.")
+@click.option("--server", metavar="URL", help="Those of a Jupyter server or gateway.")
 @common
-def specs(call: CommandCall, *, probe: bool) -> None:
+def specs(call: CommandCall, *, probe: bool, server: str | None) -> None:
     """List the kernels that can be started here; `*` marks the default for notebooks.
 
     Without --probe nothing is started.
 
     \b
     cellwright kernel specs
+    cellwright kernel specs --server http://127.0.0.1:8888/
     """
     with call.workspace() as workspace:
-        found = workspace.kernel_specs(probe=probe)
+        found = workspace.kernel_specs(probe=probe, server=server)
     call.output.data({"specs": found}, map(_spec_row, found), styled=True)
 
 
@@ -48,7 +50,7 @@ def _spec_row(spec: KernelSpecView) -> str:
     if spec.problem is not None:
         return f"* {one_line(spec.problem)}\n  {one_line(spec.hint or '')}\n"
     mark = "*" if spec.default else " "
-    place = one_line(spec.python or spec.folder or "")
+    place = one_line(spec.server or spec.python or spec.folder or "")
     return f"{mark} {one_line(spec.name or ''):16} {one_line(spec.language or ''):10} {place}\n"
 
 

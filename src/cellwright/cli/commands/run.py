@@ -11,7 +11,7 @@ import click
 from cellwright.cli.completion import complete_cell, complete_notebook_or_cell
 from cellwright.cli.hints import complete_notes
 from cellwright.cli.live import LiveCells
-from cellwright.cli.options import CommandCall, common, expand_notebooks
+from cellwright.cli.options import CommandCall, common, expand_notebooks, server_option
 from cellwright.cli.output import (
     BAD_NOTEBOOK,
     FAILED,
@@ -79,6 +79,7 @@ if TYPE_CHECKING:
 @click.option("--timeout", type=float, default=0.0, metavar="S", help="Seconds for each cell.")
 @click.option("--time-limit", type=float, default=0.0, metavar="S", help="Seconds for all cells.")
 @click.option("--kernel", help="A kernelspec's name, or the path of an interpreter or environment.")
+@server_option
 @click.option("--answer", "answers", multiple=True, help="A line for input(); may be repeated.")
 @click.option("--keep-going", is_flag=True, help="Continue after a cell that failed.")
 @click.option(

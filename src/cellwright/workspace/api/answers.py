@@ -412,7 +412,7 @@ class KernelSpecView(Value):
     OPTIONAL = frozenset(
         {
             *("name", "display_name", "language", "origin", "python", "folder", "why"),
-            *("problem", "hint"),
+            *("problem", "hint", "server"),
         }
     )
 
@@ -426,6 +426,7 @@ class KernelSpecView(Value):
     why: str | None = None
     problem: str | None = None
     hint: str | None = None
+    server: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields of a kernel, or those of the problem, as plain data."""
@@ -433,6 +434,8 @@ class KernelSpecView(Value):
         if self.problem is not None:
             return {name: shape[name] for name in ("default", "problem", "hint")}
         del shape["problem"], shape["hint"]
+        if self.server is None:
+            del shape["server"]
         return shape
 
 

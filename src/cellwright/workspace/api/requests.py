@@ -247,8 +247,10 @@ class EvalRequest(Request["answers.EvalAnswer"]):
         cwd: the folder they run in; the workspace's by default.
         kernel: a kernelspec, interpreter or environment; by default the plain Python runner.
         runner: use the runner, in the interpreter that `kernel` names.
-        server: the address of a Jupyter server whose kernel runs the cells.
-        server_token: its token, if the address does not hold it.
+        server: the address of a Jupyter server whose kernel runs the cells; `local` is none,
+            whatever the setting `server` says.
+        server_token: its token; by default the one in the address or in the variable
+            `CELLWRIGHT_SERVER_TOKEN`.
         kernel_id: a kernel of the server to attach to; it is left running.
         per_call: use a kernel of its own, which ends with this call; None is as the setting
             `eval_mode` says.
@@ -389,16 +391,25 @@ class KernelRequest(Request["answers.KernelAnswer"]):
 
 
 class KernelSpecsRequest(Request["list[answers.KernelSpecView]"]):
-    """List the kernels that can be started here, and which one is the default.
+    """List the kernels that can be started, and which one is the default.
 
-    That reads files only. With `probe`, an interpreter of which they do not say whether it has an
-    ipykernel is started and asked.
+    Those of this machine are found in files only. With `probe`, an interpreter of which they do not
+    say whether it has an ipykernel is started and asked.
+
+    Args:
+        probe: ask interpreters.
+        server: list those of this Jupyter server; by default also those of the setting `server`.
+        server_token: its token, as for `eval`.
     """
 
     VERB, HANDLER = "kernel_specs", "running:list_kernel_specs"
+    WAITS = True
     ANSWER, MANY = "workspace.api.answers:KernelSpecView", True
 
     probe: bool = False
+    _: KW_ONLY
+    server: str | None = None
+    server_token: str | None = None
 
     @property
     def effect(self) -> Effect:
@@ -580,6 +591,9 @@ class RunRequest(Request["Executions"]):
         stale: the cells whose results are stale.
         replay: this cell, after the cells above that give it what it needs.
         kernel: a kernelspec, interpreter or environment.
+        server: the address of a Jupyter server whose kernel the notebook gets, until that is shut
+            down; `local` is none, whatever the setting `server` says.
+        server_token: its token, as for `eval`.
         timeout: seconds for each cell; 0 is no limit.
         time_limit: seconds for all of them together; the cell that runs then has timed out, and
             the rest is not reached.
@@ -589,6 +603,10 @@ class RunRequest(Request["Executions"]):
             notebook.
         output: run a copy of the notebook that is saved there, in a separate kernel in the
             notebook's folder; the notebook stays as it is.
+        resume: continue what was begun since then, in seconds since 1970: follow a run that still
+            runs; else begin with the first cell that has not ended well, if all before it did and
+            their kernel still lives; else with the first one.
+        keep_kernel: leave the kernel of a copy that was stopped, for `resume`.
         parameters: values that are set right after the cell tagged `parameters`, or before the
             first cell if none is tagged.
         answers: lines for `input()`, in order.
@@ -611,12 +629,16 @@ class RunRequest(Request["Executions"]):
     stale: bool = False
     replay: CellRef | None = None
     kernel: str | None = None
+    server: str | None = None
+    server_token: str | None = None
     timeout: float = 0
     time_limit: float = 0
     restart: bool = False
     keep_going: bool = False
     check: bool = False
     output: str | None = None
+    resume: float | None = None
+    keep_kernel: bool = False
     parameters: Mapping[str, Any] | None = None
     answers: Sequence[str] = ()
     detach: float | None = None

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cellwright.journal.executions import ExecutionRecord
 
 _SKIPPED = "skip-execution"
+_RAISES = "raises-exception"
 _numbers = re.compile(r"\d+-\d*", re.ASCII).fullmatch
 
 
@@ -83,6 +84,30 @@ def choose_code(
     elif below is not None:
         every = notebook.cells[notebook.cell(below).index :]
     return _leave_out([cell for cell in every if cell.type == "code"])
+
+
+def choose_unfinished(
+    notebook: Notebook, executions: Sequence[ExecutionRecord], life: str, since: float
+) -> tuple[list[Cell], dict[str, ExecutionRecord]]:
+    """Choose the code cells from the first on that has not ended well in that life of a kernel.
+
+    Returns them, and the executions of those before them, by handle. What was run before `since`
+    does not count.
+    """
+    newest = {
+        run.cell: run for run in executions if run.kernel == life and run.began >= since and life
+    }
+    cells = choose_code(notebook).cells
+    done: dict[str, ExecutionRecord] = {}
+    for place, cell in enumerate(cells):
+        run = newest.get(cell.handle)
+        tags = cell.metadata.get("tags")
+        may_fail = isinstance(tags, list) and _RAISES in tags
+        ended = ("ok", "error") if may_fail else ("ok",)
+        if run is None or run.hash != cell.hash or run.status not in ended:
+            return cells[place:], done
+        done[cell.handle] = run
+    return [], done
 
 
 def _leave_out(cells: Iterable[Cell], named: Collection[int] = ()) -> Choice:

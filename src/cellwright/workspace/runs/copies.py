@@ -71,8 +71,10 @@ def make_record_edits(
     for execution in executions:
         status = _STATUSES.get(execution.status, "failed")
         reached = status != "pending"
-        failed = failed or execution.is_failure
-        cell: dict[str, Any] = {"status": status, "exception": execution.is_failure}
+        is_bad = execution.is_failure and not execution.is_exit
+        is_bad = is_bad or execution.shown_error is not None
+        failed = failed or is_bad
+        cell: dict[str, Any] = {"status": status, "exception": is_bad}
         if reached:
             cell["start_time"] = _format_time(at)
             at += execution.seconds

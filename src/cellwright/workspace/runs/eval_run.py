@@ -122,6 +122,7 @@ class EvalRun(Run):
                 kernel=request.kernel,
                 notebook_kernel=find_kernel_name(self._notebook),
                 address=book.host.kernel(),
+                request=request,
             )
         finally:
             if hub.find_session(book.real) is None:

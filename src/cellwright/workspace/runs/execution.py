@@ -114,6 +114,27 @@ class Execution(Value):
         return self.status not in ("ok", "pending", "running") and not self.expected
 
     @property
+    def is_exit(self) -> bool:
+        """Whether it ended its notebook on purpose, by `sys.exit()` or `sys.exit(0)`."""
+        error = self.error
+        return error is not None and error.ename == "SystemExit" and error.evalue in ("", "0")
+
+    @property
+    def shown_error(self) -> CellError | None:
+        """The exception among its outputs of a cell that ended well: a display that failed."""
+        if self.status != "ok":
+            return None
+        for output in self.outputs:
+            if output.get("output_type") == "error":
+                traceback = [str(line) for line in output.get("traceback") or ()]
+                return CellError(
+                    str(output.get("ename")),
+                    str(output.get("evalue")),
+                    strip_traceback(traceback),
+                )
+        return None
+
+    @property
     def is_unsaved(self) -> bool:
         """Whether it ran, but its outputs could not be saved."""
         return self.save_error is not None
@@ -192,6 +213,8 @@ class Executions(Base):
     `run` is the run's id, by which any caller can follow or stop it; `done` is false if it
     continued after this answer. Cells that were not reached are `pending`. `skipped` are the
     handles of cells that have no execution here, because their tag `skip-execution` says so.
+    `usage` is what a kernel that was started for this run has used (`cpu_seconds`, `peak_bytes`),
+    if that is known.
     """
 
     def __init__(
@@ -201,8 +224,10 @@ class Executions(Base):
         run: str = "",
         done: bool = False,
         skipped: Iterable[str] = (),
+        usage: dict[str, float] | None = None,
     ) -> None:
         super().__init__(executions)
+        self.usage = usage
         self.run = run
         self.done = done
         self.skipped = list(skipped)
@@ -227,6 +252,7 @@ class Executions(Base):
             "done": self.done,
             "executions": [execution.to_json() for execution in self],
             **({"skipped": self.skipped} if self.skipped else {}),
+            **({"usage": self.usage} if self.usage else {}),
         }
 
     @classmethod
@@ -234,7 +260,9 @@ class Executions(Base):
         """Return what `to_json` made into data."""
         executions = map(Execution.from_json, shape["executions"])
         skipped = shape.get("skipped", ())
-        return cls(executions, run=shape["run"], done=shape["done"], skipped=skipped)
+        found = cls(executions, run=shape["run"], done=shape["done"], skipped=skipped)
+        found.usage = shape.get("usage")
+        return found
 
 
 def strip_traceback(lines: Sequence[str]) -> list[str]:

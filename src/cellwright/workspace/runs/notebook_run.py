@@ -95,6 +95,7 @@ class NotebookRun(Run):
         self._session: Session
         self._widgets: WidgetModels
         self._withheld: tuple[str, ...] = ()
+        self._usage: dict[str, float] | None = None
         book.hub.actors.note(book.real, book.caller.actor, "run")
 
     def answer(self) -> Executions:
@@ -110,7 +111,9 @@ class NotebookRun(Run):
                 outputs=run.collector.outputs(),
                 seconds=time.time() - run.began if run.began else 0.0,
             )
-        return Executions(executions, run=self.id, done=self.is_over, skipped=self.skipped)
+        return Executions(
+            executions, run=self.id, done=self.is_over, skipped=self.skipped, usage=self._usage
+        )
 
     def notebook_now(self) -> Notebook:
         """Return the notebook as the run left it; read anew if it lands nothing."""
@@ -154,19 +157,18 @@ class NotebookRun(Run):
     async def _open_session(self) -> AsyncIterator[None]:
         book, options = self.book, self.options
         path: str = book.real
-        if options.has_own_kernel:
-            # In the same folder: the notebook's own kernel keeps its state.
-            path = (
-                f"{options.copy_of or book.real}.{'check' if options.check else 'copy'}-{self.id}"
-            )
+        if options.check:  # in the same folder: the notebook's own kernel keeps its state
+            path = f"{options.copy_of or book.real}.check-{self.id}"
         with self.stop.watch_clock():
             self._session, self._withheld = await self._sessions.open_notebook(
                 path,
                 book.caller,
                 kernel=options.kernel,
                 notebook_kernel=find_kernel_name(self._notebook),
-                restart=options.restart and not options.has_own_kernel,
+                restart=options.restart and not options.check,
                 address=None if options.has_own_kernel else book.host.kernel(),
+                request=options,
+                copy_of=options.copy_of or (book.real if options.check else None),
             )
             self._widgets = self._sessions.find_widgets(self._session)
             try:
@@ -175,10 +177,21 @@ class NotebookRun(Run):
                 yield
             finally:
                 await self._end_cells()
-                if options.has_own_kernel:
+                if options.copy_of is not None or options.restart:
+                    self._usage = await finish_despite_cancel(self._measure_kernel())
+                if options.has_own_kernel and not (options.keep_kernel and self.stop.is_set):
                     await finish_despite_cancel(self._sessions.pool.end(self._session.key))
                 else:
                     await self._sessions.pool.end_unstarted(self._session)
+
+    async def _measure_kernel(self) -> dict[str, float] | None:
+        """What the kernel has used, if it is a process of this machine that still lives."""
+        pid = self._session.to_json()["pid"]
+        if pid is None:
+            return None
+        from cellwright.kernel.processes import measure_usage
+
+        return await self.book.hub.in_file_thread(measure_usage, pid)
 
     async def _end_cells(self) -> None:
         if self._record.needs_end:

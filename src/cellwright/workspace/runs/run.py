@@ -54,11 +54,14 @@ class RunOptions(Value):
     """How cells are run; the fields are those of `run`, `edit` and `eval`.
 
     `nested` is the request of a running cell that waits for these cells. `copy_of` is the notebook
-    that a copy was made of, in whose folder it runs.
+    that a copy was made of, in whose folder it runs; its kernel ends with the run, unless that was
+    stopped and `keep_kernel` says so.
     """
 
     _: KW_ONLY
     kernel: str | None = None
+    server: str | None = None
+    server_token: str | None = None
     timeout: float | None = 0
     time_limit: float = 0
     restart: bool = False
@@ -71,6 +74,7 @@ class RunOptions(Value):
     ask: Ask | None = None
     nested: str | None = None
     copy_of: str | None = None
+    keep_kernel: bool = False
 
     @property
     def has_own_kernel(self) -> bool:
@@ -406,10 +410,14 @@ class RunRegistry:
         """Return all of them, the newest first."""
         return [run.describe() for run in reversed(self._runs.values())]
 
+    def find_active(self, subject: str) -> Run | None:
+        """Return what runs there, or waits to."""
+        runs = list(self._runs.values())  # also asked from other threads
+        return next((run for run in runs if run.subject == subject and not run.is_over), None)
+
     def is_busy(self, subject: str) -> bool:
         """Whether something runs there, or waits to."""
-        runs = list(self._runs.values())  # also asked from other threads
-        return any(run.subject == subject and not run.is_over for run in runs)
+        return self.find_active(subject) is not None
 
     @property
     def has_active(self) -> bool:

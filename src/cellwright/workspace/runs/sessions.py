@@ -32,6 +32,7 @@ from cellwright.kernel.transport import Code
 from cellwright.protocol.bridge import CommBridge
 from cellwright.protocol.kernel_path import add_kernel_path
 from cellwright.workspace.api.values import Value
+from cellwright.workspace.hosts.host import KernelAddress
 from cellwright.workspace.runs.widgets import WidgetModels
 
 TYPE_CHECKING = False
@@ -48,9 +49,11 @@ if TYPE_CHECKING:
     from cellwright.protocol.messages import Reply
     from cellwright.workspace.api.requests import EvalRequest
     from cellwright.workspace.caller import Caller
-    from cellwright.workspace.hosts.host import KernelAddress
+    from cellwright.workspace.runs.run import RunOptions
 
 _PYTHON = ("", "py", "python", "python3")
+LOCAL = "local"
+"""What a call names instead of a server to have a kernel of this machine."""
 
 
 _CELL_KINDS: dict[str, tuple[type, ...]] = {
@@ -226,28 +229,28 @@ class SessionManager:
         cwd = request.cwd or caller.cwd
         env, withheld = caller.build_environment(self.settings.pass_variables)
         kernel = request.kernel
-        runner = request.runner or (kernel is None and request.server is None)
+        server = None if request.runner else _choose_server(request, caller)
+        runner = request.runner or (kernel is None and server is None)
         name = caller.name_session(request.session)
         if not cell.is_python:
-            kernel, runner = _find_spec(cell.language, env), False
+            if server is None:
+                kernel = _find_spec(cell.language, env)
+            else:
+                kernel = await _find_remote_spec(cell.language, server)
+            runner = False
             name = f"{name}:{cell.language.lower()}"
         key = Key(name, cwd, caller.origin)
         order = KernelOrder(
-            cwd=cwd,
-            env=env,
-            kernel=kernel,
-            runner=runner,
-            server=request.server,
-            server_token=request.server_token,
-            kernel_id=request.kernel_id,
-            tell=partial(self._note, key),
+            cwd=cwd, env=env, kernel=kernel, runner=runner, tell=partial(self._note, key)
         )
         # Code that asks for no kernel is content with the one that the session has.
         is_choosy = request.runner or kernel is not None or request.server is not None
-        what = "runner" if runner else f"kernel {kernel or request.server or 'default'}"
+        what = "runner" if runner else f"kernel {kernel or (server and server.server) or 'default'}"
         if key in self._remote and not is_choosy:
             address, spec = self._remote[key]
             order, what = _send_to(order, address, spec), _name_remote(address)
+        elif server is not None:
+            order = _send_to(order, server.replace(kernel_id=request.kernel_id or ""), kernel)
         start = self._kernels.starter(order)
         if is_per_call(request, caller):
             async with self.pool.per_call(key, start) as session:
@@ -279,17 +282,20 @@ class SessionManager:
         notebook_kernel: str | None,
         restart: bool = False,
         address: KernelAddress | None = None,
+        request: RunOptions | EvalRequest | None = None,
+        copy_of: str | None = None,
     ) -> tuple[Session, tuple[str, ...]]:
         """Return the one session of a notebook, in its folder, and the names of withheld variables.
 
         With `restart` its kernel is started anew, and may be another one. `address` is the kernel
-        that an editor already runs the notebook in: there is only one, so it is used.
+        that an editor already runs the notebook in: there is only one, so it is used. `request`
+        may name a server; a notebook that was given a kernel there keeps to that server until
+        that kernel is shut down. A copy runs where the notebook would, and in its folder.
 
         Raises:
             KernelCannot: it has a kernel already, and not the one that was asked for.
         """
-        folder = os.path.dirname(path)  # noqa: PTH120
-        key = Key(path, folder, f"notebook:{path}")
+        key = _make_notebook_key(path)
         if address is not None and address.kernel_id == self._lent.get(key):
             address = None  # it is our own, which the editor uses too
         if address is not None and kernel not in (None, notebook_kernel):
@@ -300,28 +306,39 @@ class SessionManager:
         env, withheld = caller.build_environment(self.settings.pass_variables)
         env = add_kernel_path(env)
         order = KernelOrder(
-            cwd=folder,
+            cwd=os.path.dirname(copy_of or path),  # noqa: PTH120
             env=env,
             kernel=kernel,
             notebook_kernel=notebook_kernel,
             tell=partial(self._note, key),
         )
+        server = None if request is None else _choose_server(request, caller)
+        asked = kernel
+        connected = self._remote.get(key) or self._remote.get(_make_notebook_key(copy_of or path))
         if address is not None:
             order = _send_to(order, address)
-        elif key in self._remote:
-            order = _send_to(order, *self._remote[key])
+        elif request is not None and request.server is not None:
+            asked = f"{kernel or 'a kernel'} {'here' if server is None else server.server}"
+            order = order if server is None else _send_to(order, server, kernel)
+        elif connected is not None:
+            order = _send_to(order, *connected)
+        elif server is not None:
+            order = _send_to(order, server, kernel)
         start = self._kernels.starter(order)
         if address is not None and self._lives_in.get(key) != address.kernel_id:
             with contextlib.suppress(SessionNotFound):
                 await self.pool.end(key)  # the editor has another kernel than the one we know
             self._lives_in[key] = address.kernel_id
         session = await self.pool.get(key, start, kind="notebook", owner=caller.owner)
-        wanted = kernel or session.note
-        if session.executions and wanted != session.note:
+        if kernel is None and asked is not None and session.transport is not None:
+            is_there = session.to_json()["server"] == (server and server.server)
+            asked = None if is_there else asked
+        wanted = asked or session.note
+        if (session.executions or session.transport is not None) and wanted != session.note:
             if not restart:
                 had = session.note or notebook_kernel or "the default kernel"
                 raise KernelCannot(
-                    had, f"be changed for {kernel} while it has state", hint="Restart with it"
+                    had, f"be changed for {asked} while it has state", hint="Restart with it"
                 )
             await self.pool.end(key)
             session = await self.pool.get(key, start, kind="notebook", owner=caller.owner)
@@ -332,6 +349,10 @@ class SessionManager:
                 await self.pool.end_unstarted(session)
                 raise
         session.note = wanted
+        if request is not None and request.server is not None and copy_of is None:
+            self.disconnect(key)
+            if server is not None:
+                self._remote[key] = server, kernel
         self._callers[key] = (caller.root, caller.mode)
         return session, withheld
 
@@ -356,7 +377,7 @@ class SessionManager:
         await self._start()
         is_notebook = name.endswith(".ipynb")
         folder = os.path.dirname(name) if is_notebook else cwd or caller.cwd  # noqa: PTH120
-        key = Key(name, folder, f"notebook:{name}" if is_notebook else caller.origin)
+        key = _make_notebook_key(name) if is_notebook else Key(name, folder, caller.origin)
         with contextlib.suppress(SessionNotFound):
             had = self.pool.find(name, folder, lambda each: each == key)
             if had.transport is not None and had.transport.is_alive:
@@ -537,6 +558,42 @@ class SessionManager:
             self.bridge.forget(session.key.session)
         if self._on_end is not None:
             self._on_end(session)
+
+
+def _make_notebook_key(path: str) -> Key:
+    return Key(path, os.path.dirname(path), f"notebook:{path}")  # noqa: PTH120
+
+
+def _choose_server(request: RunOptions | EvalRequest, caller: Caller) -> KernelAddress | None:
+    """Return the server that a call names, or else the setting; None for kernels of this machine."""
+    chosen = request.server or caller.settings.server
+    if chosen in ("", LOCAL):
+        return None
+    return make_server_address(chosen, request.server_token, caller)
+
+
+def make_server_address(url: str, token: str | None, caller: Caller) -> KernelAddress:
+    """Return the address of a server that the user chose, with its token: the nearest one given."""
+    from urllib.parse import parse_qsl, urlsplit
+
+    from cellwright.kernel.remote.server import parse_address
+
+    inside = dict(parse_qsl(urlsplit(url).query)).get("token")
+    return KernelAddress(parse_address(url)[0].url, "", token or inside or caller.server_token)
+
+
+async def _find_remote_spec(language: str, server: KernelAddress) -> str:
+    from cellwright.kernel.remote.server import RemoteServer
+
+    found = await RemoteServer(server.server, server.token).specs()
+    for name, spoken in found.languages.items():
+        if language.lower() in (name.lower(), spoken.lower()):
+            return name
+    known = sorted({*found.languages.values()})
+    raise KernelMissing(
+        f"No kernel of {server.server} runs `{language}`",
+        hint=f"There are kernels for {', '.join(known)}",
+    )
 
 
 def _name_remote(address: KernelAddress) -> str:

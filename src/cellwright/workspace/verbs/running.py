@@ -6,7 +6,13 @@ import asyncio
 import json
 import time
 
-from cellwright.errors import InvalidEdit, KernelCannot, KernelMissing, RunNotFound
+from cellwright.errors import (
+    InvalidEdit,
+    KernelCannot,
+    KernelMissing,
+    NotebookNotFound,
+    RunNotFound,
+)
 from cellwright.workspace.api.answers import (
     AttachAnswer,
     KernelAnswer,
@@ -22,6 +28,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from cellwright.document.cells import Cell
+    from cellwright.document.change import State
     from cellwright.document.notebook import Notebook
     from cellwright.kernel.events import KernelEvent
     from cellwright.kernel.session import Session
@@ -30,7 +38,7 @@ if TYPE_CHECKING:
     from cellwright.workspace.api.answers import EvalAnswer, RunView
     from cellwright.workspace.caller import Caller
     from cellwright.workspace.notebook import OpenNotebook
-    from cellwright.workspace.runs.execution import Executions
+    from cellwright.workspace.runs.execution import Execution, Executions
     from cellwright.workspace.runs.notebook_run import NotebookRun
     from cellwright.workspace.runs.run import Run, RunOptions
 
@@ -87,11 +95,16 @@ async def run_cells(caller: Caller, request: requests.RunRequest) -> Executions:
     from cellwright.workspace.runs.run import RunOptions
 
     options = RunOptions.of(request)
+    if request.resume is not None:
+        resumed = await _resume_run(caller, request, options)
+        if resumed is not None:
+            return resumed
 
     def prepare() -> NotebookRun:
         book, how = caller.open(request.path), options
         if request.output is not None:
-            how = options.replace(copy_of=book.real, parameters=None)
+            # A kernel that was left by a run which was stopped has the state of that run.
+            how = options.replace(copy_of=book.real, parameters=None, restart=True)
             book = _copy_notebook(book, request)
         return prepare_run(
             book,
@@ -110,19 +123,113 @@ async def run_cells(caller: Caller, request: requests.RunRequest) -> Executions:
 
 def _copy_notebook(book: OpenNotebook, request: requests.RunRequest) -> OpenNotebook:
     """Save what a notebook holds under another name, on record, with parameters as a cell."""
-    from cellwright.workspace.runs.copies import make_copy_edits
-
     copy = book.caller.open(request.output or "")
     if copy.real == book.real:
         raise InvalidEdit(f"{copy.name} is the notebook itself", hint="Without an output it is run")
+    state = _make_copy(book, request)
+    copy.change(lambda notebook: notebook.become(state), create=True, label=f"copy of {book.name}")
+    return copy
+
+
+def _make_copy(book: OpenNotebook, request: requests.RunRequest) -> State:
+    """Make the copy in memory; it is saved in one step, never with the outputs of another run."""
+    from cellwright.workspace.runs.copies import make_copy_edits
+
     source = book.host.read()
     some = (request.cells, request.above, request.below, request.replay)
     runs_all = not request.stale and all(each is None for each in some)
     edits = make_copy_edits(source, request.parameters, clears=runs_all)
-    # Only in memory; the copy is saved in one step, never with the outputs of another run.
-    state = source.apply(edits).after if edits else source.state
-    copy.change(lambda notebook: notebook.become(state), create=True, label=f"copy of {book.name}")
-    return copy
+    return source.apply(edits).after if edits else source.state
+
+
+# -- continuing what was stopped ----------------------------------------------------------------
+
+
+async def _resume_run(
+    caller: Caller, request: requests.RunRequest, options: RunOptions
+) -> Executions | None:
+    """Continue what an earlier call began; None if it has to begin with the first cell."""
+    from cellwright.workspace.runs.execution import Executions
+
+    hub = caller.hub
+    target = await hub.in_file_thread(caller.open, request.output or request.path)
+    active = hub.runs.find_active(target.real)
+    if active is not None:
+        if request.progress is not None:
+            request.progress({"run": active.id})
+        await active.follow(request.progress, from_start=True)
+    found = await hub.in_file_thread(_find_rest, caller, target, request)
+    if found is None:
+        return None
+    notebook, rest, done = found
+    if not rest:
+        return Executions(done, run=active.id if active is not None else "", done=True)
+    from cellwright.workspace.runs.notebook_run import NotebookRun
+
+    how = options.replace(restart=False, parameters=None)
+    if request.output is not None:
+        source = await hub.in_file_thread(caller.open, request.path)
+        how = how.replace(copy_of=source.real)
+    run = NotebookRun(target, notebook, rest, how)
+    await follow_run(run)
+    answer = run.answer()
+    rows = [*done, *answer]
+    return Executions(rows, run=answer.run, done=answer.done, usage=answer.usage)
+
+
+def _find_rest(
+    caller: Caller, target: OpenNotebook, request: requests.RunRequest
+) -> tuple[Notebook, list[Cell], list[Execution]] | None:
+    """Find the cells that were not reached; None if those before them have to run again.
+
+    That is so if the notebook is not what was begun, had other parameters, or its kernel is gone.
+    """
+    from cellwright.document.notebook import Notebook
+    from cellwright.workspace.runs.choice import choose_unfinished
+    from cellwright.workspace.runs.execution import Execution
+    from cellwright.workspace.runs.parameters import Parameters
+    from cellwright.workspace.staleness import PARAMETERS, find_language
+
+    try:
+        notebook = target.host.read()
+    except NotebookNotFound:
+        return None
+    parameters = request.parameters or {}
+    if request.output is not None:
+        wanted = Notebook.of_state(_make_copy(caller.open(request.path), request))
+        if [cell.hash for cell in notebook.cells] != [cell.hash for cell in wanted.cells]:
+            return None
+        parameters = {}  # they are a cell of the copy
+    since = request.resume or 0.0
+    records = [run for run in target.list_executions() if run.began >= since]
+    life = _find_life(target)
+    is_alive = any(run.kernel == life for run in records)
+    if not is_alive:
+        life = records[-1].kernel if records else ""
+    rest, done = choose_unfinished(notebook, records, life, since)
+    if rest and not is_alive:
+        return None
+    source = ""
+    if parameters:
+        source = Parameters(parameters, notebook.cells).source(find_language(notebook))
+    set_before = [run.source for run in records if run.cell == PARAMETERS and run.kernel == life]
+    if set_before != ([source] if source else []):
+        return None
+    ended = [
+        Execution(
+            run.status,
+            cell.handle,
+            cell.index,
+            outputs=cell.to_dict()["outputs"],
+            seconds=run.seconds,
+            count=run.count,
+            expected=run.status == "error",
+            saved=True,
+        )
+        for cell in notebook.cells
+        if (run := done.get(cell.handle)) is not None
+    ]
+    return notebook, rest, ended
 
 
 def prepare_run(
@@ -306,7 +413,8 @@ async def _connect(caller: Caller, request: requests.KernelRequest, name: str) -
         raise InvalidEdit("`connect` needs `server`", hint="The address of a Jupyter server")
     # The token is for the servers that the user named: a model must not send it elsewhere.
     address, _ = parse_address(request.server)
-    allowed = [parse_address(each)[0].url for each in caller.settings.servers]
+    named = [*caller.settings.servers, caller.settings.server]
+    allowed = [parse_address(each)[0].url for each in named if each]
     if address.url not in allowed:
         known = ", ".join(allowed) or "it is empty"
         raise KernelCannot(
@@ -355,8 +463,41 @@ async def _list_variables(session: Session) -> list[Variable]:
         return []
 
 
-def list_kernel_specs(caller: Caller, request: requests.KernelSpecsRequest) -> list[KernelSpecView]:
-    """List every kernel; if the default one is missing, its place is taken by the reason."""
+async def list_kernel_specs(
+    caller: Caller, request: requests.KernelSpecsRequest
+) -> list[KernelSpecView]:
+    """List every kernel: those of this machine, of the server that was chosen, or of one alone."""
+    from cellwright.workspace.runs.sessions import LOCAL, make_server_address
+
+    chosen = request.server or caller.settings.server
+    far: list[KernelSpecView] = []
+    if chosen not in ("", LOCAL):
+        far = await _list_remote_specs(make_server_address(chosen, request.server_token, caller))
+        if request.server is not None:
+            return far
+    near = await caller.hub.in_file_thread(_list_local_specs, caller, request.probe)
+    return far + [row.replace(default=False, why=None) for row in near] if far else near
+
+
+async def _list_remote_specs(server: KernelAddress) -> list[KernelSpecView]:
+    from cellwright.kernel.remote.server import RemoteServer
+
+    found = await RemoteServer(server.server, server.token).specs()
+    return [
+        KernelSpecView(
+            name,
+            language=language,
+            origin="server",
+            server=server.server,
+            default=name == found.default,
+            why="it is the server's default" if name == found.default else None,
+        )
+        for name, language in found.languages.items()
+    ]
+
+
+def _list_local_specs(caller: Caller, probe: bool) -> list[KernelSpecView]:  # noqa: FBT001
+    """List the kernels of this machine; a default that is missing is replaced by the reason."""
     from cellwright.kernel.discovery import choose_kernel, list_specs
 
     chosen, why, problem = None, "", None
@@ -365,7 +506,7 @@ def list_kernel_specs(caller: Caller, request: requests.KernelSpecsRequest) -> l
             caller.cwd,
             env=caller.environ,
             setting=caller.settings.kernel or None,
-            probe=request.probe,
+            probe=probe,
         )
         chosen, why = choice.spec, choice.why
     except KernelMissing as error:

@@ -55,13 +55,15 @@ def require_servers() -> str:
 
 
 @contextmanager
-def running(kind: str, folder: Path, *extra: str, token: str | None = None) -> Iterator[RealServer]:
+def running(
+    kind: str, folder: Path, *extra: str, token: str | None = None, port: int | None = None
+) -> Iterator[RealServer]:
     """Start a `server` or a `gateway`, and end it with all its kernels."""
     python = require_servers()
     token = secrets.token_hex(20) if token is None else token
     for name in ("root", "home", "config", "data", "runtime", "ipython"):
         (folder / name).mkdir(parents=True, exist_ok=True)
-    port = free_port()
+    port = free_port() if port is None else port
     command = {
         "server": [
             *("-m", "jupyter_server", "--no-browser", "--allow-root", f"--port={port}"),

@@ -10,7 +10,7 @@ import pytest
 from cellwright.document.notebook import Notebook
 from cellwright.errors import CellNotFound, InvalidCell, InvalidEdit
 from cellwright.journal.executions import ExecutionRecord
-from cellwright.workspace.runs.choice import choose_code
+from cellwright.workspace.runs.choice import choose_code, choose_unfinished
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -180,3 +180,34 @@ def test_cells_with_the_tag_skip_execution_run_only_if_they_are_named() -> None:
     assert handles(found, ["b"]) == handles(found, [1]) == ["b"]
     assert handles(found, ["0-2", "b"]) == ["a", "b", "c"]
     assert handles(found, stale=True) == ["a", "c"]
+
+
+def test_what_was_stopped_continues_with_the_first_cell_that_has_not_ended_well() -> None:
+    found = notebook("a", "m1", "b", "c")
+    facts: dict[str, Any] = {"source": "x", "count": 1, "seconds": 0.1, "actor": "t"}
+
+    def ran(cell: str, status: str = "ok", began: float = 5, kernel: str = "k") -> ExecutionRecord:
+        hash_ = found.cell("a").hash if cell != "old" else "other"
+        return ExecutionRecord(
+            cell="b" if cell == "old" else cell,
+            index=0,
+            hash=hash_,
+            kernel=kernel,
+            status=status,
+            began=began,
+            **facts,
+        )
+
+    def rest(*runs: ExecutionRecord, life: str = "k") -> str:
+        cells, done = choose_unfinished(found, runs, life, since=4)
+        assert [*done, *(cell.handle for cell in cells)] == ["a", "b", "c"]
+        return "".join(cell.handle for cell in cells)
+
+    assert rest() == "abc"
+    assert rest(ran("a"), ran("b", "cancelled")) == "bc"
+    assert rest(ran("a"), ran("b"), ran("c")) == ""
+    assert rest(ran("a"), ran("b"), ran("c"), life="") == "abc"
+    assert rest(ran("a", began=3), ran("b")) == "abc", "an earlier run is another matter"
+    assert rest(ran("a", kernel="dead"), ran("b")) == "abc"
+    assert rest(ran("a"), ran("b"), ran("old")) == "bc", "it was run with another source"
+    assert rest(ran("b"), ran("c")) == "abc"
