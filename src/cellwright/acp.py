@@ -282,12 +282,13 @@ class ChatAgent:
         call = session.call
         if call is None or self._client is None:
             return "no"
-        preview = [acp.tool_content(acp.text_block(make_visible(operation.preview)))]
         asked = schema.ToolCallUpdate(
             tool_call_id=call.id,
             title=one_line(operation.words)[:_LONGEST_TITLE],
             status="pending",
-            content=preview if operation.preview else None,
+            content=[acp.tool_content(acp.text_block(make_visible(operation.preview)))]
+            if operation.preview
+            else None,
         )
         options = [
             schema.PermissionOption(option_id=decision, name=name, kind=kind)
