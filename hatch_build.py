@@ -15,7 +15,7 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 BUILT = Path("src/cellwright/server/labextensions/cellwright-lab")
 PLACE = "share/jupyter/labextensions/cellwright-lab"
-_LINK = re.compile(r"\]\((?!https?:|#)([^)\s]+)\)")
+_LINK = re.compile(r"(!?)(\[[^\]]*\])\((?!https?:|#)([^)\s]+)\)")
 
 
 class ReadmeHook(MetadataHookInterface):
@@ -25,9 +25,14 @@ class ReadmeHook(MetadataHookInterface):
         """Set `readme`, which pyproject.toml leaves to us."""
         text = Path(self.root, "README.md").read_text("utf-8")
         base = metadata["urls"]["Repository"]
+
+        def make_absolute(link: re.Match[str]) -> str:
+            kind = "raw" if link[1] else "blob"  # a picture itself, or the page of a file
+            return f"{link[1]}{link[2]}({base}/{kind}/main/{link[3]})"
+
         metadata["readme"] = {
             "content-type": "text/markdown",
-            "text": _LINK.sub(rf"]({base}/blob/main/\1)", text),
+            "text": _LINK.sub(make_absolute, text),
         }
 
 

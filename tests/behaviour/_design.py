@@ -297,5 +297,6 @@ ROWS = (
     row("D-349", "§9", "A switch of the chat names the prompt files that were loaded", Done("tests/unit/cli/test_chat.py::test_a_switch_names_the_prompt_files_of_a_turn")),
     row("D-350", "§8", "`diff`, `log` and `stale` fit the terminal", Done("tests/integration/cli/test_show_terminal.py::test_diff_log_and_stale_fit_a_terminal", also=("tests/unit/cli/test_words.py::test_a_folded_line_keeps_its_colours_and_all_of_its_text",))),
     row("D-351", "§10", "A new user's half hour (install, show, edit, run, undo, git, chat) works at a terminal; its screens are kept", Done("tests/integration/project/test_half_hour.py::test_a_new_users_half_hour", only_all=True)),
+    row("D-352", "§2", "A cell that waits for that of another client stops only itself", Done("tests/unit/kernel/test_session.py::test_a_cell_that_waits_for_that_of_another_client_stops_only_itself")),
 )
 # fmt: on

@@ -123,6 +123,7 @@ class CellExecution:
         self._error: ErrorEvent | None = None
         self._missed: list[str] = []
         self._stdin_refused = False
+        self._has_begun = asyncio.Event()
 
     def cancel(self) -> None:
         """Stop the cell; `wait` then ends as cancelled."""
@@ -144,6 +145,7 @@ class CellExecution:
         killed = False
         interruption: asyncio.CancelledError | None = None
         try:
+            await self._wait_for_turn(reading, *stopping)
             await asyncio.wait(
                 [reading, *stopping],
                 timeout=self._timeout or None,
@@ -178,6 +180,7 @@ class CellExecution:
         """Interrupt, wait, kill; returns whether it had to kill."""
         if self._asking is not None:
             self._asking.cancel()
+        await self._wait_for_turn(reading)
         with contextlib.suppress(Exception):  # a kernel that cannot be interrupted is killed
             async with asyncio.timeout(self._grace or 0.001):
                 await self._transport.interrupt()
@@ -191,6 +194,18 @@ class CellExecution:
             reading.cancel()
             await asyncio.wait([reading], timeout=_LAST_WAIT)
         return True
+
+    async def _wait_for_turn(self, *others: asyncio.Future[Any]) -> None:
+        """Wait until the cell begins, or one of these is done, where others use the kernel too.
+
+        Until then a cell of another client may run: its time is not ours, nor is it ours to stop.
+        """
+        if getattr(self._transport, "is_shared", False):
+            beginning = asyncio.ensure_future(self._has_begun.wait())
+            try:
+                await asyncio.wait([beginning, *others], return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                beginning.cancel()
 
     async def _obeys(self, reading: asyncio.Future[None]) -> bool:
         """Whether the cell ends within the grace; a stopped kernel cannot, and is not waited for.
@@ -211,6 +226,7 @@ class CellExecution:
 
     async def _read(self) -> None:
         async for event in self._transport.execute(self._code):
+            self._has_begun.set()
             if isinstance(event, Finished):
                 self._finished = event
             elif isinstance(event, ErrorEvent):

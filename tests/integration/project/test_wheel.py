@@ -49,9 +49,11 @@ def test_every_link_of_the_long_description_leads_somewhere_outside_the_reposito
     links = LINK.findall(text)
     assert len(links) == len(LINK.findall((ROOT / "README.md").read_text("utf-8")))
     assert all(link.startswith("https://") for link in links)
-    relative = [link.rpartition("/blob/main/")[2] for link in links if "/blob/main/" in link]
+    relative = [found for link in links if (found := re.search(r"/(blob|raw)/main/(.*)", link))]
     assert relative
-    assert all((ROOT / link).is_file() for link in relative)
+    assert all((ROOT / found[2]).is_file() for found in relative)
+    # The page of a picture is no picture.
+    assert all((found[1] == "raw") == found[2].endswith(".png") for found in relative)
 
 
 def test_both_packages_of_the_wheel_are_typed(wheel: Path) -> None:

@@ -14,6 +14,8 @@ from cellwright.kernel.transport import Code, Launch
 from cellwright.outputs.events import StreamEvent
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from cellwright.kernel.events import InputRequested, KernelEvent
 
 
@@ -69,6 +71,49 @@ async def test_a_stopped_kernel_is_killed_without_the_grace(
     outcome, _ = await run(kernel, "stuck 60", timeout=0.05, grace=1000)
     assert (outcome.status, outcome.state_kept) == ("timed_out", False)
     assert outcome.seconds < 100
+
+
+class SharedKernel(MemoryKernel):
+    """A cell of another client runs until `is_free` is set."""
+
+    is_shared = True
+
+    def __init__(self) -> None:
+        super().__init__(Launch("/", {}))
+        self.is_free = asyncio.Event()
+        self.interrupts = 0
+
+    async def execute(self, code: Code) -> AsyncIterator[KernelEvent]:
+        await self.is_free.wait()
+        async for event in super().execute(code):
+            yield event
+
+    async def interrupt(self) -> None:
+        self.interrupts += 1
+        await super().interrupt()
+
+
+@pytest.mark.parametrize("way", ["timed_out", "cancelled", "left"])
+async def test_a_cell_that_waits_for_that_of_another_client_stops_only_itself(way: str) -> None:
+    kernel = SharedKernel()
+    await kernel.start()
+    timeout = 0.01 if way == "timed_out" else 0
+    going = CellExecution(kernel, Code("sleep 60"), timeout=timeout, grace=5)
+    task = asyncio.ensure_future(going.wait())
+    if way == "cancelled":
+        going.cancel()
+    for _ in range(20):
+        await asyncio.sleep(0.005)
+        if way == "left":
+            task.cancel()
+    assert (kernel.interrupts, kernel.is_alive, task.done()) == (0, True, False)
+    kernel.is_free.set()
+    if way == "left":
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    else:
+        assert (await task).status == way
+    assert (kernel.interrupts, kernel.is_alive) == (1, True)
 
 
 async def test_no_timeout_is_no_limit(kernel: MemoryKernel) -> None:

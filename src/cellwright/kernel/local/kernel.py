@@ -122,6 +122,11 @@ class LocalKernel:
         """Whether other clients may use it too."""
         return self._place is not None
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether cells of other clients may run in it."""
+        return self.is_lent
+
     def lend(self) -> str | None:
         """Return the file by which other clients of this machine connect; None if it is not alive.
 

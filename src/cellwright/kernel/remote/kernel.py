@@ -113,6 +113,11 @@ class RemoteKernel:
         """
         return self._require_talk().execute(code)
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether cells of other clients may run in it."""
+        return self._is_attached
+
     async def ping(self, within: float) -> bool:
         """Ask the server whether it has the kernel, and in a state that can answer."""
         talk = self._talk
