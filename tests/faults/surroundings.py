@@ -436,8 +436,10 @@ def _judge_outputs(place: Place, done: subprocess.CompletedProcess[bytes]) -> It
     is_saved = count is not None
     if done.returncode == 0 and not is_saved:
         yield "false successes"
-    if not is_saved and (done.returncode != 3 or "only in this answer" not in said):
-        yield "not told as unsaved"
+    has_run = '"status": "ok"' in said  # a kernel that could not start has nothing to save
+    is_told = done.returncode == 3 and "only in this answer" in said
+    if not is_saved and not is_told and (has_run or not done.returncode):
+        yield f"not told as unsaved (exit {done.returncode}, {said[-300:]!r})"
 
 
 SURROUNDINGS: tuple[Callable[..., Surrounding], ...] = (

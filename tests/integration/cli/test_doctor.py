@@ -54,7 +54,8 @@ def test_the_doctor_answers_with_versions_folders_and_problems(
     ]
     assert {"ipykernel", "msgspec", "pydantic"} < report["packages"].keys()
     assert report["kernels"]["python3"].endswith(" (the default: own environment)")
-    assert report["extras"].keys() == {"assistant", "batch", "charts", "images", "lab", "mcp"}
+    extras = {"acp", "assistant", "batch", "charts", "images", "lab", "mcp"}
+    assert report["extras"].keys() == extras
     assert report["extras"]["mcp"].startswith("installed (mcp ")
     assert report["problems"] == []
     assert report["state directory"] == f"{os.environ['XDG_STATE_HOME']}/cellwright"

@@ -239,7 +239,10 @@ def test_ctrl_c_stops_the_run_and_the_kernel_keeps_its_state(engine: Engine) -> 
     child.send_signal(signal.SIGINT)
     assert child.wait(30) == 130
     assert engine.status()["sessions"][0]["pid"] == kernel
-    assert [run["state"] for run in engine.status()["runs"]] == ["done"] * 3
+    wait_for(
+        lambda: [run["state"] for run in engine.status()["runs"]] == ["done"] * 3,
+        "the end of the run",
+    )
     assert cw("run", "nb.ipynb", "c2", "c3").text == "21\n42\n"
     child = start("eval", "-s", "a", "--timeout", "0", f"z = 7\n{SLOW}")
     child.send_signal(signal.SIGINT)

@@ -62,6 +62,8 @@ def reading_commands(path: str) -> Iterator[list[str]]:
     """Every command that looks at a notebook; in mode `ask`, whatever would do more is refused."""
     for name in ("read", "show", "outputs", "log", "diff", "blame", "stale", "backup", "run"):
         yield [name, "--mode", "ask", "--", path]
+    for name in ("lint", "check-clean", "strip"):
+        yield [name, "--mode", "ask", "--", path]
     yield ["read", "--mode", "ask", "--json", "--", path]
     yield ["read", "--mode", "ask", "--", f"{path}:outline"]
     yield ["edit", "delete", "--mode", "ask", "--dry-run", "--", path, "0"]

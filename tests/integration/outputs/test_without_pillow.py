@@ -39,7 +39,7 @@ import cellwright
 names = [
     found.name for found in pkgutil.walk_packages(cellwright.__path__, "cellwright.")
     if not found.name.endswith("__main__") and ".inside" not in found.name
-    and found.name != "cellwright.server.relay"  # which only a Jupyter server imports
+    and not found.name.startswith("cellwright.server.")  # which only a Jupyter server imports
 ]
 for name in names:
     importlib.import_module(name)

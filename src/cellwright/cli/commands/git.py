@@ -604,7 +604,7 @@ def list_problems(notebook: Notebook, stale: Mapping[str, str]) -> list[str]:
         elif cell.output_types and 0 < count < last:
             found.append(f"{where} is stale: a cell above it was run after it")
         last = max(last, count)
-        found += [f"{where} shows {what}" for what in _find_secrets(cell.to_dict()["outputs"])]
+        found += [f"{where} shows {what}" for what in _find_secrets(cell.to_dict().get("outputs"))]
     return found
 
 

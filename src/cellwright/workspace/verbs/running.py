@@ -220,7 +220,7 @@ def _find_rest(
             run.status,
             cell.handle,
             cell.index,
-            outputs=cell.to_dict()["outputs"],
+            outputs=cell.to_dict().get("outputs", []),
             seconds=run.seconds,
             count=run.count,
             expected=run.status == "error",

@@ -242,8 +242,8 @@ async def test_a_handler_that_raises_in_the_middle_of_printing_tears_nothing(
         signal.signal(signal.SIGALRM, late)
         caught = 0
         for n in range(40):
-            signal.setitimer(signal.ITIMER_REAL, 0.003)
             try:
+                signal.setitimer(signal.ITIMER_REAL, 0.003)
                 while True: print("x" * 3000)
             except Late:
                 caught += 1

@@ -34,7 +34,16 @@ def talk(*requests: object, python: str = sys.executable) -> list[dict[str, Any]
 
 
 def of(frames: list[dict[str, Any]], cell: str) -> list[dict[str, Any]]:
-    return [frame for frame in frames if frame.get("id") == cell]
+    """The frames of a cell; text that came in pieces is joined, as it may come so at any time."""
+    found: list[dict[str, Any]] = []
+    for frame in frames:
+        if frame.get("id") != cell:
+            continue
+        if found and frame["type"] == found[-1]["type"] == "stdout":
+            found[-1] = {**frame, "data": found[-1]["data"] + frame["data"]}
+        else:
+            found.append(frame)
+    return found
 
 
 def test_a_cell_has_started_first_and_exactly_one_done_last() -> None:
