@@ -10,6 +10,7 @@ from cellwright.outputs.html import html_to_text, read_html
 from cellwright.outputs.tables import Grid
 
 
+@pytest.mark.all
 def test_a_table_of_too_many_cells_is_cut_and_counted() -> None:
     wide = "<tr>" + "<td>x" * 1000
     (grid,) = read_html("<table>" + wide + "<tr><td>x" * 20_000)

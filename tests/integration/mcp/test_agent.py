@@ -77,6 +77,7 @@ async def test_an_agent_mends_a_notebook_in_four_calls(tmp_path: Path, era: str)
     assert after.cells[5].outputs, "what a run said is a record, and stays"
 
 
+@pytest.mark.all
 def test_the_demo_shows_each_call(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, EXAMPLES / "agent.py"],
