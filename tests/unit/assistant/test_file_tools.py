@@ -8,6 +8,7 @@ import pytest
 
 from cellwright.assistant.availability import FILE_TOOLS
 from cellwright.assistant.models.scripted import ScriptedModel
+from cellwright.tools.profiles import plain_files
 from cellwright.tools.profiles.positron import POSITRON
 from tests.unit.assistant.chatting import NOTEBOOK, call
 
@@ -103,6 +104,21 @@ async def test_they_list_folders_and_search_in_files_and_notebooks(
     assert book.data["lines"]
     assert outside.data["code"] == "OUTSIDE_ROOT"
     assert missing.data["code"] == "NOTEBOOK_NOT_FOUND"
+
+
+async def test_a_search_says_where_it_stopped(
+    conversation: Make, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plain_files, "_MOST_FILES", 2)
+    (folder / "deep").mkdir()
+    for name in "abc":
+        (folder / "deep" / name).write_text("total\n", encoding="utf-8")
+    steps = [call("search", text="total", path="deep"), call("search", text="total", path="deep/c")]
+    turn = await conversation(ScriptedModel(steps, "ok"), tools=TOOLS)("go", "ask", attached=())
+    many, one = turn.answers
+    assert many.data["lines"] == ["deep/a:1: total", "deep/b:1: total"]
+    assert "behind the first 2 files" in many.text
+    assert (one.data["lines"], "behind" in one.text) == (["deep/c:1: total"], False)
 
 
 async def test_the_built_in_assistant_reads_and_searches_files(
