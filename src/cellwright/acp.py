@@ -31,7 +31,8 @@ from cellwright.assistant.permissions import Decision, find_effect
 from cellwright.assistant.requests import is_notebook, resolve_file
 from cellwright.errors import CellwrightError
 from cellwright.outputs.sanitize import make_visible, one_line
-from cellwright.tools.fence import remove_fences
+from cellwright.tools.fence import build_fence, choose_number, make_readable, remove_fences
+from cellwright.tools.wording import code_block, code_span, quote_path
 from cellwright.workspace.api.requests import Mode
 
 if TYPE_CHECKING:
@@ -182,9 +183,9 @@ class ChatAgent:
         session = self._find(session_id)
         if session.turn is not None:
             raise acp.RequestError(-32600, "The last prompt is not answered yet")
-        text = _read_prompt(session, prompt)
+        text, notes = _read_prompt(session, prompt)
         before = session.opened.chat.usage
-        session.turn = asyncio.ensure_future(self._answer(session, text))
+        session.turn = asyncio.ensure_future(self._answer(session, text, notes))
         try:
             await asyncio.wait([session.turn])
             reason = "cancelled" if session.turn.cancelled() else session.turn.result()
@@ -248,13 +249,15 @@ class ChatAgent:
         except KeyError:
             raise acp.RequestError.resource_not_found(session_id) from None
 
-    async def _answer(self, session: EditorSession, text: str) -> schema.StopReason:
+    async def _answer(
+        self, session: EditorSession, text: str, notes: list[str]
+    ) -> schema.StopReason:
         name = text.strip().removeprefix("/")
         if text.strip().startswith("/") and name in _COMMANDS:
             said = await _carry_out(session, name)
             await self._send(session, acp.update_agent_message_text(said))
             return "end_turn"
-        request = session.opened.state.build_request(text, names_files=True)
+        request = session.opened.state.build_request(text, names_files=True, notes=notes)
         ending = "answered"
         async with contextlib.aclosing(session.opened.chat.send(request)) as events:
             async for event in events:
@@ -286,9 +289,7 @@ class ChatAgent:
             tool_call_id=call.id,
             title=one_line(operation.words)[:_LONGEST_TITLE],
             status="pending",
-            content=[acp.tool_content(acp.text_block(make_visible(operation.preview)))]
-            if operation.preview
-            else None,
+            content=[_show_literally(operation.preview)] if operation.preview else None,
         )
         options = [
             schema.PermissionOption(option_id=decision, name=name, kind=kind)
@@ -337,17 +338,22 @@ async def _carry_out(session: EditorSession, command: str) -> str:
     chat = session.opened.chat
     if command == "undo":
         changes = await chat.undo()
-        return f"Took back the changes of {', '.join(map(one_line, changes.notebooks))}."
+        names = ", ".join(code_span(one_line(name)) for name in changes.notebooks)
+        return f"Took back the changes of {names}."
     left = [turn for turn in chat.turns if not turn.is_undone]
     if not left:
         return "No turn of this chat changed anything that is left."
     diff = await left[-1].diff(await chat.workspaces.get("agent"))
-    return f"```diff\n{make_visible(diff)}\n```"
+    return code_block(make_visible(diff), "diff")
 
 
-def _read_prompt(session: EditorSession, blocks: list[Any]) -> str:
-    """The text of a prompt; the files that it names are attached, and a notebook is opened."""
+def _read_prompt(session: EditorSession, blocks: list[Any]) -> tuple[str, list[str]]:
+    """The text of a prompt; the files that it names are attached, and a notebook is opened.
+
+    Beside it, what the person has not written: texts of pages and the like.
+    """
     state, parts, is_open = session.opened.state, [], False
+    notes: list[str] = []
     for block in blocks:
         if isinstance(block, schema.TextContentBlock):
             parts.append(block.text)
@@ -359,15 +365,21 @@ def _read_prompt(session: EditorSession, blocks: list[Any]) -> str:
         if place is not None:
             inside = f"{state.cwd.rstrip('/')}/"
             name = place.removeprefix(inside)
+            name = f"./{name}" if name.startswith("#") else name  # a file, and not a tool
             state.attach(name)
-            parts.append(f'@"{name}"' if " " in name else f"@{name}")
+            # The name of a file may read like a sentence, or name a tool.
+            is_plain = quote_path(name.replace(" ", "_"), len(name)) == name.replace(" ", "_")
+            mention = f'@"{name}"' if " " in name else f"@{name}"
+            parts.append(mention if is_plain else "(a file that is attached)")
             if is_notebook(place) and not is_open:  # the editor has no other word for it
                 state.open, state.selected, is_open = name, (), True
         elif isinstance(text, str):
-            parts.append(f"\n{address}:\n\n{text}\n")
+            parts.append("(a text that is attached)")
+            lines = make_readable(text).split("\n")
+            notes.append(build_fence(choose_number([address, text]), address, lines))
         else:
             parts.append("(something was attached that this assistant cannot read)")
-    return " ".join(parts) if parts else ""
+    return " ".join(parts), notes
 
 
 def _start(session: EditorSession, call: ToolCall) -> schema.ToolCallStart:
@@ -387,7 +399,7 @@ def _start(session: EditorSession, call: ToolCall) -> schema.ToolCallStart:
 
 
 def _end(call: ToolCall, answer: ToolResult) -> schema.ToolCallProgress:
-    content = [acp.tool_content(acp.text_block(make_visible(remove_fences(answer.text))))]
+    content = [_show_literally(remove_fences(answer.text))]
     content += [
         acp.tool_content(acp.image_block(b64encode(image.data).decode(), image.mime))
         for image in answer.images
@@ -410,6 +422,11 @@ def _modes(session: EditorSession) -> schema.SessionModeState:
 def _request_error(error: CellwrightError) -> acp.RequestError:
     words = f"{error.message}. {error.hint}." if error.hint else error.message
     return acp.RequestError(-32603, one_line(words), {"code": error.code})
+
+
+def _show_literally(text: str) -> Any:
+    """Text from outside in a block of code: editors draw Markdown, which can hide and pretend."""
+    return acp.tool_content(acp.text_block(code_block(make_visible(text))))
 
 
 def _make_visible(value: Any) -> Any:

@@ -307,7 +307,7 @@ class Chat:
         state = render_context(context) if context else ""
         head = self._head(system.text, state)
         references = render_references(offer.references)
-        asked = f"{request.prompt}\n\n{references}" if references else request.prompt
+        asked = "\n\n".join(filter(None, (request.prompt, *request.notes, references)))
         turn.append(ChatMessage(role="user", text=asked))
         calls = TurnCalls(
             workspace=await self.workspaces.get(request.mode),

@@ -115,7 +115,7 @@ def describe_operation(
 ) -> Operation:
     """A call in words, with cells counted from 1."""
     if kind == "overwrite":
-        preview = str(arguments.get("content"))[:_PREVIEW]
+        preview = _shorten_preview(str(arguments.get("content")))
         words = f"Overwrite {shorten(path, 100)}?"
         return Operation(kind=kind, notebook=path, tool=tool.name, words=words, preview=preview)
     refs = arguments.get("cellIds") or arguments.get("cells") if kind == "run" else None
@@ -133,9 +133,13 @@ def describe_operation(
     else:
         words = f"{tool.title or tool.name}{of}?"
         preview = json.dumps(dict(arguments), ensure_ascii=False, default=str)
-    if len(preview) > _PREVIEW:
-        preview = f"{preview[: _PREVIEW - 1]}…"
+    preview = _shorten_preview(preview)
     return Operation(kind=kind, notebook=path, tool=tool.name, words=words, preview=preview)
+
+
+def _shorten_preview(text: str) -> str:
+    """The beginning of a text, with a sign that there is more."""
+    return text if len(text) <= _PREVIEW else f"{text[: _PREVIEW - 1]}…"
 
 
 def _deleted_cells(arguments: Mapping[str, Any]) -> list[Any] | None:

@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 from cellwright.assistant.context import RuntimeState, build_context
 from cellwright.errors import CellwrightError
-from cellwright.tools.wording import shorten
+from cellwright.tools.wording import quote_path, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -86,6 +86,8 @@ class ChatRequest:
         location: where they wrote it.
         references: what they attached: files, sessions, tools; anything else is ignored.
         editor: the notebook editor that was active, if one was.
+        notes: what the model reads after the prompt and the person did not write, such as names
+            of files; nothing in it attaches a file or names a tool.
     """
 
     prompt: str
@@ -93,6 +95,7 @@ class ChatRequest:
     location: Location = "pane"
     references: Sequence[object] = ()
     editor: NotebookEditor | None = None
+    notes: Sequence[str] = ()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -117,10 +120,12 @@ class ChatState:
     files: list[str] = field(default_factory=list)
     tools: list[str] = field(default_factory=list)
 
-    def build_request(self, prompt: str, *, names_files: bool = False) -> ChatRequest:
+    def build_request(
+        self, prompt: str, *, names_files: bool = False, notes: Sequence[str] = ()
+    ) -> ChatRequest:
         """Make a request of a prompt and this state.
 
-        With `names_files`, the prompt lists what is attached beside the open notebook; the model
+        With `names_files`, the notes list what is attached beside the open notebook; the model
         would not know of it otherwise.
         """
         editor = None
@@ -130,8 +135,14 @@ class ChatState:
             others = [name for name in self.files if name != self.open]
             books = [name for name in others if is_notebook(os.path.join(self.cwd, name))]  # noqa: PTH118
             files = [name for name in others if name not in books]
-            for what, names in (("notebooks", books), ("files", files)):
-                prompt += f"\n\nAttached {what}: {', '.join(names)}" if names else ""
+            notes = [
+                *(
+                    f"Attached {what}: {', '.join(map(quote_path, names))}"
+                    for what, names in (("notebooks", books), ("files", files))
+                    if names
+                ),
+                *notes,
+            ]
         return ChatRequest(
             prompt=prompt,
             mode=self.mode,
@@ -141,6 +152,7 @@ class ChatState:
                 *(ToolAttachment(name) for name in self.tools),
             ),
             editor=editor,
+            notes=notes,
         )
 
     @property

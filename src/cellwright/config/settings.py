@@ -121,9 +121,11 @@ def _number(value: object, *, whole: bool) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _setting(default: float, low: float, high: float, about: str) -> Any:
+def _setting(
+    default: float, low: float, high: float, about: str, *, project_may_set: bool = True
+) -> Any:
     spec = {"default": default, "low": low, "high": high, "about": about}
-    return field(default=default, metadata=spec)
+    return field(default=default, metadata={**spec, "project_may_set": project_may_set})
 
 
 def _choice(
@@ -173,7 +175,11 @@ class Settings:
         2.0, 0, YEAR, "time between saves of a running cell, 0 for none"
     )
     artifact_quota_bytes: int = _setting(
-        defaults.ARTIFACT_QUOTA_BYTES, 2**20, 2**50, "bytes that all artifacts may take"
+        defaults.ARTIFACT_QUOTA_BYTES,
+        2**20,
+        2**50,
+        "bytes that all artifacts may take",
+        project_may_set=False,  # a small one would remove what other projects have
     )
     artifact_max_bytes: int = _setting(
         defaults.ARTIFACT_MAX_BYTES, 1024, 2**40, "bytes that one artifact may take"

@@ -15,7 +15,7 @@ from collections import OrderedDict
 from cellwright.config.defaults import LOCK_TIMEOUT, MAX_FILE_BYTES
 from cellwright.document._bytes.layout import Layout
 from cellwright.document._bytes.slots import FileSlots
-from cellwright.document.disk.load import file_holds, load_file, sync_file
+from cellwright.document.disk.load import file_holds, is_stored, load_file, sync_file
 from cellwright.document.disk.lock import FileLock
 from cellwright.document.disk.save import remove_abandoned_temps, replace_file
 from cellwright.document.notebook import Notebook, Origin
@@ -124,7 +124,11 @@ def write(
         raise NotSaved("the notebook", "write", "it has no path yet", hint="Give a path")
     real = _real(name)
     with FileLock(real, lock_timeout):
-        return _write(notebook, name, real, reached, break_hard_links=break_hard_links)
+        try:
+            return _write(notebook, name, real, reached, break_hard_links=break_hard_links)
+        except DurabilityUnconfirmed as error:
+            error.name_bytes(notebook.revision)
+            raise
 
 
 def edit(
@@ -184,7 +188,12 @@ def update(
                 saved()  # the new bytes are in place
                 raise
             except BaseException as error:
-                failed()
+                # An interruption can also come after the rename.
+                is_interruption = not isinstance(error, Exception)
+                if is_interruption and is_stored(reached or real, list(notebook.parts())):
+                    saved()
+                else:
+                    failed()
                 if isinstance(error, Conflict) and attempt < _ATTEMPTS - 1:
                     continue
                 raise

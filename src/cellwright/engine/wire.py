@@ -272,9 +272,10 @@ _HELLO: dict[str, tuple[type, ...]] = {
 
 def make_hello(caller: Caller) -> WireMessage:
     """Return what a client says first; of its secrets only the names, and the one that is for us."""
-    from cellwright.kernel.environment import CLIENT_PYTHON
+    from cellwright.kernel.environment import ADDRESSES, CLIENT_PYTHON
 
     environ, withheld = caller.build_environment()
+    ours = {name: caller.environ[name] for name in ADDRESSES if name in caller.environ}
     return {
         "wire": VERSION,
         "cwd": caller.cwd,
@@ -282,7 +283,7 @@ def make_hello(caller: Caller) -> WireMessage:
         "root": caller.root,
         "mode": caller.mode,
         "actor": caller.actor,
-        "environ": {**environ, CLIENT_PYTHON: sys.executable},
+        "environ": {**environ, **ours, CLIENT_PYTHON: sys.executable},
         "withheld": list(withheld),
         "server_token": caller.server_token,
     }

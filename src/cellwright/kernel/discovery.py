@@ -29,7 +29,7 @@ from typing import Literal
 
 from cellwright.config.directories import describe_distrust
 from cellwright.errors import KernelMissing
-from cellwright.kernel.environment import CLIENT_PYTHON
+from cellwright.kernel.environment import CLIENT_PYTHON, build_kernel_environment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -351,6 +351,13 @@ def _make_ipykernel_spec(python: Path, origin: SpecOrigin) -> KernelSpec:
 
 
 _FOLDER_NAMES = (".venv", "venv", ".conda", ".pixi/envs/default", "env")
+_PACKAGES = "lib/python3*/site-packages"
+# What a kernel of an environment is started from, and the folders that lead there.
+_OBEYED = (
+    *("pyvenv.cfg", "conda-meta", "bin", "bin/python", "bin/python3"),
+    *("lib", "lib/python3*", _PACKAGES, "share", "share/jupyter", "share/jupyter/kernels"),
+    *("share/jupyter/kernels/*", "share/jupyter/kernels/*/kernel.json"),
+)
 _ASK_WITHIN = 30.0
 _QUESTION = (
     "import importlib.util, json, sys; print(json.dumps(["
@@ -390,10 +397,14 @@ def _find_environments(folder: Path, home: Path | None) -> Iterator[Path]:
 
 
 def _explain_distrust(environment: Path) -> str | None:
-    """Say why an environment that was found is not used; None if it may be."""
-    parts = ("pyvenv.cfg", "conda-meta", "bin", "bin/python", "bin/python3")
-    places = [environment.parent, environment, *(environment / part for part in parts)]
-    return describe_distrust(*map(str, places))
+    """Say why an environment that was found is not used; None if it may be.
+
+    Who may change any folder on the way to it can put another in its place after this look.
+    """
+    name = next((each for each in _FOLDER_NAMES if environment.match(each)), "")
+    above = environment.parents[: name.count("/") + 1]
+    inside = (found for part in _OBEYED for found in environment.glob(part))
+    return describe_distrust(*map(str, (*reversed(above), environment, *inside)))
 
 
 def describe_found_environments(
@@ -542,6 +553,7 @@ def _run_interpreter(python: Path) -> InterpreterFacts:
             [str(python), "-I", "-c", _QUESTION],
             capture_output=True,
             check=True,
+            env=build_kernel_environment(os.environ)[0],  # it may be a stranger's: no keys
             stdin=subprocess.DEVNULL,
             timeout=_ASK_WITHIN,
         )
@@ -566,7 +578,7 @@ def _site_packages(python: Path) -> Iterator[Path]:
     """The folders of packages beside an interpreter; like Python, this does not follow a link."""
     prefix = python.parent.parent
     if is_environment(prefix):
-        yield from sorted(prefix.glob("lib/python3*/site-packages"))
+        yield from sorted(prefix.glob(_PACKAGES))
 
 
 def _sees_more(python: Path, folders: list[Path]) -> bool:

@@ -19,11 +19,14 @@ CLIENT_PYTHON = "_CELLWRIGHT_CLIENT_PYTHON"
 
 # What pays for the agent, or opens an account: code that an agent writes must not use it unasked.
 _is_secret = re.compile(
-    r"(?:\w+_)?(?:API_?KEY|TOKEN|SECRET)"
-    r"|\w+_(?:SECRET|ACCESS|ACCOUNT|PRIVATE|STORAGE)_KEY(?:_ID)?|\w+_TOKEN_\w+"
-    r"|\w+_(?:CREDENTIALS?|CONNECTION_STRING)|AWS_WEB_IDENTITY_TOKEN_FILE",
-    re.IGNORECASE,
+    r"(?:.*[\W_])?(?:(?:API_?|AUTH_?|SECRET_|ACCESS_|ACCOUNT_|PRIVATE_|STORAGE_)KEY(?:_ID)?"
+    r"|(?:API_?|AUTH_?|ACCESS_?)?TOKEN|SECRET|CREDENTIALS?|CONNECTION_STRING)"
+    r"|.+_PAT|.+_TOKEN_\w+|AWS_CONTAINER_CREDENTIALS_\w+",
+    re.IGNORECASE | re.DOTALL,
 ).fullmatch
+
+ADDRESSES = ("CELLWRIGHT_SERVER", "CELLWRIGHT_SERVERS", "CELLWRIGHT_ASSISTANT_BASE_URL")
+"""Settings of ours that may have a token or a password inside; kernels do not need them."""
 
 # Each of our variables, and the names that code written for other tools uses for it.
 _NAMES = {
@@ -49,7 +52,7 @@ def build_kernel_environment(
         for name in sorted(environ)
         if _is_secret(name) and not any(fnmatchcase(name, each) for each in passed)
     )
-    dropped = {*withheld, *MANAGED, MARK_VARIABLE}
+    dropped = {*withheld, *MANAGED, *ADDRESSES, MARK_VARIABLE}
     return {name: value for name, value in environ.items() if name not in dropped}, withheld
 
 

@@ -69,6 +69,13 @@ def code_block(text: str, language: str = "") -> str:
     return f"{ticks}{language}\n{text}\n{ticks}"
 
 
+def code_span(text: str) -> str:
+    """A name as code in a line of Markdown that it cannot end."""
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    ticks = "`" * (longest + 1)
+    return f"{ticks} {text} {ticks}" if longest else f"{ticks}{text}{ticks}"
+
+
 def to_facts(rows: Sequence[Value | Mapping[str, Any]]) -> list[dict[str, Any]]:
     """As many rows as go into the data of a result, with long texts cut."""
     return [

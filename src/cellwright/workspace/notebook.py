@@ -10,8 +10,10 @@ from cellwright.document.files import report_saved
 from cellwright.errors import (
     AlreadyExists,
     CellwrightError,
+    DurabilityUnconfirmed,
     EditorSilent,
     EditorUnfit,
+    NotSaved,
     UnknownRevision,
 )
 from cellwright.workspace.api.answers import EditAnswer, describe_change
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Self
 
-    from cellwright.document.change import Change
+    from cellwright.document.change import Change, State
     from cellwright.document.notebook import Notebook
     from cellwright.document.snapshot import Snapshot
     from cellwright.journal import Entry, Recording
@@ -128,6 +130,7 @@ class OpenNotebook:
         entries: list[Entry | None] = []
         copies: list[str] = []
         made: list[Notebook] = []
+        stored: list[bool] = []
         created = not host.exists()
 
         def make_and_announce(notebook: Notebook) -> Change:
@@ -141,7 +144,7 @@ class OpenNotebook:
             made[:] = [notebook]
             if change and not dry_run:
                 if backup and not is_new:
-                    copies.append(host.back_up(before))
+                    copies.append(self._back_up(before))
                 recordings.append(
                     journal.begin(
                         self.real,
@@ -155,6 +158,7 @@ class OpenNotebook:
             return change
 
         def confirm() -> None:
+            stored.append(True)
             now = host.signature()
             entries.extend(recording.finish(now) for recording in recordings)
             recordings.clear()
@@ -167,9 +171,16 @@ class OpenNotebook:
         if dry_run:
             change = make_and_announce(self._read_or_create(create=create))
         else:
-            change = host.change(
-                make_and_announce, create=create, on_saved=confirm, on_failed=abandon
-            )
+            try:
+                change = host.change(
+                    make_and_announce, create=create, on_saved=confirm, on_failed=abandon
+                )
+            except CellwrightError:
+                raise
+            except Exception as error:
+                if not stored:
+                    raise
+                raise report_saved(self.name, error, made[0].revision) from error
             self.current = made[0]
         is_saved = save and not dry_run and self._save()
         try:
@@ -242,6 +253,13 @@ class OpenNotebook:
         found = list(self.journal.warnings)
         self.journal.warnings.clear()
         return found
+
+    def _back_up(self, before: State) -> str:
+        """Have the host copy what an edit is about to change; without the copy, it does not."""
+        try:
+            return self.host.back_up(before)
+        except DurabilityUnconfirmed as error:  # its words are about the copy
+            raise NotSaved(self.name, "back up", error.message) from None
 
     def _save(self) -> bool:
         """Have the host store the notebook; returns whether it did."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 
+from cellwright.document.disk.load import close
 from cellwright.document.disk.paths import PinnedPath, RealPath
 from cellwright.errors import OutsideRoot, UnreadableFile, explain_exception
 
@@ -101,7 +102,7 @@ def hold_folder(path: str, root: str | None, name: str) -> Iterator[PinnedPath |
             raise OutsideRoot(path, root)
         yield PinnedPath(f"{reach}/{file}", name)
     finally:
-        os.close(descriptor)
+        close(descriptor)
 
 
 def _is_inside(real: str, top: str) -> bool:

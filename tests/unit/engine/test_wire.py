@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from cellwright import errors
 from cellwright.engine import wire
 from cellwright.errors import CellConflict, CellwrightError, Conflict, InvalidCall
+from cellwright.workspace.caller import Caller
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_a_line_that_is_too_long_is_dropped_while_it_comes_and_the_next_is_not() -> None:
@@ -83,3 +89,18 @@ def test_a_large_message_made_in_pieces_is_the_same(value: object) -> None:
 
 def test_a_small_message_is_not_called_large() -> None:
     assert not wire.is_large(wire.make_answer(1, {"cells": [{"source": "x" * 100}] * 100}))
+
+
+def test_the_address_of_a_server_reaches_the_engine_and_no_kernel(tmp_path: Path) -> None:
+    address = "http://localhost:8888/?token=of-a-server"
+    client = Caller(cwd=str(tmp_path), environ={"CELLWRIGHT_SERVER": address, "PLAIN": "yes"})
+    hello = wire.make_hello(client)
+    assert hello["server_token"] is None
+
+    served = Caller(
+        cwd=hello["cwd"], environ=hello["environ"], withheld=hello["withheld"], actor="test:ada"
+    )
+    assert served.settings.server == address
+    variables, _ = served.build_environment()
+    assert variables["PLAIN"] == "yes"
+    assert not [value for value in variables.values() if "of-a-server" in value]

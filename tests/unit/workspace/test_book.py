@@ -18,6 +18,7 @@ from tests.property.checks import assert_only_cell_changed
 from tests.unit.cli import samples
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from cellwright import Book
@@ -483,3 +484,77 @@ def test_whatever_fails_after_the_save_the_error_names_the_bytes_that_are_there(
     assert "new" in now.to_bytes().decode()
     assert caught.value.revision == now.revision
     assert now.revision in str(caught.value)
+
+
+@pytest.fixture
+def fail_folder_sync(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], None]:
+    """Let what comes right after the rename of a save fail, from now on."""
+
+    def use(error: BaseException) -> None:
+        def fail(_folder: str) -> None:
+            raise error
+
+        monkeypatch.setattr("cellwright.document.disk.save._sync_folder", fail)
+
+    return use
+
+
+@pytest.mark.parametrize("error", [OSError(5, "Input/output error"), MemoryError()])
+def test_a_failure_right_after_the_rename_is_one_error_and_leaves_the_history_right(
+    book: Book, path: Path, error: Exception, fail_folder_sync: Callable[[BaseException], None]
+) -> None:
+    fail_folder_sync(error)
+    with pytest.raises(DurabilityUnconfirmed) as caught:
+        book.edit(replace("load", "new"))
+    assert caught.value.revision == cellwright.read(path).revision
+    assert kinds(book) == ["edit"]
+
+    notebook = cellwright.read(path)
+    notebook.apply(replace("load", "newer"))
+    with pytest.raises(DurabilityUnconfirmed) as caught:
+        cellwright.write(notebook)
+    assert caught.value.revision == cellwright.read(path).revision
+
+
+def test_an_interruption_right_after_the_rename_leaves_the_history_right(
+    book: Book, fail_folder_sync: Callable[[BaseException], None]
+) -> None:
+    fail_folder_sync(KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        book.edit(replace("load", "new"))
+    assert kinds(book) == ["edit"]  # and not a change by another program
+
+
+def test_an_edit_whose_backup_may_be_lost_is_not_made_and_says_so(
+    book: Book, path: Path, fail_folder_sync: Callable[[BaseException], None]
+) -> None:
+    before = path.read_bytes()
+    fail_folder_sync(OSError(5, "Input/output error"))
+    with pytest.raises(CellwrightError) as caught:
+        book.edit(replace("load", "new"), backup=True)
+    assert code_of(caught) == "NOT_SAVED"
+    assert path.read_bytes() == before
+
+
+def test_descriptors_that_cannot_be_closed_after_the_rename_are_no_other_error(
+    folder: Path, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    close, rename = os.close, os.rename
+    renamed: list[str] = []
+
+    def rename_and_note(old: str, new: str) -> None:
+        rename(old, new)
+        renamed.append(new)
+
+    def close_and_fail(descriptor: int) -> None:
+        close(descriptor)
+        if renamed:
+            raise OSError(5, "Input/output error")
+
+    with Workspace(folder, cwd=str(folder)) as workspace:  # with a root, it holds the folder
+        with monkeypatch.context() as patch:
+            patch.setattr("os.rename", rename_and_note)
+            patch.setattr("os.close", close_and_fail)
+            with pytest.raises(DurabilityUnconfirmed) as caught:
+                workspace.open("nb.ipynb").edit(replace("load", "new"))
+        assert caught.value.revision == cellwright.read(path).revision

@@ -124,6 +124,14 @@ def _fill_block(descriptor: int, block: bytearray) -> bool:
     return True
 
 
+def is_stored(path: str, parts: Parts) -> bool:
+    """Whether a save has come as far as its rename, when it was interrupted."""
+    try:
+        return file_holds(path, parts)
+    except Exception:  # noqa: BLE001  # the interruption is what the caller hears of
+        return False
+
+
 def sync_file(path: str) -> None:
     """Make sure that the content of a file is on the disk, although we did not write it."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)

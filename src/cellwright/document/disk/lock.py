@@ -74,7 +74,7 @@ def remove_locked(place: str, descriptor: int) -> None:
     try:
         if os.path.samestat(os.fstat(descriptor), os.stat(place)):
             os.unlink(place)
-    except OSError:
+    except (OSError, MemoryError):
         pass  # it only takes room
 
 

@@ -109,12 +109,14 @@ def replace_file(
         step = "read back"
         if not file_holds(path, parts):
             raise DurabilityUnconfirmed(path, step, "it holds something else", replaced=True)
-    except OSError as error:
+    except Exception as error:
         if isinstance(error, (DurabilityUnconfirmed, OwnerWouldChange)):
             raise
-        reason = error.strerror or str(error)
-        if renamed:
-            raise DurabilityUnconfirmed(path, step, reason) from None
+        reason = (isinstance(error, OSError) and error.strerror) or str(error)
+        if renamed:  # whatever it is, such as no memory
+            raise DurabilityUnconfirmed(path, step, reason or type(error).__name__) from None
+        if not isinstance(error, OSError):
+            raise
         raise NotSaved(path, step, reason, hint=_hint_for_error(error)) from None
     finally:
         close(descriptor)

@@ -124,7 +124,7 @@ class Leases:
             yield
         finally:
             # The last one who shares it can have it alone, and removes the file.
-            with contextlib.suppress(OSError, UnsafeDirectory):
+            with contextlib.suppress(OSError, MemoryError, UnsafeDirectory):
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 remove_locked(_place(real), descriptor)
             _close(descriptor)

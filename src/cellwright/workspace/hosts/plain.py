@@ -12,7 +12,7 @@ import os
 import re
 from hashlib import blake2b
 
-from cellwright.document.disk.load import load_file
+from cellwright.document.disk.load import is_stored, load_file
 from cellwright.document.disk.lock import FileLock
 from cellwright.document.disk.save import replace_file
 from cellwright.document.notebook import Notebook
@@ -102,11 +102,18 @@ class PlainFileHost:
                 change = make(notebook)
                 try:
                     self._store(place or self.real, old, notebook)
-                except DurabilityUnconfirmed:
+                except DurabilityUnconfirmed as error:
+                    error.name_bytes(notebook.revision)
                     on_saved()  # the new bytes are in place
                     raise
                 except BaseException as error:
-                    on_failed()
+                    # An interruption can also come after the rename.
+                    is_interruption = not isinstance(error, Exception)
+                    texts = [cell.source.encode() for cell in notebook.cells if is_interruption]
+                    if texts and is_stored(place or self.real, texts):
+                        on_saved()
+                    else:
+                        on_failed()
                     if isinstance(error, Conflict) and attempt < _ATTEMPTS - 1:
                         continue
                     raise

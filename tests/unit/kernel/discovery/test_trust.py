@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cellwright.errors import KernelMissing
 from cellwright.kernel import discovery
 from cellwright.kernel.discovery import (
     choose_kernel,
@@ -15,7 +16,7 @@ from cellwright.kernel.discovery import (
     find_nearest_environment,
     list_specs,
 )
-from tests.unit.kernel.discovery.conftest import site_packages
+from tests.unit.kernel.discovery.conftest import site_packages, write_spec
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,12 +25,20 @@ if TYPE_CHECKING:
     MakeVenv = Callable[..., Path]
 
 
-@pytest.mark.parametrize("what", [".", "..", "bin", "pyvenv.cfg", "bin/python"])
+@pytest.mark.parametrize(
+    "what",
+    [
+        *(".", "..", "bin", "pyvenv.cfg", "bin/python", "lib"),
+        f"lib/python3.{sys.version_info[1]}/site-packages",
+        *("share/jupyter", "share/jupyter/kernels/own", "share/jupyter/kernels/own/kernel.json"),
+    ],
+)
 def test_an_environment_that_others_may_write_is_passed_over(
     what: str, tmp_path: Path, make_venv: MakeVenv
 ) -> None:
     outer = make_venv(tmp_path / ".venv")
     inner = make_venv(tmp_path / "project" / ".venv")
+    write_spec(inner / "share/jupyter", "own")
     folder = tmp_path / "project"
     assert find_nearest_environment(folder) == inner
     if what == "bin/python":  # its own mode, not that of the program it leads to
@@ -43,6 +52,35 @@ def test_an_environment_that_others_may_write_is_passed_over(
     assert used == f"The Python that runs is that of {outer}"
     active = {"VIRTUAL_ENV": str(outer)}  # a person who activated it knows
     assert describe_found_environments(str(folder), active, str(outer / "bin" / "python")) == [said]
+
+
+@pytest.mark.parametrize("what", [".pixi/envs", ".pixi", "."])
+def test_no_folder_on_the_way_to_an_environment_may_be_exchanged_by_others(
+    what: str, tmp_path: Path, make_venv: MakeVenv
+) -> None:
+    project = tmp_path / "project"
+    found = make_venv(project / ".pixi/envs/default")
+    assert find_nearest_environment(project) == found
+    (project / what).chmod(0o777)
+    assert find_nearest_environment(project) is None
+
+
+def test_an_interpreter_that_is_asked_for_its_facts_gets_no_keys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[dict[str, str]] = []
+
+    def run(*_: object, env: dict[str, str], **__: object) -> None:
+        given.append(env)
+        raise OSError("enough")
+
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    monkeypatch.setenv("PLAIN", "yes")
+    monkeypatch.setattr("subprocess.run", run)
+    with pytest.raises(KernelMissing):
+        discovery.inspect_interpreter(tmp_path / "python")
+    assert given[0]["PLAIN"] == "yes"
+    assert "sk-secret" not in given[0].values()
 
 
 def test_an_environment_of_another_user_is_passed_over(

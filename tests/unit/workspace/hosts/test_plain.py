@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cellwright import Workspace
-from cellwright.errors import CellwrightError
+from cellwright.errors import CellwrightError, DurabilityUnconfirmed
 from cellwright.workspace.hosts import plain
 
 if TYPE_CHECKING:
@@ -139,3 +139,20 @@ def test_below_agent_no_write_reaches_what_others_obey(
         assert caught.value.code == "MODE_FORBIDS"
     with Workspace(tmp_path, cwd=str(tmp_path), mode="agent") as workspace:
         assert workspace.open(path).write_file("x\n", base=base).changed
+
+
+@pytest.mark.parametrize("error", [OSError(5, "Input/output error"), KeyboardInterrupt()])
+def test_what_fails_after_the_rename_leaves_the_history_right(
+    workspace: Workspace, error: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_folder: str) -> None:
+        raise error
+
+    file = workspace.open("notes.md")
+    monkeypatch.setattr("cellwright.document.disk.save._sync_folder", fail)
+    with pytest.raises(type(error)) as caught:
+        file.write_file("text")
+    assert Path(file.path).read_text() == "text"
+    assert [entry.kind for entry in file.log()] == ["create"]
+    if isinstance(caught.value, DurabilityUnconfirmed):
+        assert caught.value.revision is not None
