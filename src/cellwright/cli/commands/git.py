@@ -509,7 +509,8 @@ _SECRETS = {
     "a key of Stripe": r"\b[rs]k_live_[A-Za-z0-9]{20,}",
     "a token of Hugging Face": r"\bhf_[A-Za-z0-9]{30,}",
     "a token of PyPI": r"\bpypi-[\w-]{50,}",
-    "a password in an address": r"\b[a-z][a-z0-9+.-]*://[^\s:/@]+:[^\s:/@]{3,}@",
+    # From the end of the scheme on: its beginning would be looked for at every dot of a text.
+    "a password in an address": r"[a-z0-9+.-]://[^\s:/@]+:[^\s:/@]{3,}@",
 }
 
 
