@@ -16,6 +16,7 @@ from cellwright.cli.commands.git import driver_settings
 from cellwright.errors import ConfigError
 from cellwright.mcp.clients import NAMES, build_snippet
 from tests.integration.cli.test_git import Repo
+from tests.integration.hostile import doors, repository
 from tests.integration.hostile.repository import KINDS, NAME, UNSAFE, Hostile, code, notebook
 from tests.unit.cli.calling import succeed
 
@@ -134,3 +135,59 @@ def test_a_cache_is_refused_or_another_installation_is_named(
     (tmp_path / "cache" / "CACHEDIR.TAG").write_text("")
     with pytest.raises(ConfigError):
         installation.find_start_command()
+
+
+def write_all(repo: Repo, branch: str, files: dict[str, str | bytes], start: str | None) -> None:
+    """Make a branch with one commit that has these files."""
+    repo.git("checkout", "--quiet", "-b", branch, *([start] if start else []))
+    for name, data in files.items():
+        place = repo.folder / name
+        place.write_bytes(data if isinstance(data, bytes) else data.encode("utf-8", "replace"))
+    repo.git("add", "--", *(f"./{name}" for name in files))
+    repo.git("commit", "--quiet", "--message", branch)
+
+
+def merge_and_settle(
+    hostile: Hostile, evil: dict[str, str | bytes], way: str = "merge", *, is_named: bool = False
+) -> None:
+    """Merge a branch with these files in one way, and settle each with the merge tool."""
+    repo = Repo(hostile.folder)
+    succeed("git", "install", "--strip")
+    write_all(repo, "start", dict.fromkeys(evil, BASE), None)
+    write_all(repo, "evil", evil, "start")
+    write_all(repo, "mine", dict.fromkeys(evil, OURS), "start")
+    how = {"merge": "--no-edit", "rebase": "--quiet"}.get(way)
+    runs = [repo.run(way, *([how] if how else []), "evil")]
+    left = repo.git("diff", "--name-only", "--diff-filter=U", "-z").split("\0")[:-1]
+    tool = ("mergetool", "--tool=cellwright", "--no-prompt", "--")
+    runs += [repo.run(*tool, f"./{name}", stdin=b"2\n" * 50) for name in left]
+    said = b"".join(part for done in runs for part in (done.stdout, done.stderr)).decode()
+    assert "Traceback" not in said
+    assert "bug in Cellwright" not in said
+    if not is_named:  # git itself says names as they are
+        assert doors.find_raw(said) is None, (way, doors.find_raw(said))
+    assert hostile.executed() == []
+    assert hostile.is_outside_untouched()
+
+
+@pytest.mark.parametrize(
+    "way", ["merge", *(pytest.param(way, marks=pytest.mark.all) for way in ("cherry-pick", "rebase"))]
+)
+def test_merging_a_hostile_branch_runs_nothing_and_shows_nothing_raw(
+    way: str, hostile: Hostile
+) -> None:
+    merge_and_settle(hostile, {"source.ipynb": repository.NOTEBOOKS["source"]}, way)
+
+
+@pytest.mark.all
+@pytest.mark.parametrize("part", range(6))
+def test_merging_every_hostile_notebook_runs_nothing_and_shows_nothing_raw(
+    part: int, hostile: Hostile
+) -> None:
+    names = list(repository.NOTEBOOKS)[part::6]
+    merge_and_settle(hostile, {f"{name}.ipynb": repository.NOTEBOOKS[name] for name in names})
+
+
+@pytest.mark.all
+def test_merging_files_with_hostile_names_runs_nothing(hostile: Hostile) -> None:
+    merge_and_settle(hostile, dict.fromkeys(repository.NAMES.values(), THEIRS), is_named=True)

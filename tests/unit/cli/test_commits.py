@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -73,6 +74,15 @@ def test_check_clean_names_cells_and_changes_nothing(folder: Path) -> None:
     answer = call("check-clean", "good.ipynb", "n.ipynb", "--json")
     assert (answer.code, answer.json["error"]["code"]) == (1, "NOT_CLEAN")
     assert [len(row["problems"]) for row in answer.json["data"]["notebooks"]] == [0, 2]
+
+
+def test_lint_looks_for_secrets_in_linear_time(folder: Path) -> None:
+    text = "a." * 100_000 + " postgres://me:hunter22@host/db " + "ab-" * 70_000
+    write(folder / "n.ipynb", printed(text))
+    began = time.process_time()
+    answer = call("lint", "n.ipynb")
+    assert "shows a password in an address" in answer.text
+    assert time.process_time() - began < 15  # the square of its length took minutes
 
 
 @pytest.mark.parametrize(
