@@ -176,7 +176,9 @@ def merge_and_settle(
 def test_merging_a_hostile_branch_runs_nothing_and_shows_nothing_raw(
     way: str, hostile: Hostile
 ) -> None:
-    merge_and_settle(hostile, {"source.ipynb": repository.NOTEBOOKS["source"]}, way)
+    # Both sides changed the same cell, so that the tool shows theirs.
+    theirs = notebook(code(repository.PAYLOAD, id="one"), code("b = 1", id="two"))
+    merge_and_settle(hostile, {"source.ipynb": theirs}, way)
 
 
 @pytest.mark.all
