@@ -298,5 +298,10 @@ ROWS = (
     row("D-350", "§8", "`diff`, `log` and `stale` fit the terminal", Done("tests/integration/cli/test_show_terminal.py::test_diff_log_and_stale_fit_a_terminal", also=("tests/unit/cli/test_words.py::test_a_folded_line_keeps_its_colours_and_all_of_its_text",))),
     row("D-351", "§10", "A new user's half hour (install, show, edit, run, undo, git, chat) works at a terminal; its screens are kept", Done("tests/integration/project/test_half_hour.py::test_a_new_users_half_hour", only_all=True)),
     row("D-352", "§2", "A cell that waits for that of another client stops only itself", Done("tests/unit/kernel/test_session.py::test_a_cell_that_waits_for_that_of_another_client_stops_only_itself")),
+    row("D-700", "§7", "Others can exchange no part of an environment that is used, on the way to it or inside", Done("tests/unit/kernel/discovery/test_trust.py::test_no_folder_on_the_way_to_an_environment_may_be_exchanged_by_others", also=("tests/unit/kernel/discovery/test_trust.py::test_an_interpreter_that_is_asked_for_its_facts_gets_no_keys",))),
+    row("D-701", "§7", "The address of a server, which may have a token inside, reaches no kernel", Done("tests/unit/engine/test_wire.py::test_the_address_of_a_server_reaches_the_engine_and_no_kernel")),
+    row("D-702", "§4", "An interruption after the rename of a save leaves the history right", Done("tests/unit/workspace/test_book.py::test_an_interruption_right_after_the_rename_leaves_the_history_right", also=("tests/unit/workspace/hosts/test_plain.py::test_what_fails_after_the_rename_leaves_the_history_right",))),
+    row("D-703", "§9", "In an editor, texts of notebooks are literal, and attached texts are not the person's words", Done("tests/integration/assistant/test_acp.py::test_attached_texts_and_names_are_not_taken_for_the_persons_words", also=("tests/integration/assistant/test_acp.py::test_what_a_notebook_says_is_literal_wherever_an_editor_shows_it",))),
+    row("D-704", "§8", "Merging a hostile branch runs nothing of it and shows nothing raw", Done("tests/integration/hostile/test_git.py::test_merging_a_hostile_branch_runs_nothing_and_shows_nothing_raw")),
 )
 # fmt: on
