@@ -171,7 +171,8 @@ def merge_and_settle(
 
 
 @pytest.mark.parametrize(
-    "way", ["merge", *(pytest.param(way, marks=pytest.mark.all) for way in ("cherry-pick", "rebase"))]
+    "way",
+    ["merge", *(pytest.param(way, marks=pytest.mark.all) for way in ("cherry-pick", "rebase"))],
 )
 def test_merging_a_hostile_branch_runs_nothing_and_shows_nothing_raw(
     way: str, hostile: Hostile

@@ -108,7 +108,8 @@ def replace_file(
         _sync_folder(folder)
         step = "read back"
         if not file_holds(path, parts):
-            raise DurabilityUnconfirmed(path, step, "it holds something else", replaced=True)
+            held = "it holds something else"
+            raise DurabilityUnconfirmed(path, step, held, replaced=True)  # noqa: TRY301  # as is
     except Exception as error:
         if isinstance(error, (DurabilityUnconfirmed, OwnerWouldChange)):
             raise
