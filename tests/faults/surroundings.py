@@ -315,7 +315,8 @@ def lose_engine(every: int = 1) -> Surrounding:
             problems.update(_answer(place, ("engine", "stop"), 2 * PATIENCE))
             left = {pid, kernel, *place.list_processes()}
             problems["processes left"] += _count_left(left)
-            del held
+            for each in held or ():
+                each.close()
     return Surrounding("the engine lost, frozen or saturated", points, +problems)
 
 
