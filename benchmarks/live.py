@@ -122,6 +122,8 @@ def run(*, quick: bool = False) -> list[str]:
         return ["live: not measured"]
     from playwright.sync_api import sync_playwright
 
+    busy = os.getloadavg()[0]
+    print(f"\nLoad before: {busy:.1f} on {os.cpu_count()} cores; the times mean little if it is high")
     with contextlib.ExitStack() as stack:
         # A short path, because sockets are in it.
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cwb")))
@@ -347,6 +349,8 @@ def _side(browser: Browser, folder: Path, module: tuple[str, ...]) -> Iterator[S
         *(("--",) if rest else (f"--ServerApp.root_dir={folder}",)),
         *("--allow-root", "--ip=127.0.0.1", "--port=0", "--expose-app-in-browser"),
         f"--IdentityProvider.token={token}",
+        # Or the server drops what comes faster than 1 MB a second.
+        "--ZMQChannelsWebsocketConnection.limit_rate=False",
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
     ]
     with log.open("wb") as out:
@@ -358,7 +362,7 @@ def _side(browser: Browser, folder: Path, module: tuple[str, ...]) -> Iterator[S
             assert process.poll() is None, log.read_text()
             time.sleep(0.05)
         page = browser.new_page(viewport={"width": 1100, "height": 900})
-        page.goto(f"{found[0]}lab?token={token}&reset")
+        page.goto(f"{found[0]}lab?token={token}")
         page.wait_for_function(
             "async () => { await window.jupyterapp?.restored; return !!window.jupyterapp }",
             timeout=60_000,
