@@ -123,7 +123,9 @@ def run(*, quick: bool = False) -> list[str]:
     from playwright.sync_api import sync_playwright
 
     busy = os.getloadavg()[0]
-    print(f"\nLoad before: {busy:.1f} on {os.cpu_count()} cores; the times mean little if it is high")
+    print(
+        f"\nLoad before: {busy:.1f} on {os.cpu_count()} cores; the times mean little if it is high"
+    )
     with contextlib.ExitStack() as stack:
         # A short path, because sockets are in it.
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cwb")))

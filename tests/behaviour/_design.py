@@ -298,7 +298,7 @@ ROWS = (
     row("D-350", "§8", "`diff`, `log` and `stale` fit the terminal", Done("tests/integration/cli/test_show_terminal.py::test_diff_log_and_stale_fit_a_terminal", also=("tests/unit/cli/test_words.py::test_a_folded_line_keeps_its_colours_and_all_of_its_text",))),
     row("D-351", "§10", "A new user's half hour (install, show, edit, run, undo, git, chat) works at a terminal; its screens are kept", Done("tests/integration/project/test_half_hour.py::test_a_new_users_half_hour", only_all=True)),
     row("D-352", "§2", "A cell that waits for that of another client stops only itself", Done("tests/unit/kernel/test_session.py::test_a_cell_that_waits_for_that_of_another_client_stops_only_itself")),
-    row("D-720", "§7", "What an agent does is seen in the page at once, and a page with our extension is as quick as one without", Measured("benchmarks/live.py")),
+    row("D-720", "§7", "What an agent does is seen in the page at once, and a page with our extension is as quick as one without", NotYet("JupyterLab")),
     row("D-721", "§7", "An agent's edit and run appear in a page of Notebook 7", Done("tests/browser/test_neighbours.py::test_an_agents_edit_and_run_appear_in_a_page_of_notebook_7", only_all=True)),
     row("D-722", "§2", "Beside jupyter-collaboration an agent's edit is in every page once", Done("tests/browser/test_neighbours.py::test_beside_jupyter_collaboration_an_agents_edit_is_in_every_page_once", only_all=True)),
     row("D-723", "§5", "The tab passes the conformance kit with the oldest ipykernel", Done("tests/browser/test_manipulator.py::test_the_tab_passes_the_conformance_kit_with_the_oldest_ipykernel", only_all=True)),

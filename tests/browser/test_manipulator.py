@@ -120,7 +120,7 @@ def pass_kit(
     rows = json.loads(results.read_text())["rows"]
     # These two begin with no cells at all, and JupyterLab adds an empty one to such a notebook.
     failed = [row for row in rows if row["verdict"] == "failed" and row["id"] not in FILLED]
-    assert failed == []
+    assert not failed, failed
     assert all(", ''], not [" in row["detail"] for row in rows if row["verdict"] == "failed")
     # Whether there is a notebook, and in which mode, cannot be changed from inside it.
     skipped = [row["id"] for row in rows if row["verdict"] == "skipped"]
