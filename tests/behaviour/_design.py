@@ -301,6 +301,6 @@ ROWS = (
     row("D-720", "§7", "What an agent does is seen in the page at once, and a page with our extension is as quick as one without", NotYet("JupyterLab")),
     row("D-721", "§7", "An agent's edit and run appear in a page of Notebook 7", Done("tests/browser/test_neighbours.py::test_an_agents_edit_and_run_appear_in_a_page_of_notebook_7", only_all=True)),
     row("D-722", "§2", "Beside jupyter-collaboration an agent's edit is in every page once", Done("tests/browser/test_neighbours.py::test_beside_jupyter_collaboration_an_agents_edit_is_in_every_page_once", only_all=True)),
-    row("D-723", "§5", "The tab passes the conformance kit with the oldest ipykernel", Done("tests/browser/test_manipulator.py::test_the_tab_passes_the_conformance_kit_with_the_oldest_ipykernel", only_all=True)),
+    row("D-723", "§5", "A tab in one page passes the conformance kit with the oldest ipykernel", Done("tests/browser/test_manipulator.py::test_the_tab_passes_the_conformance_kit_with_the_oldest_ipykernel", only_all=True)),
 )
 # fmt: on

@@ -76,9 +76,8 @@ def test_the_tab_passes_the_conformance_kit_by_real_messages(
 
 
 @pytest.mark.all
-@pytest.mark.parametrize("pages", [1, 2])
 def test_the_tab_passes_the_conformance_kit_with_the_oldest_ipykernel(
-    server: Server, open_page: OpenPage, pages: int
+    server: Server, open_page: OpenPage
 ) -> None:
     python = ROOT / ".dev" / "ipykernel6" / "bin" / "python"
     assert python.exists(), "`./dev test --all` makes it"
@@ -91,11 +90,10 @@ def test_the_tab_passes_the_conformance_kit_with_the_oldest_ipykernel(
     place = server.folder.parent / "jupyter-data" / "kernels" / "oldest"
     place.mkdir(parents=True, exist_ok=True)
     (place / "kernel.json").write_text(json.dumps(spec), encoding="utf-8")
-    page = pass_kit(server, open_page, f"kit-oldest-{pages}", pages, kernel="oldest")
-    page.evaluate(f"() => {PANEL}.content.model.sharedModel.insertCell(0, {{cell_type: 'code'}})")
+    page = pass_kit(server, open_page, "kit-oldest", 1, kernel="oldest")
     page.evaluate(
-        f"""() => {PANEL}.content.model.cells.get(0).sharedModel.setSource(
-            'import ipykernel; print(ipykernel.__version__)')"""
+        f"""() => {{ {PANEL}.content.model.sharedModel.insertCell(0, {{
+            cell_type: 'code', source: 'import ipykernel; print(ipykernel.__version__)'}}) }}"""
     )
     assert texts(run_cell(page, 0)).startswith("6.29.")
 
@@ -119,9 +117,9 @@ def pass_kit(
     wait_for(results.exists, "the kit", 150)
     rows = json.loads(results.read_text())["rows"]
     # These two begin with no cells at all, and JupyterLab adds an empty one to such a notebook.
-    failed = [row for row in rows if row["verdict"] == "failed" and row["id"] not in FILLED]
-    assert not failed, failed
-    assert all(", ''], not [" in row["detail"] for row in rows if row["verdict"] == "failed")
+    failed = {row["id"]: row["detail"] for row in rows if row["verdict"] == "failed"}
+    assert failed.keys() <= set(FILLED), failed
+    assert all(", ''], not [" in detail for detail in failed.values())
     # Whether there is a notebook, and in which mode, cannot be changed from inside it.
     skipped = [row["id"] for row in rows if row["verdict"] == "skipped"]
     assert skipped == ["F-60", "F-61", "F-62"]
