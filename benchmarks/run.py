@@ -15,6 +15,7 @@ from benchmarks import (
     engine,
     fidelity,
     kernels,
+    live,
     manipulator,
     mcp,
     replace_cell,
@@ -30,11 +31,12 @@ BENCHES = {
     "manipulator": manipulator.run,
     "context": context.run,
     "batch": batch.run,
+    "live": live.run,
     "fidelity": fidelity.run,
     "agents": evaluation.run,
 }
 # Too long for every run: they are named.
-LONG = {"agents", "fidelity"}
+LONG = {"agents", "fidelity", "live"}
 
 
 def main() -> int:
@@ -44,7 +46,7 @@ def main() -> int:
         "bench",
         nargs="*",
         choices=[*BENCHES, []],
-        help="which; default all but agents and fidelity",
+        help="which; default all but agents, fidelity and live",
     )
     parser.add_argument("--quick", action="store_true", help="fewer rounds")
     options = parser.parse_args()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -61,7 +62,7 @@ class Server:
         with urlopen(request, timeout=20) as answer:  # noqa: S310  # the server of this test
             return json.load(answer)
 
-    def write(self, name: str, *sources: str) -> Path:
+    def write(self, name: str, *sources: str, kernel: str = "python3") -> Path:
         """Write a notebook with these cells, named a, b, c …"""
         cells = [
             {
@@ -74,7 +75,7 @@ class Server:
             }
             for number, source in enumerate(sources)
         ]
-        spec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+        spec = {"name": kernel, "display_name": "Python 3", "language": "python"}
         shape = {"cells": cells, "metadata": {"kernelspec": spec}, "nbformat": 4}
         path = self.folder / name
         path.write_text(json.dumps({**shape, "nbformat_minor": 5}, indent=1), encoding="utf-8")
@@ -98,21 +99,12 @@ def server_places() -> Iterator[tuple[pytest.MonkeyPatch, Path]]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.fixture(scope="session")
-def server(server_places: tuple[pytest.MonkeyPatch, Path]) -> Iterator[Server]:
-    """A JupyterLab under a base URL that is not the root, as behind JupyterHub."""
-    _, folder = server_places
-    notebooks, token = folder / "notebooks", secrets.token_hex(8)
-    notebooks.mkdir()
-    Server(notebooks, "", "", folder).write(FIRST, "1 + 1")
-    for name in PLANTED:
-        (notebooks / f"{name}.py").write_text(
-            f"open({str(folder / 'planted')!r}, 'a').write({name!r})"
-        )
-    log = folder / "server.log"
+@contextlib.contextmanager
+def start_server(notebooks: Path, *command: str) -> Iterator[Server]:
+    """Start a Jupyter server under a base URL that is not the root, as behind JupyterHub."""
+    token, log = secrets.token_hex(8), notebooks.with_suffix(".log")
     environ = {name: value for name, value in os.environ.items() if not name.startswith("CELLWR")}
-    command = [
-        *(str(LAB / "python"), "-P", "-m", "cellwright", "lab", "--no-browser", FIRST, "--"),
+    options = [
         *("--allow-root", "--ip=127.0.0.1", "--port=0", "--expose-app-in-browser"),
         f"--IdentityProvider.token={token}",
         "--ServerApp.base_url=/user/ada/",
@@ -120,7 +112,12 @@ def server(server_places: tuple[pytest.MonkeyPatch, Path]) -> Iterator[Server]:
     ]
     with log.open("wb") as out:
         process = subprocess.Popen(
-            command, cwd=notebooks, env=environ, stdout=out, stderr=out, start_new_session=True
+            [*command, *options],
+            cwd=notebooks,
+            env=environ,
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
         )
 
     def find_address() -> str | None:
@@ -129,10 +126,26 @@ def server(server_places: tuple[pytest.MonkeyPatch, Path]) -> Iterator[Server]:
         return found and found[0]
 
     try:
-        yield Server(notebooks, wait_for(find_address, "JupyterLab", 60), token, log)
+        yield Server(notebooks, wait_for(find_address, "the Jupyter server", 60), token, log)
     finally:
         process.terminate()
         process.wait(20)
+
+
+@pytest.fixture(scope="session")
+def server(server_places: tuple[pytest.MonkeyPatch, Path]) -> Iterator[Server]:
+    """Start the JupyterLab of most tests."""
+    _, folder = server_places
+    notebooks = folder / "notebooks"
+    notebooks.mkdir()
+    Server(notebooks, "", "", folder).write(FIRST, "1 + 1")
+    for name in PLANTED:
+        (notebooks / f"{name}.py").write_text(
+            f"open({str(folder / 'planted')!r}, 'a').write({name!r})"
+        )
+    command = (str(LAB / "python"), "-P", "-m", "cellwright", "lab", "--no-browser", FIRST, "--")
+    with start_server(notebooks, *command) as started:
+        yield started
 
 
 @pytest.fixture
@@ -140,11 +153,11 @@ def open_page(browser: Browser, server: Server) -> Iterator[Callable[[str], Page
     """Open a notebook in a page of its own; its kernel is there, and the engine knows it."""
     contexts = []
 
-    def open_one(name: str, *, busy: bool = False, **options: Any) -> Page:
+    def open_one(name: str, *, busy: bool = False, view: str = "lab/tree", **options: Any) -> Page:
         context = browser.new_context(viewport={"width": 1100, "height": 900}, **options)
         contexts.append(context)
         page = context.new_page()
-        page.goto(f"{server.url}lab/tree/{name}?token={server.token}&reset")
+        page.goto(f"{server.url}{view}/{name}?token={server.token}&reset")
         status = f"{PANEL}?.sessionContext?.session?.kernel?.status"
         page.wait_for_function(
             f"""() => window.jupyterapp?.shell && {PANEL}?.hasClass?.('cw-shared')

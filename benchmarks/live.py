@@ -1,0 +1,396 @@
+"""A notebook that is open in JupyterLab: how soon a change is seen, and what our extension costs.
+
+Two servers, the same pages: one with our extension, one without. The pages take turns.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import secrets
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.mcp_lean import LeanClient
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser, Page
+
+ROOT = Path(__file__).parent.parent
+LAB = ROOT / ".dev" / "lab" / "bin" / "python"
+PLACES = ("CONFIG_HOME", "CACHE_HOME", "RUNTIME_DIR", "STATE_HOME")
+OURS, PLAIN = "with Cellwright", "plain JupyterLab"
+MOST_EDIT, MOST_SPLICE, MOST_FREEZE = 150.0, 200.0, 100.0  # milliseconds
+MOST_TYPING, MOST_OPENING = 1.10, 1.20  # times plain JupyterLab
+CELLS = 1000
+FLOOD = "for i in range(100_000):\n    print(f'{i:06d} ' + 'x' * 92)"  # 10 MB
+LAST_LINE = "099999"
+
+# What the pages measure themselves. A frame is over when the next task after it begins.
+TOOLS = """() => {
+    const cw = window.cw = {keys: [], longest: 0, seen: 0};
+    cw.panel = () => window.jupyterapp.shell.currentWidget;
+    cw.painted = () => new Promise(done => requestAnimationFrame(() => {
+        const channel = new MessageChannel();
+        channel.port1.onmessage = () => done();
+        channel.port2.postMessage(0);
+    }));
+    cw.until = async isTrue => {
+        while (!isTrue()) {
+            await cw.painted();
+        }
+        await cw.painted();
+    };
+    cw.watch = text => {
+        cw.seen = 0;
+        const isThere = () => cw.panel().content.widgets.slice(0, 8).some(
+            cell => cell.node.textContent.includes(text));
+        cw.until(isThere).then(() => (cw.seen = Date.now()));
+    };
+    cw.open = async path => {
+        const began = performance.now();
+        const panel = await window.jupyterapp.commands.execute('docmanager:open', {path});
+        await panel.context.ready;
+        await panel.revealed;
+        await cw.until(() => panel.content.widgets[1]?.node.querySelector('.cm-content')?.textContent);
+        return performance.now() - began;
+    };
+    cw.close = () => cw.panel().dispose();
+    let isOn = false;
+    cw.beginFrames = () => {
+        isOn = true;
+        cw.longest = 0;
+        let last = performance.now();
+        const look = () => {
+            const now = performance.now();
+            cw.longest = Math.max(cw.longest, now - last);
+            last = now;
+            isOn && cw.painted().then(look);
+        };
+        look();
+    };
+    cw.endFrames = () => {
+        isOn = false;
+        return cw.longest;
+    };
+    document.addEventListener('keydown', () => {
+        const began = performance.now();
+        cw.painted().then(() => cw.keys.push(performance.now() - began));
+    }, true);
+}"""
+IS_READY = """() => {
+    const panel = window.cw.panel();
+    return panel?.sessionContext?.session?.kernel?.status === 'idle'
+        && (!window.jupyterapp.hasPlugin('cellwright-lab:live') || panel.hasClass('cw-shared'));
+}"""
+
+
+@dataclass
+class Side:
+    """One JupyterLab: a page of it, and the folder of its notebooks."""
+
+    page: Page
+    folder: Path
+
+    def open(self, name: str) -> float:
+        """Open a notebook, wait until it can be used, and return how long it was not seen."""
+        took: float = self.page.evaluate("path => cw.open(path)", name)
+        self.page.wait_for_function(IS_READY, timeout=60_000)
+        return took
+
+    def rest(self, seconds: float = 1.5) -> None:
+        """Let the page finish what it does after a change."""
+        self.page.wait_for_timeout(seconds * 1000)
+
+
+def run(*, quick: bool = False) -> list[str]:
+    """Print the tables; returns the goals that were missed."""
+    chromium = shutil.which("chromium")
+    if chromium is None or not LAB.exists():
+        print("Chromium or JupyterLab is missing: ./dev bench live makes both")
+        return ["live: not measured"]
+    from playwright.sync_api import sync_playwright
+
+    busy = os.getloadavg()[0]
+    print(
+        f"\nLoad before: {busy:.1f} on {os.cpu_count()} cores; the times mean little if it is high"
+    )
+    with contextlib.ExitStack() as stack:
+        # A short path, because sockets are in it.
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cwb")))
+        stack.enter_context(_places(folder))
+        playwright = stack.enter_context(sync_playwright())
+        arguments = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
+        browser = playwright.chromium.launch(executable_path=chromium, args=arguments)
+        stack.callback(browser.close)
+        sides = {
+            OURS: stack.enter_context(_side(browser, folder / "ours", ("cellwright", "lab"))),
+            PLAIN: stack.enter_context(_side(browser, folder / "plain", ("jupyterlab",))),
+        }
+        missed = _openings(sides, 3 if quick else 9)
+        missed += _keys(sides, 3 if quick else 8)
+        missed += _changes(sides[OURS], 7 if quick else 30)
+        missed += _floods(sides, 1 if quick else 3)
+    return missed
+
+
+# -- what is measured ---------------------------------------------------------------------------
+
+
+def _openings(sides: dict[str, Side], rounds: int) -> list[str]:
+    """Open the large notebook again and again; it stays open at the end."""
+    rows: dict[str, list[float]] = {name: [] for name in sides}
+    after: dict[str, list[float]] = {name: [] for name in sides}
+    for side in sides.values():
+        _write(side.folder / "large.ipynb", CELLS)
+        side.open("large.ipynb")
+        side.rest()
+    for _ in range(rounds):
+        for name, side in sides.items():
+            side.page.evaluate("() => cw.close()")
+            side.rest()
+            side.page.evaluate("() => cw.beginFrames()")
+            rows[name].append(side.open("large.ipynb"))
+            side.rest()
+            after[name].append(side.page.evaluate("() => cw.endFrames()"))
+    title = f"{CELLS:,} cells, opened · {rounds} rounds"
+    missed = _compare(title, rows, MOST_OPENING)
+    for name, values in after.items():
+        print(f"  {name:34} longest freeze meanwhile {statistics.median(values):7.0f} ms")
+    return missed
+
+
+def _keys(sides: dict[str, Side], rounds: int) -> list[str]:
+    """Type into a cell of the large notebook: from a key to the frame that shows it."""
+    rows: dict[str, list[float]] = {name: [] for name in sides}
+    for _ in range(rounds):
+        for name, side in sides.items():
+            page = side.page
+            page.bring_to_front()
+            page.evaluate(
+                """() => {
+                    const {content} = cw.panel();
+                    content.activeCellIndex = 3;
+                    content.mode = 'edit';
+                    cw.keys = [];
+                }"""
+            )
+            side.rest()
+            for number in range(40):
+                page.keyboard.press("Enter" if number % 20 == 19 else "abcdefghij"[number % 10])
+                page.wait_for_timeout(30 + number % 17)  # not in step with the frames
+            side.rest()
+            found = page.evaluate("() => cw.keys")
+            assert len(found) == 40, found
+            rows[name] += found
+    title = f"{CELLS:,} cells, typing: from a key to its frame · {rounds * 40} keys"
+    return _compare(title, rows, MOST_TYPING)
+
+
+def _changes(side: Side, rounds: int) -> list[str]:
+    """Let an agent edit a small notebook and splice the large one, through MCP."""
+    page = side.page
+    client = LeanClient(str(side.folder))
+    number = iter(range(10**6))
+
+    def measure(path: str, edits: Any) -> float:
+        text = f"seen{next(number)}"
+        page.evaluate("text => cw.watch(text)", text)
+        began = time.time() * 1000
+        client.call("notebook_edit", path=path, edits=edits(text))
+        page.wait_for_function("() => cw.seen")
+        took: float = page.evaluate("() => cw.seen") - began
+        page.wait_for_timeout(200)
+        return took
+
+    def replace(text: str) -> list[dict[str, Any]]:
+        return [{"op": "replace", "cell": 1, "source": f"y = '{text}'"}]
+
+    def splice(text: str) -> list[dict[str, Any]]:
+        new = [{"op": "insert", "after": 1, "source": f"z{n} = '{text}'"} for n in range(3)]
+        return [*({"op": "delete", "cell": n} for n in (2, 3, 4)), *new]
+
+    try:
+        page.evaluate("() => { cw.panel().content.activeCellIndex = 0 }")
+        spliced = [measure("large.ipynb", splice) for _ in range(rounds + 2)][2:]
+        _write(side.folder / "small.ipynb", 20)
+        side.open("small.ipynb")
+        edited = [measure("small.ipynb", replace) for _ in range(rounds + 2)][2:]
+    finally:
+        client.close()
+    print(f"\nFrom an agent's call (MCP) to the frame that shows it · {rounds} rounds")
+    return [
+        *_limit("an edit of a cell, 20 cells", edited, MOST_EDIT),
+        *_limit(f"three cells for three, {CELLS:,} cells", spliced, MOST_SPLICE),
+    ]
+
+
+def _floods(sides: dict[str, Side], rounds: int) -> list[str]:
+    """Have 10 MB printed, by the person and by an agent: the longest time without a frame."""
+    ways = {
+        f"{PLAIN}, run by the person": (sides[PLAIN], False),
+        f"{OURS}, run by the person": (sides[OURS], False),
+        f"{OURS}, run by an agent": (sides[OURS], True),
+    }
+    rows: dict[str, list[float]] = {name: [] for name in ways}
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for turn in range(rounds):
+        for place, (name, (side, is_agent)) in enumerate(ways.items()):
+            path = f"flood-{place}-{turn}.ipynb"
+            _write(side.folder / path, 2, FLOOD)
+            side.open(path)
+            side.rest()
+            freeze, seconds = _flood(side, path, is_agent=is_agent)
+            rows[name].append(freeze)
+            times[name].append(seconds)
+            side.page.evaluate(
+                "async () => { await cw.panel().sessionContext.shutdown(); cw.close() }"
+            )
+    print(f"\n10 MB of lines: the longest time without a frame · {rounds} rounds")
+    missed = []
+    for name, values in rows.items():
+        most = MOST_FREEZE if "an agent" in name else None
+        note = f"  {statistics.median(times[name]):5.1f} s until all is there"
+        missed += _limit(name, values, most, note)
+    return missed
+
+
+def _flood(side: Side, path: str, *, is_agent: bool) -> tuple[float, float]:
+    page = side.page
+    page.evaluate("() => cw.beginFrames()")
+    began = time.perf_counter()
+    if is_agent:
+        client = LeanClient(str(side.folder))
+        client.call("notebook_run", path=path, cells=[0])
+        client.close()
+    else:
+        page.evaluate(
+            """async () => {
+                cw.panel().content.activeCellIndex = 0;
+                await window.jupyterapp.commands.execute('notebook:run-cell');
+            }"""
+        )
+    page.wait_for_function(
+        """line => {
+            const outputs = cw.panel().content.model.cells.get(0).outputs;
+            const last = outputs.get(outputs.length - 1)?.streamText;
+            return last && last.text.slice(-200).includes(line);
+        }""",
+        arg=LAST_LINE,
+        polling=200,
+        timeout=300_000,
+    )
+    seconds = time.perf_counter() - began
+    side.rest()
+    return float(page.evaluate("() => cw.endFrames()")), seconds
+
+
+# -- tables -------------------------------------------------------------------------------------
+
+
+def _compare(title: str, rows: dict[str, list[float]], most: float) -> list[str]:
+    ratio = statistics.median(rows[OURS]) / statistics.median(rows[PLAIN])
+    is_met = ratio <= most
+    print(f"\n{title}")
+    for name, values in rows.items():
+        line = f"  {name:34} {statistics.median(values):8.1f} ms (min {min(values):.1f})"
+        if name == OURS:
+            line += f"  {ratio:5.2f} ×  goal ≤ {most:.2f} ×  {'met' if is_met else 'MISSED'}"
+        print(line)
+    return [] if is_met else [f"{title}: {ratio:.2f} × {PLAIN}, more than {most:.2f}"]
+
+
+def _limit(name: str, values: list[float], most: float | None, note: str = "") -> list[str]:
+    median = statistics.median(values)
+    is_met = most is None or median <= most
+    goal = "" if most is None else f"  goal ≤ {most:.0f} ms  {'met' if is_met else 'MISSED'}"
+    print(f"  {name:40} {median:8.1f} ms (max {max(values):.1f}){note}{goal}")
+    return [] if is_met else [f"{name}: {median:.0f} ms, more than {most:.0f}"]
+
+
+# -- servers and pages --------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _places(folder: Path) -> Iterator[None]:
+    """Servers, the engine and its clients use places of their own."""
+    for place in PLACES:
+        (folder / place).mkdir(mode=0o700)
+        os.environ[f"XDG_{place}"] = str(folder / place)
+    for place in ("CONFIG", "DATA", "RUNTIME"):
+        os.environ[f"JUPYTER_{place}_DIR"] = str(folder / f"jupyter-{place}")
+    os.environ |= {"CELLWRIGHT_ENGINE": "always", "IPYTHONDIR": str(folder / "ipython")}
+    os.environ.pop("CELLWRIGHT_RUNTIME_DIR", None)
+    try:
+        yield
+    finally:
+        words = [sys.executable, "-m", "cellwright", "engine", "stop", "--quiet"]
+        subprocess.run(words, check=False, stdout=subprocess.DEVNULL)
+
+
+@contextlib.contextmanager
+def _side(browser: Browser, folder: Path, module: tuple[str, ...]) -> Iterator[Side]:
+    """Start a server in a folder, and open a page of it without a notebook."""
+    folder.mkdir()
+    token, log = secrets.token_hex(8), folder.with_suffix(".log")
+    home = {f"JUPYTERLAB_{name}_DIR": f"{folder}-{name}" for name in ("SETTINGS", "WORKSPACES")}
+    first, *rest = module
+    command = [
+        *(str(LAB), "-P", "-m", first, *rest, "--no-browser"),
+        *(("--",) if rest else (f"--ServerApp.root_dir={folder}",)),
+        *("--allow-root", "--ip=127.0.0.1", "--port=0", "--expose-app-in-browser"),
+        f"--IdentityProvider.token={token}",
+        # Or the server drops what comes faster than 1 MB a second.
+        "--ZMQChannelsWebsocketConnection.limit_rate=False",
+        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+    ]
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            command, cwd=folder, env={**os.environ, **home}, stdout=out, stderr=out
+        )
+    try:
+        while not (found := re.search(r"http://127\.0\.0\.1:\d+/", log.read_text())):
+            assert process.poll() is None, log.read_text()
+            time.sleep(0.05)
+        page = browser.new_page(viewport={"width": 1100, "height": 900})
+        page.goto(f"{found[0]}lab?token={token}")
+        page.wait_for_function(
+            "async () => { await window.jupyterapp?.restored; return !!window.jupyterapp }",
+            timeout=60_000,
+        )
+        page.evaluate(TOOLS)
+        yield Side(page, folder)
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def _write(path: Path, count: int, first: str = "x = 0") -> None:
+    """Write a notebook of code cells, some lines each, every fourth with an output."""
+    cells: list[dict[str, Any]] = [
+        {
+            "cell_type": "code",
+            "execution_count": None,
+            "id": f"cell{number}",
+            "metadata": {},
+            "outputs": [{"name": "stdout", "output_type": "stream", "text": [f"{number}\n"]}]
+            if number % 4 == 1
+            else [],
+            "source": f"x{number} = {number}\n# a line\nprint(x{number})" if number else first,
+        }
+        for number in range(count)
+    ]
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    whole = {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4}
+    path.write_text(json.dumps({**whole, "nbformat_minor": 5}, indent=1), encoding="utf-8")
