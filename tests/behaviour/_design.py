@@ -303,9 +303,9 @@ ROWS = (
     row("D-355", "§4", "An interruption after the rename of a save leaves the history right", Done("tests/unit/workspace/test_book.py::test_an_interruption_right_after_the_rename_leaves_the_history_right", also=("tests/unit/workspace/hosts/test_plain.py::test_what_fails_after_the_rename_leaves_the_history_right",))),
     row("D-356", "§9", "In an editor, texts of notebooks are literal, and attached texts are not the person's words", Done("tests/integration/assistant/test_acp.py::test_attached_texts_and_names_are_not_taken_for_the_persons_words", also=("tests/integration/assistant/test_acp.py::test_what_a_notebook_says_is_literal_wherever_an_editor_shows_it",))),
     row("D-357", "§8", "Merging a hostile branch runs nothing of it and shows nothing raw", Done("tests/integration/hostile/test_git.py::test_merging_a_hostile_branch_runs_nothing_and_shows_nothing_raw")),
-    row("D-720", "§7", "What an agent does is seen in the page at once, and a page with our extension is as quick as one without", NotYet("JupyterLab")),
-    row("D-721", "§7", "An agent's edit and run appear in a page of Notebook 7", Done("tests/browser/test_neighbours.py::test_an_agents_edit_and_run_appear_in_a_page_of_notebook_7", only_all=True)),
-    row("D-722", "§2", "Beside jupyter-collaboration an agent's edit is in every page once", Done("tests/browser/test_neighbours.py::test_beside_jupyter_collaboration_an_agents_edit_is_in_every_page_once", only_all=True)),
-    row("D-723", "§5", "A tab in one page passes the conformance kit with the oldest ipykernel", Done("tests/browser/test_manipulator.py::test_the_tab_passes_the_conformance_kit_with_the_oldest_ipykernel", only_all=True)),
+    row("D-358", "§7", "What an agent does is seen in the page at once, and a page with our extension is as quick as one without", NotYet("JupyterLab")),
+    row("D-359", "§7", "An agent's edit and run appear in a page of Notebook 7", Done("tests/browser/test_neighbours.py::test_an_agents_edit_and_run_appear_in_a_page_of_notebook_7", only_all=True)),
+    row("D-360", "§2", "Beside jupyter-collaboration an agent's edit is in every page once", Done("tests/browser/test_neighbours.py::test_beside_jupyter_collaboration_an_agents_edit_is_in_every_page_once", only_all=True)),
+    row("D-361", "§5", "A tab in one page passes the conformance kit with the oldest ipykernel", Done("tests/browser/test_manipulator.py::test_the_tab_passes_the_conformance_kit_with_the_oldest_ipykernel", only_all=True)),
 )
 # fmt: on
