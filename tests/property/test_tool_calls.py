@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import nbformat
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 from hypothesis.internal.conjecture.utils import many
 from hypothesis_jsonschema import from_schema
@@ -127,6 +127,7 @@ def test_generated_calls_are_answered_and_leave_valid_notebooks(
             suppress_health_check=list(HealthCheck),
         )
         @given(call=calls())
+        @example(call=("native", "notebook_run", {"path": "nb.ipynb"}))
         def check(call: tuple[str, str, dict[str, Any]]) -> None:
             (root / "nb.ipynb").write_bytes(samples.SALES)
             runner.run(one(*call))
@@ -138,7 +139,7 @@ def test_generated_calls_are_answered_and_leave_valid_notebooks(
             runner.run(workspace.close())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["beside.txt", "root"]
     assert beside.read_text() == "untouched"
-    assert kernels  # some of the calls did run something
+    assert kernels  # one of the calls at least did run something
 
 
 WRONG: list[Any] = [None, True, -1, 10**30, 1.5, "x", "\0", "\ud800", [], [[]], {}, {"a": None}]

@@ -196,7 +196,7 @@ def test_secrets_are_withheld_by_pattern_and_passed_by_name_or_pattern() -> None
         "SECRET_KEY": "o",
         "AZURE_DEVOPS_EXT_PAT": "p",
         "INPUT_GITHUB-TOKEN": "q",
-        "npm_config_//registry.npmjs.org/:_authToken": "r",
+        "npm_config_//registry.example.org/:_authToken": "r",
         "TS_AUTHKEY": "s",
         "AWS_CONTAINER_CREDENTIALS_FULL_URI": "t",
         "CELLWRIGHT_SERVER": "http://localhost:8888/?token=of-a-server",
@@ -241,7 +241,7 @@ def test_secrets_are_withheld_by_pattern_and_passed_by_name_or_pattern() -> None
         "JUPYTER_TOKEN",
         "SECRET_KEY",
         "TS_AUTHKEY",
-        "npm_config_//registry.npmjs.org/:_authToken",
+        "npm_config_//registry.example.org/:_authToken",
     )
     assert explain_withheld(withheld, "KeyError: 'PATH'") is None
     note = explain_withheld(withheld, "KeyError: 'ANTHROPIC_API_KEY'")
