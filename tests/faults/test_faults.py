@@ -98,6 +98,7 @@ def test_the_order_of_a_save_is_looked_at_closely() -> None:
     assert not harness.is_durable(log(sync, rename, failed))
 
 
+@pytest.mark.all
 def test_the_harness_notices_a_save_that_is_not_atomic() -> None:
     scenario = Scenario(worker.IN_PLACE, SMALLEST)
     kills, _ = scenario.faults()

@@ -29,6 +29,7 @@ print("done")
 
 
 @pytest.mark.parametrize("which", ["msgspec", "standard library"])
+@pytest.mark.all
 def test_the_whole_table_fits_into_little_memory(which: str) -> None:
     """Nothing in it makes a parser overflow its stack or eat the machine."""
     limit = 400 * 2**20

@@ -53,6 +53,7 @@ async def test_starts_leak_nothing(count: int, places: Path) -> None:
     assert not leftovers(places)
 
 
+@pytest.mark.all
 async def test_restarts_leak_nothing(places: Path) -> None:
     kernel = LocalKernel(launch())
     await kernel.start()

@@ -270,6 +270,7 @@ async def count(cells: Driver, source: str) -> tuple[int, int]:
     return characters, pieces
 
 
+@pytest.mark.all
 async def test_a_million_lines_arrive_whole_and_in_few_pieces(cells: Driver) -> None:
     before = peak()
     characters, pieces = await count(cells, "for i in range(10**6): print(i)")
