@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.browser.conftest import LAB, PANEL, Server, cells, keep_picture, run_cell, texts
+from tests.browser.test_runs import begin_run
 from tests.engines import wait_for
 
 if TYPE_CHECKING:
@@ -19,16 +20,6 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.timeout(180), pytest.mark.all]
 
 FOREVER = "import time\nprint('begun', flush=True)\nwhile True: time.sleep(0.02)"
-
-
-def begin_run(page: Page, index: int) -> None:
-    page.evaluate(
-        f"""() => {{
-            {PANEL}.content.activeCellIndex = {index};
-            window.done = window.jupyterapp.commands.execute('notebook:run-cell');
-        }}"""
-    )
-    page.wait_for_function(f"() => {PANEL}.content.model.cells.get({index}).outputs.length > 0")
 
 
 def wait_idle(page: Page) -> None:

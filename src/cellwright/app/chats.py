@@ -70,7 +70,7 @@ class OpenedChat:
 
 
 def chat_folder() -> Path:
-    """The folder of this user's chats, which nobody else can read."""
+    """The folder of this user's chats; other users cannot read it."""
     folder = state_directory() / "assistant"
     with contextlib.suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -96,7 +96,7 @@ def open_chat(
     saves: bool = True,
     warn: Callable[[str], object] = str,
 ) -> OpenedChat:
-    """Open a new chat; whoever asks for it closes `chat.workspaces`.
+    """Open a new chat; the caller closes `chat.workspaces` in the end.
 
     Args:
         root: no path may lead out of it.

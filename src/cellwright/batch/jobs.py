@@ -351,7 +351,7 @@ def describe_run(job: Job, done: Executions) -> JobResult:
         (each for each in done if each.is_failure or each.is_unsaved or each.shown_error), None
     )
     if bad is not None and bad.is_exit:
-        # As papermill has it: `sys.exit()` ends a notebook, and is no failure.
+        # As with papermill, `sys.exit()` ends a notebook, which has not failed.
         result.notes.append(f"Cell {bad.cell} (index {bad.index}) left the notebook: sys.exit()")
     elif bad is not None:
         shown = bad.shown_error

@@ -252,7 +252,7 @@ class Editors:
             return {"kernel": None}
         sessions = self._hub.sessions
         if action == "interrupt" and session.transport is not None:
-            await session.transport.interrupt()  # whoever runs the cell
+            await session.transport.interrupt()  # the cell of any client
         elif action == "restart":
             await session.restart()
         elif action == "shutdown":

@@ -84,8 +84,8 @@ class KernelProcess:
     ) -> None:
         """Start the process and return when it is ready for a cell.
 
-        `place` is that of a process that has ended: whoever was connected to it is then connected
-        to this one.
+        `place` is that of a process that has ended: clients that were connected to it are then
+        connected to this one.
 
         Raises:
             KernelStartFailed: it ended, or was not ready in so many seconds.
