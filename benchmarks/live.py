@@ -366,7 +366,7 @@ def _side(browser: Browser, folder: Path, module: tuple[str, ...]) -> Iterator[S
         page = browser.new_page(viewport={"width": 1100, "height": 900})
         page.goto(f"{found[0]}lab?token={token}")
         page.wait_for_function(
-            "async () => { await window.jupyterapp?.restored; return !!window.jupyterapp }",
+            "() => window.jupyterapp?.commands.hasCommand('docmanager:open')",
             timeout=60_000,
         )
         page.evaluate(TOOLS)

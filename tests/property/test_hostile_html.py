@@ -45,7 +45,7 @@ def test_a_table_of_too_many_cells_is_cut_and_counted() -> None:
     ids=lambda html: html[:24],
 )
 def test_hostile_html_is_bounded_in_time_and_size(html: str) -> None:
-    started = time.monotonic()
+    started = time.thread_time()  # of this thread alone: the machine may be busy
     text = html_to_text(html)
-    assert time.monotonic() - started < 30
+    assert time.thread_time() - started < 30
     assert len(text) < 5_000_000

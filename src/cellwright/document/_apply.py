@@ -389,8 +389,9 @@ class Draft:
     def _set_bytes(self, i: int, raw: bytes) -> None:
         """Keep the new bytes of a cell if they differ, completed to a valid cell."""
         if raw != self._slot(i).raw:
-            raw = self.writer.complete(raw, Slot.of(raw).facts.type, i, self._new_id)
-            self.replaced[i] = Slot.of(raw)
+            slot = Slot.of(raw)
+            whole = self.writer.complete(raw, slot.facts.type, i, self._new_id)
+            self.replaced[i] = slot if whole is raw else Slot.of(whole)
 
     def _set_source(self, i: int, source: str) -> None:
         if source != self._slot(i).facts.source:

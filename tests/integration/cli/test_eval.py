@@ -98,9 +98,9 @@ def test_a_killed_command_leaves_nothing() -> None:
 
 def _all_gone(pids: list[bytes]) -> None:
     assert len(pids) == 2
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while any(Path(f"/proc/{pid.decode()}").exists() for pid in pids):
-        assert time.monotonic() < deadline, "a process outlived its owner by five seconds"
+        assert time.monotonic() < deadline, "a process outlived its owner"
         time.sleep(0.02)
 
 

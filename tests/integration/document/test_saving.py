@@ -786,7 +786,7 @@ def test_who_waits_too_long_for_the_lock_is_told_so(path: Path) -> None:
     with actors.waiting(HOLD, path):
         start = time.monotonic()
         error = refused("LOCKED", lambda: cellwright.edit(path, EDIT, lock_timeout=0.2), path)
-        assert 0.2 <= time.monotonic() - start < 5
+        assert 0.2 <= time.monotonic() - start < 60
     assert error.retryable
     assert "0.2 s" in str(error)
 

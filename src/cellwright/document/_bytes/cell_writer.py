@@ -51,7 +51,7 @@ class CellWriter:
         shape = ListShape.of_array(old, style.comma) if old[:1] == b"[" else None
         shape = shape or self._source_shape(index, style) or ListShape.of_style(style, indent)
         new = encode_source(source, style, shape, old, as_list=as_list)
-        return change_members(raw, {"source": new}, style, indent, f"cell {index}")
+        return change_members(raw, {"source": new}, style, indent, f"cell {index}", found=found)
 
     def set_type(self, raw: bytes, cell_type: str, index: int) -> bytes:
         """Change the type, and remove the members that the new type does not have."""
@@ -123,7 +123,7 @@ class CellWriter:
         problem = cell_metadata_problem(decode(new, "The metadata"), cell_type, self.minor, patch)
         if problem:
             raise InvalidMetadata(problem)
-        return change_members(raw, {"metadata": new}, style, indent, f"cell {index}")
+        return change_members(raw, {"metadata": new}, style, indent, f"cell {index}", found=found)
 
     def complete(self, raw: bytes, cell_type: str, index: int, make_id: Callable[[], str]) -> bytes:
         """Add the members that a valid cell needs, and remove those of other types."""
@@ -147,7 +147,9 @@ class CellWriter:
             id_ = self._load(raw, found["id"], "The id") if "id" in found else None
             if not is_valid_id(id_):
                 changes["id"] = style.encode(make_id())
-        return change_members(raw, changes, style, indent, f"cell {index}") if changes else raw
+        if not changes:
+            return raw
+        return change_members(raw, changes, style, indent, f"cell {index}", found=found)
 
     def join_attachments(self, raws: Sequence[bytes], index: int) -> bytes:
         """The first cell with the attachments of all cells; its own win over the same names."""
@@ -225,10 +227,9 @@ class CellWriter:
 
     def _nearby_sources(self, index: int) -> Iterator[bytes]:
         for slot in self._nearby(index):
-            raw = slot.raw
-            for member in members(raw, 0):
-                if member.key == "source":
-                    yield raw[member.start : member.end]
+            source = slot.member("source")
+            if source is not None:
+                yield source
 
     def _source_shape(self, index: int, style: Style) -> ListShape | None:
         for value in self._nearby_sources(index):

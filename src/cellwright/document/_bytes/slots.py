@@ -68,11 +68,15 @@ class Slot:
         """The bytes of the cell in the file."""
         return self.buffer[self.start : self.end]
 
+    @property
+    def is_object(self) -> bool:
+        """Whether it is an object at all."""
+        return self.buffer[self.start] == OPEN_OBJECT
+
     def member(self, key: str) -> bytes | None:
         """The bytes of one member of the cell; None if it has no such member."""
         if self._spans is None:  # who asks for one member will ask for others
-            is_object = self.buffer[self.start] == OPEN_OBJECT
-            found = members(self.buffer, self.start) if is_object else ()
+            found = members(self.buffer, self.start) if self.is_object else ()
             self._spans = {m.key: (m.start, m.end) for m in found}
         span = self._spans.get(key)
         return None if span is None else self.buffer[span[0] : span[1]]
@@ -95,7 +99,7 @@ class Slot:
     def facts(self) -> SlotFacts:
         """Id, type and source, decoded once."""
         if self._facts is None:
-            self._facts = _read_facts(self.raw)
+            self._facts = _read_facts(self)
         return self._facts
 
     @property
@@ -116,15 +120,14 @@ class Slot:
         return self._hash
 
 
-def _read_facts(raw: bytes) -> SlotFacts:
-    if raw[0] != OPEN_OBJECT:
+def _read_facts(slot: Slot) -> SlotFacts:
+    if not slot.is_object:
         return SlotFacts(None, "unknown", "", "not an object")
-    spans = {m.key: (m.start, m.end) for m in members(raw, 0)}
 
     def value(key: str) -> object:
-        start, end = spans.get(key, (0, 0))
+        raw = slot.member(key)
         try:
-            return json.loads(raw[start:end]) if end else None
+            return None if raw is None else json.loads(raw)
         except (ValueError, RecursionError):
             return None
 
@@ -138,7 +141,7 @@ def _read_facts(raw: bytes) -> SlotFacts:
         text = "".join(source)
     else:
         problem = "its source is neither a string nor a list of strings"
-        if "source" not in spans:
+        if slot.member("source") is None:
             problem = "it has no source"
     if not isinstance(kind, str):
         kind, problem = "unknown", "it has no cell_type"

@@ -33,9 +33,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 BOM = b"\xef\xbb\xbf"
-# Below this size the standard library is faster than importing msgspec.
+# Until a process has read this much, the standard library is faster than importing msgspec.
 MSGSPEC_FROM_BYTES = 200_000
 _BLOCK = 1 << 14
+_bytes_read = 0
 
 _separator = re.compile(rb"[ \t\r\n]*+,[ \t\r\n]*+").match
 
@@ -62,7 +63,9 @@ def index_notebook(data: bytes) -> NotebookIndex:
     """Index a whole file; raises `InvalidNotebook` or a subclass."""
     check_utf8(data)
     start = skip_space(data, len(BOM) if data.startswith(BOM) else 0)
-    if len(data) >= MSGSPEC_FROM_BYTES or "msgspec" in sys.modules:
+    global _bytes_read  # noqa: PLW0603  # of the process
+    _bytes_read += len(data)
+    if _bytes_read >= MSGSPEC_FROM_BYTES or "msgspec" in sys.modules:
         found = index_by_measuring(data, start)
         if found is not None:
             return found

@@ -20,9 +20,13 @@ QUOTE, BACKSLASH, COLON, COMMA = b'"\\:,'
 OPEN_OBJECT, CLOSE_OBJECT, OPEN_ARRAY, CLOSE_ARRAY = b"{}[]"
 
 _space = re.compile(rb"[ \t\r\n]*+").match
-_bracket_or_quote = re.compile(rb'["{}\[\]]').search
 _scalar = re.compile(rb"[^,\]} \t\r\n]*+").match
-# Possessive quantifiers: a string of a million escapes must not grow a backtracking stack.
+# Possessive quantifiers: a string of a million escapes must not grow a backtracking stack. Each
+# part is told by its first byte, because before Python 3.11.5 a part may match half of itself. A
+# bounded number of parts lets other threads work in between.
+_between_brackets = re.compile(
+    rb'(?:[^"{}\[\]]++|"[^"\\]*+(?:\\.[^"\\]*+)*+"){0,100000}+', re.DOTALL
+).match
 _token = re.compile(
     rb"[ \t\r\n]*+(?:"
     rb'("[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+")'
@@ -60,23 +64,25 @@ def skip_value(data: bytes, at: int) -> int:
         return skip_string(data, at)
     if first not in (OPEN_OBJECT, OPEN_ARRAY):
         return _scalar(data, at).end()  # type: ignore[union-attr]  # matches always
-    depth = 0
+    depth, size = 1, len(data)
+    at += 1
     while True:
-        found = _bracket_or_quote(data, at)
-        if found is None:
-            raise _invalid(data, len(data), "a bracket is not closed")
-        at = found.start()
-        mark = data[at]
-        if mark == QUOTE:
-            at = skip_string(data, at)
-            continue
-        at += 1
+        end = _between_brackets(data, at).end()  # type: ignore[union-attr]  # matches always
+        if end == size:
+            raise _invalid(data, size, "a bracket is not closed")
+        mark = data[end]
         if mark in (OPEN_OBJECT, OPEN_ARRAY):
             depth += 1
-        else:
+        elif mark in (CLOSE_OBJECT, CLOSE_ARRAY):
             depth -= 1
             if not depth:
-                return at
+                return end + 1
+        elif end == at:
+            raise _invalid(data, at + 1, "the string does not end")
+        else:  # more parts than a match may have
+            at = end
+            continue
+        at = end + 1
 
 
 def decode_string(data: bytes, start: int, end: int) -> str:

@@ -212,13 +212,20 @@ def read_members(raw: bytes, at: int, where: str) -> dict[str, Member]:
 
 
 def change_members(
-    raw: bytes, changes: Mapping[str, bytes | None], style: Style, indent: bytes, where: str
+    raw: bytes,
+    changes: Mapping[str, bytes | None],
+    style: Style,
+    indent: bytes,
+    where: str,
+    *,
+    found: dict[str, Member] | None = None,
 ) -> bytes:
     """The object with members set to these bytes, or removed where None.
 
-    `indent` is the indentation of the object's members; it is used for new members only.
+    `indent` is the indentation of the object's members; it is used for new members only. `found`
+    are its members if they have been read: a long output takes its time.
     """
-    found = read_members(raw, 0, where)
+    found = read_members(raw, 0, where) if found is None else found
     raw = _replace_and_remove(raw, found, changes)
     new = {key: value for key, value in changes.items() if value is not None and key not in found}
     for key, value in new.items():
