@@ -95,6 +95,19 @@ IS_READY = """() => {
         && (!window.jupyterapp.hasPlugin('cellwright-lab:live') || panel.hasClass('cw-shared'));
 }"""
 
+IS_WHOLE = "() => cw.panel().content.widgets.every(cell => !cell.placeholder)"
+SPLICE = """async text => {
+    const began = performance.now();
+    const notebook = cw.panel().content.model.sharedModel;
+    notebook.transact(() => {
+        notebook.deleteCellRange(2, 5);
+        const cells = [0, 1, 2].map(n => ({cell_type: 'code', source: `z${n} = '${text}'`}));
+        notebook.insertCells(2, cells);
+    });
+    await cw.until(() => cw.panel().content.widgets[2].node.textContent.includes(text));
+    return performance.now() - began;
+}"""
+
 
 @dataclass
 class Side:
@@ -140,7 +153,7 @@ def run(*, quick: bool = False) -> list[str]:
         }
         missed = _openings(sides, 3 if quick else 9)
         missed += _keys(sides, 3 if quick else 8)
-        missed += _changes(sides[OURS], 7 if quick else 30)
+        missed += _changes(sides, 7 if quick else 30)
         missed += _floods(sides, 1 if quick else 3)
     return missed
 
@@ -198,9 +211,22 @@ def _keys(sides: dict[str, Side], rounds: int) -> list[str]:
     return _compare(title, rows, MOST_TYPING)
 
 
-def _changes(side: Side, rounds: int) -> list[str]:
-    """Let an agent edit a small notebook and splice the large one, through MCP."""
+def _changes(sides: dict[str, Side], rounds: int) -> list[str]:
+    """Let an agent edit a small notebook and splice the large one, through MCP.
+
+    Beside it, what JupyterLab itself needs to show the same splice of its own model.
+    """
+    for side in sides.values():  # JupyterLab goes on making cells for a while, when it has time
+        side.page.bring_to_front()
+        side.page.wait_for_function(IS_WHOLE, timeout=300_000)
+    plain = sides[PLAIN].page
+    floor = []
+    for number in range(rounds + 2):
+        floor.append(plain.evaluate(SPLICE, f"floor{number}"))
+        plain.wait_for_timeout(200)
+    side = sides[OURS]
     page = side.page
+    page.bring_to_front()
     client = LeanClient(str(side.folder))
     number = iter(range(10**6))
 
@@ -233,6 +259,7 @@ def _changes(side: Side, rounds: int) -> list[str]:
     return [
         *_limit("an edit of a cell, 20 cells", edited, MOST_EDIT),
         *_limit(f"three cells for three, {CELLS:,} cells", spliced, MOST_SPLICE),
+        *_limit(f"the same by hand in {PLAIN}", floor[2:], None),
     ]
 
 

@@ -102,9 +102,8 @@ export class LiveDocument {
   private apply(edits: Edit[], isUndoable: boolean): void {
     const structural = edits.filter(edit => ['insert', 'delete', 'move', 'replace'].includes(edit.edit));
     if (structural.length) {
-      // Each in a transaction of its own: until one is over, `cells` is as it was before.
       this.keepPlace(() =>
-        step(this.notebook, isUndoable, ...structural.map(edit => () => this.restructure(edit)))
+        step(this.notebook, isUndoable, ...group(structural).map(part => () => this.restructure(part)))
       );
     }
     for (const edit of edits) {
@@ -128,22 +127,31 @@ export class LiveDocument {
     }
   }
 
-  private restructure(edit: Edit): void {
+  /** Change the structure in one transaction; `cells` is as it was before, until that is over. */
+  private restructure(edits: Edit[]): void {
     const notebook = this.notebook;
-    const at = (id: string) => notebook.cells.findIndex(cell => cell.id === id);
-    const behind = () => (edit.after === null ? 0 : at(edit.after) + 1);
-    if (edit.edit === 'insert') {
-      notebook.insertCell(behind(), joinSource(edit.cell));
-    } else if (edit.edit === 'delete') {
-      notebook.deleteCell(at(edit.cell));
-    } else if (edit.edit === 'replace') {
-      const place = at(edit.cell.id);
+    const ids = notebook.cells.map(cell => cell.id);
+    const insert = (place: number, cell: Facts): void => {
+      notebook.insertCell(place, joinSource(cell));
+      ids.splice(place, 0, cell.id);
+    };
+    const remove = (place: number): void => {
       notebook.deleteCell(place);
-      notebook.insertCell(place, joinSource(edit.cell));
-    } else {
-      const from = at(edit.cell);
-      const to = behind();
-      notebook.moveCell(from, from < to ? to - 1 : to);
+      ids.splice(place, 1);
+    };
+    for (const edit of edits) {
+      const place = ids.indexOf(edit.cell.id ?? edit.cell);
+      const behind = edit.after ? ids.indexOf(edit.after) + 1 : 0;
+      if (edit.edit === 'insert') {
+        insert(behind, edit.cell);
+      } else if (edit.edit === 'delete') {
+        remove(place);
+      } else if (edit.edit === 'replace') {
+        remove(place);
+        insert(place, edit.cell);
+      } else {
+        notebook.moveCell(place, place < behind ? behind - 1 : behind);
+      }
     }
   }
 
@@ -245,6 +253,20 @@ export class LiveDocument {
   private readonly watched = new Map<string, ISharedCell>();
   private readonly stops = new Map<string, () => void>();
   private readonly answered = new Map<string, Facts>();
+}
+
+/** Group what one transaction can do: JupyterLab lays the page out after each. A move is alone. */
+function group(edits: Edit[]): Edit[][] {
+  const parts: Edit[][] = [];
+  for (const edit of edits) {
+    const last = parts[parts.length - 1];
+    if (last && edit.edit !== 'move' && last[0].edit !== 'move') {
+      last.push(edit);
+    } else {
+      parts.push([edit]);
+    }
+  }
+  return parts;
 }
 
 /** Make one step of an undo history of these changes: Yjs joins what follows each other quickly. */

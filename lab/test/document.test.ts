@@ -94,3 +94,25 @@ test('what the page knows about trust stays when metadata are set', () => {
   change(document, [{ edit: 'metadata', cell: 'a', metadata: { tags: ['x'] } }]);
   expect(sharedModel.cells[0].getMetadata()).toEqual({ tags: ['x'], trusted: true });
 });
+
+test('cells come, go and are replaced in one transaction, which is one layout of the page', () => {
+  const { document, sharedModel, sourcesNow } = open('1', '2', '3');
+  let times = 0;
+  sharedModel.changed.connect((_, { cellsChange }) => (times += cellsChange ? 1 : 0));
+  const cell = (id: string, source: string) => ({ cell_type: 'code', id, source, metadata: {}, outputs: [] });
+  change(document, [
+    { edit: 'delete', cell: 'a' },
+    { edit: 'insert', after: null, cell: cell('x', 'first') },
+    { edit: 'insert', after: 'x', cell: cell('y', 'second') },
+    { edit: 'replace', cell: cell('b', 'other') },
+    { edit: 'insert', after: 'c', cell: cell('z', 'last') }
+  ]);
+  expect(sourcesNow()).toEqual(['first', 'second', 'other', '3', 'last']);
+  expect(times).toBe(1);
+  change(document, [
+    { edit: 'move', cell: 'z', after: null },
+    { edit: 'delete', cell: 'x' },
+    { edit: 'move', cell: 'y', after: 'c' }
+  ]);
+  expect(sourcesNow()).toEqual(['last', 'other', '3', 'second']);
+});
