@@ -129,6 +129,8 @@ def places(_short_folder: Path, _numbers: Iterator[int]) -> Iterator[Path]:
             patch.setenv(variable, str(place))
         # Commands of tests work in their own process, unless a test is about the engine.
         patch.setenv("CELLWRIGHT_ENGINE", "never")
+        # The spare is a second kernel for every first one; tests about it turn it on.
+        patch.setenv("CELLWRIGHT_SPARE_KERNEL", "false")
         # The keys of whoever runs the tests are none of their business.
         patch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
         yield folder

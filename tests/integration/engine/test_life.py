@@ -44,6 +44,7 @@ pytestmark = pytest.mark.timeout(120)
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CELLWRIGHT_SPARE_KERNEL")  # it ends with its engine, too
     (tmp_path / "nb.ipynb").write_bytes(samples.SALES)
     return tmp_path
 

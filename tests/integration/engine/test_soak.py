@@ -18,6 +18,7 @@ def test_an_engine_that_has_worked_has_no_more_than_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CELLWRIGHT_SPARE_KERNEL")
     with engine_of_its_own(monkeypatch):
         report = soak(tmp_path, 0.01)
     assert (report.executions, report.restarts, report.edits) == (200, 5, 20)
