@@ -9,16 +9,18 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from cellwright.engine import location
-from cellwright.engine.client import EngineConnection
+from cellwright.engine.client import EngineConnection, connect
 from cellwright.engine.launch import connect_or_start, try_connect
 from cellwright.engine.wire import make_hello
+from cellwright.errors import CellwrightError
 from cellwright.workspace.caller import Caller
+from tests.conftest import PLACES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    import pytest
 
 
 def greeting(**other: Any) -> dict[str, Any]:
@@ -97,3 +99,37 @@ def engine_of_its_own(patch: pytest.MonkeyPatch, *, started: bool = True) -> Ite
             with contextlib.suppress(ConnectionError):
                 end(ask("stop", path)["pid"])
         engine.stop()
+
+
+def move_to_places(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Use the home, runtime, state, config and cache folders in that one."""
+    for variable, name in PLACES.items():
+        (folder / name).mkdir(mode=0o700, exist_ok=True)
+        patch.setenv(variable, str(folder / name))
+
+
+@contextlib.contextmanager
+def engine_to_share(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Engine]:
+    """Use the engine of these places, and leave it without sessions, runs and clients."""
+    _use_engine(patch, folder)
+    engine = Engine()
+    yield engine
+    with pytest.MonkeyPatch.context() as again:  # the test may have moved elsewhere
+        _use_engine(again, folder)
+        again.chdir(folder)
+        workspace = connect(actor="test:after")
+        assert workspace is not None
+        with workspace:
+            for run in workspace.runs():
+                if run.ended is None:  # a test that failed may leave one
+                    workspace.cancel(run.run)
+            for session in workspace.sessions():
+                with contextlib.suppress(CellwrightError):
+                    workspace.kernel("shutdown", session.session, session.cwd)
+        wait_for(lambda: not engine.status()["clients"], "the clients to be gone")
+
+
+def _use_engine(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    move_to_places(patch, folder)
+    patch.setenv("CELLWRIGHT_ENGINE", "always")
+    patch.delenv("CI", raising=False)

@@ -16,8 +16,10 @@ import pytest
 import cellwright
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
+
+    from tests.engines import Engine
 
     Say = Callable[..., tuple[int, dict[str, Any]]]
 
@@ -36,7 +38,11 @@ def write(folder: Path, *sources: str) -> None:
 
 
 @pytest.fixture(params=["engine", "alone"])
-def say(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Say]:
+def say(
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    shared_engine: Engine,  # noqa: ARG001  # each story has a notebook of its own
+) -> Say:
     """Call the command as a process of its own; gives its exit code and its answer as data."""
     ways = {"engine": "always", "alone": "never"}
     environ = {**os.environ, "CELLWRIGHT_ENGINE": ways[request.param]}
@@ -54,9 +60,7 @@ def say(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Say]:
         assert "Traceback" not in done.stderr, done.stderr
         return done.returncode, json.loads(done.stdout)
 
-    yield call
-    if request.param == "engine":
-        call("engine", "stop")  # if a story needed one
+    return call
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from cellwright import connect
 from cellwright.errors import EditorSilent
-from tests.engines import engine_of_its_own, wait_for
+from tests.engines import wait_for
 from tests.integration.engine.live_editor import LiveEditor
 from tests.kernels.dialects import PYTHON
 from tests.unit.workspace.stages import make_content
@@ -18,16 +18,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from tests.engines import Engine
+
 pytestmark = pytest.mark.timeout(120)
 
 
 @pytest.fixture
-def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def file(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    shared_engine: Engine,  # noqa: ARG001  # each test has a notebook of its own
+) -> Path:
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "nb.ipynb"
     path.write_bytes(make_content("python", PYTHON))
-    with engine_of_its_own(monkeypatch):
-        yield path
+    return path
 
 
 @pytest.fixture

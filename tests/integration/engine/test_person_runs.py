@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cellwright import connect
-from tests.engines import engine_of_its_own, wait_for
+from tests.engines import wait_for
 from tests.integration.engine.live_editor import LiveEditor
 from tests.kernels.dialects import PYTHON
 from tests.unit.workspace.stages import make_content
@@ -16,18 +16,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from tests.engines import Engine
+
 pytestmark = pytest.mark.timeout(120)
 
 
 @pytest.fixture
-def editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveEditor]:
+def editor(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    shared_engine: Engine,  # noqa: ARG001  # each test has a notebook of its own
+) -> Iterator[LiveEditor]:
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "nb.ipynb"
     path.write_bytes(make_content("python", PYTHON))
-    with engine_of_its_own(monkeypatch):
-        found = LiveEditor(path)
-        yield found
-        found.close()
+    found = LiveEditor(path)
+    yield found
+    found.close()
 
 
 @pytest.fixture

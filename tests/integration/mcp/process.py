@@ -1,4 +1,4 @@
-"""A server as its clients start it: a process with pipes. Every byte of its stdout is looked at."""
+"""A server as its clients start it: a process with pipes or a port. Every byte of its stdout is looked at."""
 
 from __future__ import annotations
 
@@ -6,17 +6,23 @@ import contextlib
 import json
 import os
 import queue
+import re
 import subprocess
 import sys
 import threading
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mcp import StdioServerParameters
 
+from tests.unit.mcp.serving import notebook
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
+LOOPBACK = "127.0.0.1"
+SECRET = "TOP SECRET"  # noqa: S105  # of a notebook outside the root
 HELLO = {
     "protocolVersion": "2025-11-25",
     "capabilities": {},
@@ -140,3 +146,86 @@ def raw_server(root: Path, *options: str, ends: int = 0, **variables: str) -> It
             if stream is not None:
                 with contextlib.suppress(OSError):
                     stream.close()
+
+
+def make_root(folder: Path) -> Path:
+    """A root with a notebook in it, and one beside it that is none of a client's business."""
+    root = folder / "root"
+    root.mkdir()
+    notebook(root / "a.ipynb", ("one", "x = 1"))
+    notebook(folder / "secret.ipynb", ("s", SECRET))
+    return root
+
+
+@dataclass
+class Served:
+    """A server that listens."""
+
+    root: Path
+    port: int
+    token: str
+    said: Callable[[], str]
+    scheme: str = "http"
+
+    @property
+    def host(self) -> str:
+        return f"{LOOPBACK}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        return f"{self.scheme}://{self.host}/mcp"
+
+    def headers(self, **changes: str | None) -> dict[str, str]:
+        """The headers of a right request, with some of them changed or left out."""
+        right = {
+            "Host": self.host,
+            "Authorization": f"Bearer {self.token}",
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+            "Connection": "close",
+        }
+        renamed = {name.replace("_", "-"): value for name, value in changes.items()}
+        return {name: value for name, value in {**right, **renamed}.items() if value is not None}
+
+
+@contextlib.contextmanager
+def served(root: Path, address: str, *options: str, scheme: str = "http") -> Iterator[Served]:
+    """A server that listens until the block ends, with nothing on its stdout."""
+    process = subprocess.Popen(
+        words(root, "--http", address, *options),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+    said: list[str] = []
+
+    def listen() -> None:
+        assert process.stderr is not None
+        for line in process.stderr:
+            said.append(line)
+            lines.put(line)
+
+    thread = threading.Thread(target=listen, daemon=True)
+    thread.start()
+    try:
+        first = lines.get(timeout=100)
+        found = re.search(r":(\d+)/mcp", first)
+        assert found is not None, first
+        token = (lines.get(timeout=20)).rpartition(" ")[2].strip()
+        yield Served(root, int(found[1]), token, lambda: "".join(said), scheme)
+    finally:
+        process.terminate()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        thread.join(10)
+        assert process.stdout is not None
+        printed = process.stdout.read()
+        for stream in (process.stdout, process.stderr):
+            assert stream is not None
+            stream.close()
+    assert printed == "", "stdout is for data, and there is none"

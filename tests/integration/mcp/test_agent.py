@@ -31,6 +31,7 @@ EXAMPLES = ROOT / "examples"
 
 @pytest.fixture
 def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
+    """An engine that the test may stop."""
     with engine_of_its_own(monkeypatch) as engine:
         yield engine
 
@@ -126,7 +127,7 @@ def test_a_stray_print_never_reaches_stdout(tmp_path: Path) -> None:
     assert b"stray write" in server.said
 
 
-@pytest.mark.usefixtures("engine")
+@pytest.mark.usefixtures("shared_engine")
 def test_a_client_that_cancels_stops_the_kernel(tmp_path: Path) -> None:
     notebook(tmp_path / "a.ipynb", ("slow", "import time\nfor _ in range(600): time.sleep(0.1)"))
     with raw_server(tmp_path) as server:
@@ -149,12 +150,12 @@ def test_a_client_that_cancels_stops_the_kernel(tmp_path: Path) -> None:
                 "params": {"requestId": number, "reason": "enough"},
             }
         )
-        (run,) = wait_for(_over, "the end of the run")
+        (run,) = wait_for(lambda: _over(tmp_path), "the end of the run")
         assert run.answer is not None
         assert run.answer[0].status == "cancelled", run
 
 
-@pytest.mark.usefixtures("engine")
+@pytest.mark.usefixtures("shared_engine")
 def test_a_client_that_goes_away_leaves_its_run_alone(tmp_path: Path) -> None:
     go = tmp_path / "go"
     source = f"import os, time\nwhile not os.path.exists({str(go)!r}): time.sleep(0.02)\nprint('through')"
@@ -214,7 +215,7 @@ def test_a_long_run_answers_by_its_deadline_and_is_followed_by_its_id(tmp_path: 
 
 
 @pytest.mark.parametrize("era", ERAS)
-@pytest.mark.usefixtures("engine")
+@pytest.mark.usefixtures("shared_engine")
 async def test_input_is_asked_of_the_person_at_the_client(tmp_path: Path, era: str) -> None:
     async def person(_context: Any, _params: types.ElicitRequestParams) -> types.ElicitResult:
         return types.ElicitResult(action="accept", content={"answer": "Ada"})
@@ -226,7 +227,7 @@ async def test_input_is_asked_of_the_person_at_the_client(tmp_path: Path, era: s
     assert "Hello Ada" in text_of(result)
 
 
-@pytest.mark.usefixtures("engine")
+@pytest.mark.usefixtures("shared_engine")
 async def test_clients_that_share_a_root_share_its_kernels(tmp_path: Path) -> None:
     notebook(tmp_path / "a.ipynb", ("one", "x = 41"), ("two", "print(x + 1)"))
     async with (
@@ -255,7 +256,7 @@ async def test_clients_that_share_a_root_share_its_kernels(tmp_path: Path) -> No
     assert b"43" in said
 
 
-@pytest.mark.usefixtures("engine")
+@pytest.mark.usefixtures("shared_engine")
 async def test_edits_of_many_clients_at_once_are_all_there(tmp_path: Path) -> None:
     path = notebook(tmp_path / "a.ipynb", ("one", "1"))
 
@@ -309,14 +310,18 @@ async def test_a_server_outlives_its_engine(tmp_path: Path, engine: Engine) -> N
     assert "back" in text_of(again)
 
 
-def _over() -> list[AttachAnswer] | None:
-    """The runs of the engine, when all have ended."""
+def _over(folder: Path) -> list[AttachAnswer] | None:
+    """The runs of the notebooks of a folder, when all have ended."""
     from cellwright.engine import connect
 
     workspace = connect(actor="test:looks")
     assert workspace is not None
     with workspace:
-        found = [run for run in workspace.runs() if run.kind == "run"]
+        found = [
+            run
+            for run in workspace.runs()
+            if run.kind == "run" and run.subject.startswith(str(folder))
+        ]
         if not found or any(run.ended is None for run in found):
             return None
         return [workspace.attach(run.run) for run in found]

@@ -13,8 +13,7 @@ import pytest
 
 from cellwright.tools.native import NATIVE
 from tests.integration.mcp.node import PACKAGE, node_environment, require_node_tools
-from tests.integration.mcp.process import words
-from tests.integration.mcp.test_http import LOOPBACK, served
+from tests.integration.mcp.process import LOOPBACK, served, words
 from tests.unit.mcp.serving import notebook
 
 if TYPE_CHECKING:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import json
 import os
-import queue
 import re
 import socket
 import ssl
 import stat
 import subprocess
-import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import httpx2
@@ -21,97 +19,27 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.integration.mcp.process import HELLO, words
+from tests.integration.mcp.process import (
+    HELLO,
+    LOOPBACK,
+    SECRET,
+    Served,
+    make_root,
+    served,
+    words,
+)
 from tests.unit.mcp.serving import ERAS, notebook, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
-SECRET = "TOP SECRET"  # noqa: S105  # of a notebook outside the root
-LOOPBACK, EVERYWHERE = "127.0.0.1", "0.0.0.0"  # noqa: S104
-BOTH = "application/json, text/event-stream"
-
-
-@dataclass
-class Served:
-    """A server that listens."""
-
-    port: int
-    token: str
-    said: Callable[[], str]
-    scheme: str = "http"
-
-    @property
-    def host(self) -> str:
-        return f"{LOOPBACK}:{self.port}"
-
-    @property
-    def url(self) -> str:
-        return f"{self.scheme}://{self.host}/mcp"
-
-    def headers(self, **changes: str | None) -> dict[str, str]:
-        """The headers of a right request, with some of them changed or left out."""
-        right = {
-            "Host": self.host,
-            "Authorization": f"Bearer {self.token}",
-            "Content-Type": "application/json",
-            "Accept": BOTH,
-            "Connection": "close",
-        }
-        renamed = {name.replace("_", "-"): value for name, value in changes.items()}
-        return {name: value for name, value in {**right, **renamed}.items() if value is not None}
-
-
-@contextlib.contextmanager
-def served(root: Path, address: str, *options: str, scheme: str = "http") -> Iterator[Served]:
-    process = subprocess.Popen(
-        words(root, "--http", address, *options),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    lines: queue.SimpleQueue[str] = queue.SimpleQueue()
-    said: list[str] = []
-
-    def listen() -> None:
-        assert process.stderr is not None
-        for line in process.stderr:
-            said.append(line)
-            lines.put(line)
-
-    thread = threading.Thread(target=listen, daemon=True)
-    thread.start()
-    try:
-        first = lines.get(timeout=100)
-        found = re.search(r":(\d+)/mcp", first)
-        assert found is not None, first
-        token = (lines.get(timeout=20)).rpartition(" ")[2].strip()
-        yield Served(int(found[1]), token, lambda: "".join(said), scheme)
-    finally:
-        process.terminate()
-        try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        thread.join(10)
-        assert process.stdout is not None
-        printed = process.stdout.read()
-        for stream in (process.stdout, process.stderr):
-            assert stream is not None
-            stream.close()
-    assert printed == "", "stdout is for data, and there is none"
+EVERYWHERE = "0.0.0.0"  # noqa: S104
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    folder = tmp_path / "root"
-    folder.mkdir()
-    notebook(folder / "a.ipynb", ("one", "x = 1"))
-    notebook(tmp_path / "secret.ipynb", ("s", SECRET))
-    return folder
+    return make_root(tmp_path)
 
 
 def raw(
@@ -285,9 +213,13 @@ def attacks(server: Served) -> Iterator[tuple[str, bytes, set[int]]]:
 
 
 @pytest.mark.parametrize("address", [LOOPBACK, EVERYWHERE])
-def test_who_has_no_business_here_is_refused(root: Path, address: str) -> None:
-    options = ["--insecure"] if address == EVERYWHERE else []
-    with served(root, f"{address}:0", *options) as server:
+def test_who_has_no_business_here_is_refused(
+    root: Path, address: str, shared_server: Served
+) -> None:
+    with contextlib.ExitStack() as stack:
+        server = shared_server
+        if address == EVERYWHERE:
+            server = stack.enter_context(served(root, f"{address}:0", "--insecure"))
         tried = 0
         for what, sent, expected in attacks(server):
             status, answer = raw(server.port, sent)
@@ -309,19 +241,18 @@ def test_who_has_no_business_here_is_refused(root: Path, address: str) -> None:
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_a_client_with_the_token_works_over_http(root: Path, era: str) -> None:
-    with served(root, f"{LOOPBACK}:0") as server:
-        async with _client(server, era) as client:
-            listed = await client.list_tools()
-            ran = await client.call_tool("notebook_run", {"path": "a.ipynb"})
-            read = await client.call_tool("notebook_read", {"path": "a.ipynb"})
-            for path in ("../secret.ipynb", "/etc/passwd", "a.ipynb/../../secret.ipynb"):
-                out = await client.call_tool("notebook_read", {"path": path})
-                assert out.is_error
-                assert SECRET not in text_of(out)
-            for handle in ("artifact://aaaaaaaaaaaa", "../../secret", "%2e%2e"):
-                out = await client.call_tool("notebook_outputs", {"artifact": handle, "path": ""})
-                assert out.is_error
+async def test_a_client_with_the_token_works_over_http(shared_server: Served, era: str) -> None:
+    async with _client(shared_server, era) as client:
+        listed = await client.list_tools()
+        ran = await client.call_tool("notebook_run", {"path": "a.ipynb"})
+        read = await client.call_tool("notebook_read", {"path": "a.ipynb"})
+        for path in ("../secret.ipynb", "/etc/passwd", "a.ipynb/../../secret.ipynb"):
+            out = await client.call_tool("notebook_read", {"path": path})
+            assert out.is_error
+            assert SECRET not in text_of(out)
+        for handle in ("artifact://aaaaaaaaaaaa", "../../secret", "%2e%2e"):
+            out = await client.call_tool("notebook_outputs", {"artifact": handle, "path": ""})
+            assert out.is_error
 
     assert len(listed.tools) == 8
     assert not ran.is_error, text_of(ran)
@@ -329,30 +260,31 @@ async def test_a_client_with_the_token_works_over_http(root: Path, era: str) -> 
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_a_call_that_is_cancelled_over_http_stops_the_kernel(root: Path, era: str) -> None:
-    begun = root / "begun"
+async def test_a_call_that_is_cancelled_over_http_stops_the_kernel(
+    shared_server: Served, tmp_path: Path, era: str
+) -> None:
+    begun = tmp_path / "begun"
     source = f"import time\nopen({str(begun)!r}, 'w')\nfor _ in range(600): time.sleep(0.1)"
-    notebook(root / "slow.ipynb", ("slow", source))
-    with served(root, f"{LOOPBACK}:0") as server:
-        async with _client(server, era) as client:
-            run = client.call_tool("notebook_run", {"path": "slow.ipynb", "wait": 50})
-            calling = asyncio.ensure_future(run)
-            async with asyncio.timeout(50):
-                while not begun.exists():
-                    await asyncio.sleep(0.05)
-            calling.cancel()
-            async with asyncio.timeout(50):
-                while True:
-                    read = await client.call_tool("notebook_read", {"path": "slow.ipynb"})
-                    (cell,) = read.meta["cellwright/facts"]["cells"]
-                    if cell["status"] == "cancelled":
-                        break
-                    await asyncio.sleep(0.05)
+    path = notebook(shared_server.root / f"slow-{era}.ipynb", ("slow", source)).name
+    async with _client(shared_server, era) as client:
+        run = client.call_tool("notebook_run", {"path": path, "wait": 50})
+        calling = asyncio.ensure_future(run)
+        async with asyncio.timeout(50):
+            while not begun.exists():
+                await asyncio.sleep(0.05)
+        calling.cancel()
+        async with asyncio.timeout(50):
+            while True:
+                read = await client.call_tool("notebook_read", {"path": path})
+                (cell,) = read.meta["cellwright/facts"]["cells"]
+                if cell["status"] == "cancelled":
+                    break
+                await asyncio.sleep(0.05)
 
 
-async def test_a_client_without_the_token_gets_nothing(root: Path) -> None:
-    with served(root, f"{LOOPBACK}:0") as server, pytest.raises(BaseException) as refused:  # noqa: PT011, PT012
-        server.token = "A" * 43
+async def test_a_client_without_the_token_gets_nothing(shared_server: Served) -> None:
+    server = dataclasses.replace(shared_server, token="A" * 43)
+    with pytest.raises(BaseException) as refused:  # noqa: PT011
         async with _client(server, "legacy"):
             raise AssertionError("it was let in")
 
@@ -389,8 +321,9 @@ def silent_callers(port: int, number: int) -> Iterator[list[socket.socket]]:
             connection.close()
 
 
-def test_who_says_nothing_does_not_keep_others_out(root: Path) -> None:
-    with served(root, f"{LOOPBACK}:0") as server, silent_callers(server.port, 400):
+def test_who_says_nothing_does_not_keep_others_out(shared_server: Served) -> None:
+    server = shared_server
+    with silent_callers(server.port, 400):
         status, _ = raw(server.port, request(server.headers(), call("initialize", HELLO)))
 
     assert status == 200

@@ -9,12 +9,13 @@ import pytest
 
 from cellwright.engine import aio
 from cellwright.workspace.workspace import AsyncWorkspace
-from tests.engines import engine_of_its_own
 from tests.unit.cli import samples
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
+
+    from tests.engines import Engine
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -24,17 +25,20 @@ NOTEBOOK = samples.write(samples.code("a", "x = 1"), samples.code("slow", SLEEP)
 
 @pytest.fixture(params=["in process", "engine"])
 async def workspace(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    shared_engine: Engine,  # noqa: ARG001  # each test has a notebook of its own
 ) -> AsyncIterator[AsyncWorkspace]:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "nb.ipynb").write_bytes(NOTEBOOK)
     if request.param == "in process":
-        async with AsyncWorkspace() as workspace:
-            yield workspace
-        return
-    with engine_of_its_own(monkeypatch):
-        async with await aio.connect() as workspace:
-            yield workspace
+        monkeypatch.setenv("CELLWRIGHT_ENGINE", "never")
+        made = AsyncWorkspace()
+    else:
+        made = await aio.connect()
+    async with made as workspace:
+        yield workspace
 
 
 async def test_a_cancelled_call_stops_its_run_and_ends_when_that_has(

@@ -157,7 +157,7 @@ def test_a_dead_kernel_is_told_and_nothing_is_run_twice(book: Book, folder: Path
     # It dies when its output has been seen, as the file shows: `flush` promises less.
     code = (
         "open('ledger', 'a').write('x')\nprint('be' + 'fore', flush=True)\nimport os, time\n"
-        "while 'before' not in open('run.ipynb').read(): time.sleep(0.02)\nos.kill(os.getpid(), 9)"
+        "while 'be' + 'fore' not in open('run.ipynb').read(): time.sleep(0.02)\nos.kill(os.getpid(), 9)"
     )
     book.edit([{"op": "replace", "cell": "c0", "source": code}])
     (run,) = book.run(["c0"])

@@ -1,70 +1,42 @@
-"""The suite of verbs through an engine of its own, with real kernels."""
+"""The suite of verbs through an engine, with real kernels."""
 
 from __future__ import annotations
 
-import contextlib
 import os
-import shutil
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from cellwright.engine import aio
 from cellwright.engine.client import connect
-from cellwright.errors import CellwrightError
-from tests.conftest import PLACES
-from tests.engines import engine_of_its_own
 from tests.kernels.dialects import PYTHON
 from tests.unit.workspace.stages import Stage, make_content
 from tests.unit.workspace.test_verbs import *  # noqa: F403  # the suite; the stage is our own
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.engines import Engine
 
 pytestmark = pytest.mark.timeout(120)
-
-
-@pytest.fixture(scope="module")
-def engine_places() -> Iterator[Path]:
-    """Places with an engine for all tests of this file: each test has notebooks of its own."""
-    folder = Path(tempfile.mkdtemp(prefix="cw"))
-    with pytest.MonkeyPatch.context() as patch:
-        _move(patch, folder)
-        with engine_of_its_own(patch):
-            yield folder
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-def _move(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    for variable, name in PLACES.items():
-        (folder / name).mkdir(mode=0o700, exist_ok=True)
-        patch.setenv(variable, str(folder / name))
 
 
 @pytest.fixture(params=["engine", "engine, awaited"])
 def stage(
     request: pytest.FixtureRequest,
-    engine_places: Path,
+    shared_engine: Engine,  # noqa: ARG001  # each test has notebooks of its own
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Stage]:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "nb.ipynb").write_bytes(make_content("python", PYTHON))
     (tmp_path / "old.ipynb").write_bytes(make_content("python", PYTHON, minor=4))
-    _move(monkeypatch, engine_places)
     is_async = request.param.endswith("awaited")
     make = aio.connect if is_async else connect
     stage = Stage(make, language="python", dialect=PYTHON, is_async=is_async)
-    try:
-        yield stage
-    finally:
-        last = stage.workspace()
-        for session in last.sessions():
-            with contextlib.suppress(CellwrightError):
-                last.kernel("shutdown", session.session, session.cwd)
-        stage.close()
+    yield stage
+    stage.close()
 
 
 def test_variables_of_a_session_are_listed(stage: Stage) -> None:
