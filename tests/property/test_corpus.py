@@ -10,13 +10,14 @@ import pytest
 import cellwright
 from cellwright import Notebook
 from tests import corpus
+from tests.cases import for_each
 from tests.property import checks
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = pytest.mark.corpus
-every_notebook = pytest.mark.parametrize("path", corpus.notebooks(), ids=corpus.ids)
+every_notebook = for_each("path", {corpus.ids(path): path for path in corpus.notebooks()}, parts=4)
 
 
 def editable(path: Path) -> tuple[bytes, Notebook, random.Random]:
@@ -43,13 +44,13 @@ def test_the_corpus_is_as_large_as_it_should_be() -> None:
 @every_notebook
 def test_saving_what_was_not_edited_changes_nothing(path: Path, tmp_path: Path) -> None:
     data = path.read_bytes()
-    copy = tmp_path / "copy.ipynb"
+    copy = tmp_path / f"copy-{path.name}"
     copy.write_bytes(data)
     notebook = cellwright.read(copy)
     assert notebook.to_bytes() == data
     cellwright.write(notebook, copy)
     assert copy.read_bytes() == data
-    elsewhere = tmp_path / "elsewhere.ipynb"
+    elsewhere = tmp_path / f"elsewhere-{path.name}"
     cellwright.write(notebook, elsewhere)
     assert elsewhere.read_bytes() == data
 

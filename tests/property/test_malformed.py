@@ -11,6 +11,7 @@ import pytest
 from cellwright import Notebook
 from cellwright.document._json import index
 from cellwright.errors import CellwrightError, TooDeep
+from tests.cases import for_each
 from tests.property.malformed import CASES, GOOD, OLD_PLAIN, PLAIN, Accepted, Old, Refused
 
 if TYPE_CHECKING:
@@ -29,9 +30,9 @@ def parser(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     return str(request.param)
 
 
-def of(kind: type) -> pytest.MarkDecorator:
+def of(kind: type) -> Callable[[Callable[..., None]], Any]:
     chosen = {name: case for name, case in CASES.items() if isinstance(case, kind)}
-    return pytest.mark.parametrize("case", chosen.values(), ids=chosen)
+    return for_each("case", chosen, parts=2)
 
 
 def look_at_everything(notebook: Notebook) -> None:

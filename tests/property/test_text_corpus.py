@@ -18,13 +18,14 @@ from cellwright.text.view import (
     to_text,
 )
 from tests import corpus
+from tests.cases import for_each
 from tests.property import checks
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = pytest.mark.corpus
-every_notebook = pytest.mark.parametrize("path", corpus.notebooks(), ids=corpus.ids)
+every_notebook = for_each("path", {corpus.ids(path): path for path in corpus.notebooks()}, parts=4)
 
 
 def readable(path: Path) -> tuple[bytes, Notebook] | None:

@@ -1,0 +1,41 @@
+"""Many cheap cases in few tests: pytest takes longer over a test than most cases take."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    Test = Callable[..., None]
+
+
+def for_each(argument: str, cases: Mapping[str, Any], *, parts: int = 1) -> Callable[[Test], Any]:
+    """Call a test with each of the cases, in as many tests as there are parts.
+
+    Fixtures are made once for a part. A failure names its case, and its part ends with it.
+    """
+    assert cases, "a test without cases proves nothing"
+    names = list(cases)
+
+    def decorate(test: Test) -> Any:
+        @functools.wraps(test)
+        def play(part: int, **fixtures: Any) -> None:
+            for name in names[part::parts]:
+                try:
+                    test(**fixtures, **{argument: cases[name]})
+                except BaseException as error:
+                    error.add_note(f"in the case {name!r}")
+                    raise
+
+        wanted = inspect.signature(test)
+        kept = [value for value in wanted.parameters.values() if value.name != argument]
+        part = inspect.Parameter("part", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        vars(play)["__signature__"] = wanted.replace(parameters=[part, *kept])
+        return pytest.mark.parametrize("part", range(parts))(play)
+
+    return decorate
