@@ -6,6 +6,7 @@ import itertools
 import os
 import shutil
 import signal
+import stat
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -112,21 +113,31 @@ def _numbers() -> Iterator[int]:
     return itertools.count()
 
 
+@pytest.fixture(scope="session")
+def _unused_places() -> list[Path]:
+    return []
+
+
 @pytest.fixture(autouse=True)
-def places(_short_folder: Path, _numbers: Iterator[int]) -> Iterator[Path]:
+def places(
+    _short_folder: Path, _numbers: Iterator[int], _unused_places: list[Path]
+) -> Iterator[Path]:
     """Give the test a home and runtime, state, config and cache folders that are its alone.
 
     No `CELLWRIGHT_*` variable of the caller reaches it.
     """
-    folder = _short_folder / str(next(_numbers))
-    folder.mkdir(mode=0o700)
+    if _unused_places:
+        folder = _unused_places.pop()
+    else:
+        folder = _short_folder / str(next(_numbers))
+        folder.mkdir(mode=0o700)
+        for name in PLACES.values():
+            (folder / name).mkdir(mode=0o700)
     with pytest.MonkeyPatch.context() as patch:
         for variable in [name for name in os.environ if name.startswith("CELLWRIGHT_")]:
             patch.delenv(variable)
         for variable, name in PLACES.items():
-            place = folder / name
-            place.mkdir(mode=0o700)
-            patch.setenv(variable, str(place))
+            patch.setenv(variable, str(folder / name))
         # Commands of tests work in their own process, unless a test is about the engine.
         patch.setenv("CELLWRIGHT_ENGINE", "never")
         # The spare is a second kernel for every first one; tests about it turn it on.
@@ -134,5 +145,19 @@ def places(_short_folder: Path, _numbers: Iterator[int]) -> Iterator[Path]:
         # The keys of whoever runs the tests are none of their business.
         patch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
         yield folder
-    # Now, and not all of them at the end: thousands of tests have left some by then.
-    shutil.rmtree(folder, ignore_errors=True)
+    if _are_untouched(folder):  # most tests need none
+        _unused_places.append(folder)
+    else:  # now, and not all of them at the end: thousands of tests have left some by then
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _are_untouched(folder: Path) -> bool:
+    try:
+        if {place.name for place in folder.iterdir()} != set(PLACES.values()):
+            return False
+        return all(
+            stat.S_IMODE(place.lstat().st_mode) == 0o700 and not any(place.iterdir())
+            for place in map(folder.joinpath, PLACES.values())
+        )
+    except OSError:  # gone, or no folder any more
+        return False

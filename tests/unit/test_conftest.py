@@ -11,23 +11,35 @@ from hypothesis import strategies as st
 
 from tests.conftest import PLACES, require_root, require_tool
 
-SEEN: set[str] = set()
+TOUCHED: set[Path] = set()
 
 
 @pytest.mark.parametrize("turn", [1, 2])
-def test_places_are_private_short_and_new_for_every_test(turn: int, tmp_path: Path) -> None:  # noqa: ARG001
+@pytest.mark.parametrize("left", ["file", "mode", "nothing"])
+def test_places_are_private_short_and_as_new_for_every_test(
+    turn: int,  # noqa: ARG001
+    left: str,
+    tmp_path: Path,
+) -> None:
     for variable in PLACES:
-        place = os.environ[variable]
-        assert Path(place).stat().st_mode & 0o777 == 0o700
-        assert len(place) < 60
-        assert place not in SEEN
-        SEEN.add(place)
+        place = Path(os.environ[variable])
+        assert place.stat().st_mode & 0o777 == 0o700
+        assert list(place.iterdir()) == []
+        assert len(str(place)) < 60
+        assert place not in TOUCHED
+        if left == "file":
+            (place / "left behind").touch()
+            TOUCHED.add(place)
+        elif left == "mode":
+            place.chmod(0o755)
+            TOUCHED.add(place)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_callers_settings_do_not_reach_a_test() -> None:
     ours = {name: value for name, value in os.environ.items() if name.startswith("CELLWRIGHT_")}
-    assert ours == {"CELLWRIGHT_ENGINE": "never"}  # by the conftest itself
+    # By the conftest itself.
+    assert ours == {"CELLWRIGHT_ENGINE": "never", "CELLWRIGHT_SPARE_KERNEL": "false"}
 
 
 @given(st.integers())

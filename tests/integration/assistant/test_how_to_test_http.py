@@ -25,7 +25,7 @@ from tests.conftest import ROOT
 from tests.integration.assistant.model_servers import DIALECTS, model_at, serve, served
 from tests.unit.assistant.chatting import NOTEBOOK
 from tests.unit.assistant.test_injection import PAYLOADS, infected
-from tests.unit.cli.calling import process
+from tests.unit.cli.calling import call, process
 from tests.unit.tools.support import book
 
 if TYPE_CHECKING:
@@ -498,14 +498,15 @@ async def test_a_reference_forces_nothing_and_allows_nothing(
 def test_the_events_of_the_command_line_have_the_references(
     dialect: Dialect, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The whole way: a process, its `--json`, and the request that it sent."""
+    """The whole way: the command, for one kind of server as a process, and what it sent."""
+    start = process if dialect == "openai" else call
     before = (folder / NOTEBOOK).read_bytes()
     prompt = "#getNotebookCells #runNotebookCells run cell 2"
     with served(dialect, [[cells(), run("load")], "Switch to Agent mode."]) as server:
         monkeypatch.setenv("CELLWRIGHT_ASSISTANT_MODEL", f"{dialect}:scripted")
         monkeypatch.setenv("CELLWRIGHT_ASSISTANT_BASE_URL", server.base_url)
         monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
-        answer = process("chat", NOTEBOOK, "--json", "--mode", "ask", "-p", prompt)
+        answer = start("chat", NOTEBOOK, "--json", "--mode", "ask", "-p", prompt)
     assert answer.code == 0, answer.err
     events = [json.loads(line) for line in answer.text.splitlines()]
     begun = events[0]
@@ -535,7 +536,7 @@ def test_the_context_is_a_message_of_its_own_unless_a_setting_puts_it_into_the_s
         monkeypatch.setenv("CELLWRIGHT_ASSISTANT_BASE_URL", server.base_url)
         monkeypatch.setenv("CELLWRIGHT_ASSISTANT_CONTEXT_IN_SYSTEM_PROMPT", inside)
         monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
-        answer = process("chat", folder / NOTEBOOK, "--root", folder, "-p", "hello")
+        answer = call("chat", folder / NOTEBOOK, "--root", folder, "-p", "hello")
     assert answer.code == 0, answer.err
     (sent,) = server.requests
     prompt = (GOLDEN / "ask.md").read_text(encoding="utf-8").strip()
