@@ -247,8 +247,9 @@ def words_of(step: Step) -> list[str]:
 
 
 @pytest.fixture
-def files(folder: Path) -> Path:
+def files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """More notebooks, old and broken ones among them."""
+    monkeypatch.delenv("CELLWRIGHT_SPARE_KERNEL")  # settings are shown as users have them
     (folder / "inside").mkdir()
     (folder / "text.txt").write_text("# %% [code] cell:0\nx = 2\n", encoding="utf-8")
     (folder / "edits.json").write_text(EDITS, encoding="utf-8")
