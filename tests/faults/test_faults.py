@@ -38,10 +38,10 @@ def problems(found: list[Outcome]) -> list[str]:
 def test_a_save_that_is_killed_leaves_the_old_bytes_or_the_new(operation: str) -> None:
     scenario = Scenario(operation, SMALLEST)
     kills, _ = scenario.faults()
-    found = outcomes(scenario, kills[::3])
+    found = outcomes(scenario, kills[::5])  # `--all` kills it at every step
     assert problems(found) == []
     assert {one.holds for one in found} == {"old", "new"}
-    assert sum(one.hit for one in found) >= 15
+    assert sum(one.hit for one in found) >= len(found) - 2 >= 8
 
 
 @pytest.mark.parametrize("operation", ["insert", "delete", "metadata"])
@@ -58,11 +58,11 @@ def test_a_save_whose_system_calls_fail_tells_the_truth() -> None:
     _, errors = scenario.faults()
     telling = [error for error in errors if error.call in TELLING or "EMFILE" in error.action]
     rest = [error for error in errors if error not in telling]
-    found = outcomes(scenario, telling[::2] + rest[::10])
+    found = outcomes(scenario, telling[::2] + rest[::20])
     assert problems(found) == []
     codes = {one.code for one in found}
     assert {"ok", "NOT_SAVED", "DURABILITY_UNCONFIRMED"} <= codes
-    assert sum(one.hit for one in found) >= 30
+    assert sum(one.hit for one in found) >= 25
 
 
 @pytest.mark.parametrize("operation", worker.OPERATIONS)
