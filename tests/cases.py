@@ -9,27 +9,35 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable
 
     Test = Callable[..., None]
 
 
-def for_each(argument: str, cases: Mapping[str, Any], *, parts: int = 1) -> Callable[[Test], Any]:
+def for_each(
+    argument: str,
+    cases: Iterable[Any],
+    *,
+    name: Callable[[Any], object] = repr,
+    parts: int = 1,
+) -> Callable[[Test], Any]:
     """Call a test with each of the cases, in as many tests as there are parts.
 
     Fixtures are made once for a part. A failure names its case, and its part ends with it.
     """
-    assert cases, "a test without cases proves nothing"
-    names = list(cases)
+    every = list(cases)
+    assert every, "a test without cases proves nothing"
 
     def decorate(test: Test) -> Any:
+        assert not inspect.iscoroutinefunction(test), "it would never be awaited"
+
         @functools.wraps(test)
         def play(part: int, **fixtures: Any) -> None:
-            for name in names[part::parts]:
+            for case in every[part::parts]:
                 try:
-                    test(**fixtures, **{argument: cases[name]})
+                    test(**fixtures, **{argument: case})
                 except BaseException as error:
-                    error.add_note(f"in the case {name!r}")
+                    error.add_note(f"in the case {name(case)}")
                     raise
 
         wanted = inspect.signature(test)

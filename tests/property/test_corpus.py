@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = pytest.mark.corpus
-every_notebook = for_each("path", {corpus.ids(path): path for path in corpus.notebooks()}, parts=4)
+every_notebook = for_each("path", corpus.notebooks(), name=corpus.ids, parts=4)
 
 
 def editable(path: Path) -> tuple[bytes, Notebook, random.Random]:

@@ -31,8 +31,9 @@ def parser(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
 
 
 def of(kind: type) -> Callable[[Callable[..., None]], Any]:
-    chosen = {name: case for name, case in CASES.items() if isinstance(case, kind)}
-    return for_each("case", chosen, parts=2)
+    chosen = [case for case in CASES.values() if isinstance(case, kind)]
+    names = {id(case): name for name, case in CASES.items()}
+    return for_each("case", chosen, name=lambda case: names[id(case)], parts=2)
 
 
 def look_at_everything(notebook: Notebook) -> None:

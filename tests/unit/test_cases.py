@@ -8,7 +8,7 @@ import pytest
 
 from tests.cases import for_each
 
-CASES = {"one": 1, "two": 2, "three": 3}
+CASES = (1, 2, 3)
 
 
 def test_every_case_is_played_in_one_of_the_parts() -> None:
@@ -30,9 +30,9 @@ def test_a_failure_names_its_case() -> None:
 
     with pytest.raises(AssertionError) as caught:
         for_each("case", CASES)(test)(part=0)
-    assert caught.value.__notes__ == ["in the case 'two'"]
+    assert caught.value.__notes__ == ["in the case 2"]
 
 
 def test_a_test_without_cases_is_refused() -> None:
     with pytest.raises(AssertionError):
-        for_each("case", {})
+        for_each("case", ())

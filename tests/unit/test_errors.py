@@ -7,10 +7,9 @@ import pickle
 import re
 from typing import Any
 
-import pytest
-
 from cellwright import errors
 from cellwright.errors import CellwrightError
+from tests.cases import for_each
 from tests.conftest import ROOT
 
 Class = type[CellwrightError]
@@ -21,7 +20,7 @@ CLASSES: list[Class] = [
     for value in vars(errors).values()
     if isinstance(value, type) and issubclass(value, CellwrightError)
 ]
-every_error = pytest.mark.parametrize("error", CLASSES, ids=lambda error: error.__name__)
+every_error = for_each("error", CLASSES)
 
 
 def draw(error: Class, before: str = "", branch: str = "") -> list[str]:

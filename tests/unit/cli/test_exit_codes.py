@@ -12,6 +12,7 @@ from cellwright import errors
 from cellwright.cli.output import exit_code
 from cellwright.document.disk.lock import FileLock
 from cellwright.errors import CellwrightError
+from tests.cases import for_each
 from tests.conftest import ROOT
 from tests.unit.cli.calling import call, succeed
 
@@ -58,7 +59,7 @@ TABLE = {
 }
 
 
-@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.code)
+@for_each("kind", CLASSES)
 def test_every_error_ends_with_the_one_code_of_its_kind(kind: type[CellwrightError]) -> None:
     codes = [code for code, names in TABLE.items() if kind.code in names]
     assert codes == [exit_code(kind.__new__(kind))]

@@ -12,6 +12,7 @@ import pytest
 from cellwright import __version__
 from cellwright.cli.main import COMMANDS
 from cellwright.cli.main import command as group
+from tests.cases import for_each
 from tests.unit.cli import samples
 from tests.unit.cli.calling import call, succeed
 from tests.unit.cli.reference import walk, words
@@ -36,14 +37,14 @@ def examples(context: click.Context) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("name", CONTEXTS)
+@for_each("name", CONTEXTS)
 def test_every_help_says_what_for_and_shows_an_example(name: str) -> None:
     context = CONTEXTS[name]
     assert context.command.help
     assert examples(context), "no line that begins with `cellwright `"
 
 
-@pytest.mark.parametrize("name", CONTEXTS)
+@for_each("name", CONTEXTS)
 def test_every_example_in_a_help_is_about_its_command_and_can_be_parsed(name: str) -> None:
     for line in examples(CONTEXTS[name]):
         parse(shlex.split(line)[1:])
@@ -69,7 +70,7 @@ def parse(given: list[str], command: click.Command = group, parent: click.Contex
         parse(rest, found, context)
 
 
-@pytest.mark.parametrize("name", CONTEXTS)
+@for_each("name", CONTEXTS)
 def test_help_goes_to_stdout_and_is_no_wider_than_a_terminal(name: str, folder: Path) -> None:
     given = name.split()[1:]
     if given[:1] == ["edit"]:

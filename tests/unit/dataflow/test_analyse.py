@@ -6,6 +6,7 @@ from typing import NamedTuple
 import pytest
 
 from cellwright.dataflow.analyse import analyse
+from tests.cases import for_each
 
 
 class Case(NamedTuple):
@@ -117,7 +118,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.source)
+@for_each("case", CASES)
 def test_what_a_cell_does_to_names(case: Case) -> None:
     found = analyse(case.source)
 

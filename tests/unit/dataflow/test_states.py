@@ -2,11 +2,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
 from inline_snapshot import snapshot
 
 from cellwright.dataflow.records import DataflowCell, DataflowRun, source_hash
 from cellwright.dataflow.states import staleness
+from tests.cases import for_each
 from tests.unit.dataflow.stories import ABC, LIST, STORIES, Story, kernel_of, play
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def words(state: CellState) -> str:
     return " ".join([state.cell, reason.kind, *reason.names, *filter(None, [reason.cell])])
 
 
-@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.title)
+@for_each("story", STORIES, name=lambda story: story.title)
 def test_every_cell_is_judged_as_the_story_says(story: Story) -> None:
     expected = {line.split()[0]: line for line in story.expected}
 
@@ -39,7 +39,7 @@ def test_every_cell_is_judged_as_the_story_says(story: Story) -> None:
     ]
 
 
-@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.title)
+@for_each("story", STORIES, name=lambda story: story.title)
 def test_there_is_a_sentence_for_every_stale_cell_and_for_no_other(story: Story) -> None:
     for state in judged(story):
         assert bool(state.stale_reason) == state.is_stale

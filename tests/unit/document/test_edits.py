@@ -27,6 +27,7 @@ from cellwright import (
 )
 from cellwright.document.edits import EDITS
 from cellwright.errors import CellwrightError, DuplicateKey, InvalidEdit, TextMismatch
+from tests.cases import for_each
 from tests.unit.document.samples import (
     IMAGE,
     RESULT,
@@ -284,7 +285,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize("shape", WRONG, ids=repr)
+@for_each("shape", WRONG)
 def test_a_field_of_the_wrong_type_is_refused(shape: dict[str, Any]) -> None:
     error = refusal(book(*BEFORE), [shape])
     assert (error.code, error.position) == ("INVALID_EDIT", 0)
@@ -488,7 +489,7 @@ OPERATIONS = {
 
 
 @pytest.mark.parametrize("style", STYLES)
-@pytest.mark.parametrize("name", OPERATIONS)
+@for_each("name", OPERATIONS)
 def test_an_operation_writes_exactly_this(name: str, style: dict[str, Any]) -> None:
     edits, after = OPERATIONS[name]
     notebook = book(CODE, TEXT, style=style)

@@ -11,6 +11,7 @@ from cellwright.document._json.scan import (
     skip_string,
 )
 from cellwright.errors import InvalidJson
+from tests.cases import for_each
 
 
 def accepted(text: str) -> bool:
@@ -141,13 +142,13 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize("text", GOOD, ids=repr)
+@for_each("text", GOOD)
 def test_what_is_json_is_accepted(text: str) -> None:
     assert accepted_by_python(text)
     assert accepted(text)
 
 
-@pytest.mark.parametrize("text", BAD, ids=repr)
+@for_each("text", BAD)
 def test_what_is_not_json_is_refused(text: str) -> None:
     assert not accepted_by_python(text)
     assert not accepted(text)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from cellwright import Notebook
+from tests.cases import for_each
 from tests.property.strategies import Style, write
 from tests.unit.document.samples import code, markdown, raw
 
@@ -45,7 +46,7 @@ STYLES = {
     "no final newline": replace(JUPYTER, tail=""),
     "white space around it": replace(JUPYTER, tail=" \n\n", padding="\n"),
 }
-every_style = pytest.mark.parametrize("style", STYLES.values(), ids=STYLES)
+every_style = for_each("style", STYLES.values())
 
 ONE = code("a = 1\nb = 2", "one", metadata={"tags": ["x"]})
 TWO = markdown("# Two", "two")

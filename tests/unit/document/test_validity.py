@@ -16,6 +16,7 @@ from cellwright.document._bytes.validity import (
     is_valid_id,
     notebook_metadata_problem,
 )
+from tests.cases import for_each
 from tests.unit.document.samples import (
     IMAGE,
     RESULT,
@@ -136,7 +137,7 @@ def cells(draw: st.DrawFn, minor: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("minor", MINORS)
 @pytest.mark.parametrize("make", [code, markdown, raw], ids=["code", "markdown", "raw"])
-@pytest.mark.parametrize("key", CELL_METADATA)
+@for_each("key", CELL_METADATA)
 def test_metadata_of_a_cell_have_a_problem_exactly_where_nbformat_sees_one(
     key: str, make: Any, minor: int
 ) -> None:
@@ -194,7 +195,7 @@ EDITS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("minor", MINORS)
 @pytest.mark.parametrize("kind", BARE)
-@pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit["op"])
+@for_each("edit", EDITS)
 def test_an_edited_cell_gets_what_it_lacked_and_the_others_stay_as_they_are(
     edit: dict[str, Any], kind: str, minor: int
 ) -> None:

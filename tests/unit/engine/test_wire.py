@@ -10,6 +10,7 @@ from cellwright import errors
 from cellwright.engine import wire
 from cellwright.errors import CellConflict, CellwrightError, Conflict, InvalidCall
 from cellwright.workspace.caller import Caller
+from tests.cases import for_each
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,7 +44,7 @@ def _leaves(kind: type[CellwrightError]) -> list[type[CellwrightError]]:
 KINDS = [kind for kind in _leaves(CellwrightError) if kind.__module__ == errors.__name__]
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.code)
+@for_each("kind", KINDS)
 def test_every_error_is_of_the_same_class_on_the_other_side(kind: type[CellwrightError]) -> None:
     state = {"message": "went wrong", "hint": "do better", "path": "a\udc80.ipynb", "cells": ()}
     error = kind.restore(state)

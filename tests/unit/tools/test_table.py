@@ -13,6 +13,7 @@ from cellwright.outputs.describe import CHARACTERS_PER_TOKEN
 from cellwright.tools.profiles import PROFILES
 from cellwright.tools.tool import allowed_effects
 from cellwright.tools.toolbox import Toolbox
+from tests.cases import for_each
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,7 +80,7 @@ def test_where_two_profiles_have_a_tool_of_one_name_all_has_the_native_one() -> 
     assert found in PROFILES["native"]
 
 
-@pytest.mark.parametrize("name", ALL)
+@for_each("name", ALL)
 def test_a_schema_is_an_object_and_valid_json_schema(name: str) -> None:
     for mode in ("ask", "edit", "agent"):
         schema = ALL[name].schema(allowed_effects(mode))
@@ -96,7 +97,7 @@ def walk(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
             yield from walk(inner)
 
 
-@pytest.mark.parametrize("name", ALL)
+@for_each("name", ALL)
 def test_a_schema_keeps_to_what_every_model_api_takes(name: str) -> None:
     """Gemini, OpenAI strict and Anthropic strict; tests/integration/tools asks the libraries."""
     for schema in walk(ALL[name].schema(allowed_effects("agent"))):
@@ -113,7 +114,7 @@ def test_a_schema_keeps_to_what_every_model_api_takes(name: str) -> None:
             pytest.fail("an object without properties")
 
 
-@pytest.mark.parametrize("name", ALL)
+@for_each("name", ALL)
 def test_strict_apis_can_say_that_an_optional_choice_is_not_made(name: str) -> None:
     """They make the model give every parameter, so that one of the choices must be the default."""
     for schema in walk(ALL[name].schema(allowed_effects("agent"))):
@@ -123,7 +124,7 @@ def test_strict_apis_can_say_that_an_optional_choice_is_not_made(name: str) -> N
                 assert inner["default"] in inner["enum"], field
 
 
-@pytest.mark.parametrize("name", ALL)
+@for_each("name", ALL)
 def test_a_description_speaks_of_parameters_and_tools_that_there_are(name: str) -> None:
     tool = ALL[name]
     known = {*json.dumps(tool.schema(allowed_effects("agent"))).replace('"', " ").split()}
@@ -133,7 +134,7 @@ def test_a_description_speaks_of_parameters_and_tools_that_there_are(name: str) 
         assert (match[1] or match[2]) in known, match[0]
 
 
-@pytest.mark.parametrize("name", ALL)
+@for_each("name", ALL)
 def test_every_tool_can_be_referenced_and_says_whether_it_only_reads(name: str) -> None:
     tool = ALL[name]
     assert tool.title
