@@ -35,6 +35,7 @@ def test_the_doctor_answers_with_versions_folders_and_problems(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("CELLWRIGHT_ENGINE")  # it starts none, and tells of settings
+    monkeypatch.delenv("CELLWRIGHT_SPARE_KERNEL")
     report = succeed("doctor", "--json").data
     assert list(report) == [
         "cellwright",
