@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import socket
 import threading
 import time
@@ -55,6 +56,23 @@ def connect(
     options: dict[str, Any] = {"cwd": cwd, "mode": mode, "actor": actor, "environ": environ}
     api = EngineApi(Caller(root, **options), start=start)
     return Workspace(root, **options, api=api) if api.is_connected else None
+
+
+@contextlib.contextmanager
+def _hold_interrupts() -> Iterator[None]:
+    """Let Ctrl-C wait for the end of the block."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    came: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if came:
+        raise KeyboardInterrupt
 
 
 class EngineConnection:
@@ -121,14 +139,17 @@ class EngineConnection:
     ) -> Any:
         progress, ask = getattr(request, "progress", None), getattr(request, "ask", None)
         until = getattr(request, "until", None)
-        is_stopped = False
+        is_sent = is_stopped = False
         self._heard_at = time.monotonic()
         # A call of the engine itself does no work, so its answer is the sign of life.
         self._asked_at = self._heard_at if verb in _NO_WORK else None
         patience = LONG_PATIENCE if request is not None and request.runs_cells else PATIENCE
-        self._send(verb, line)
         while True:
             try:
+                if not is_sent:
+                    with _hold_interrupts():  # else a call could begin that no one stops
+                        self._send(verb, line)
+                        is_sent = True
                 message = self._receive(verb, patience, None if is_stopped else until)
                 if message is None:
                     is_stopped = True
@@ -143,7 +164,7 @@ class EngineConnection:
                         raise message.error
                     return message.result
             except KeyboardInterrupt:
-                if is_stopped or self.is_broken:
+                if is_stopped or self.is_broken or not is_sent:
                     raise
                 self._send(verb, self._wire.write_stop(number))
                 is_stopped = True
