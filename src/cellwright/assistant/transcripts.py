@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from cellwright.assistant.changes import ChangeSet, TurnEdit
-from cellwright.assistant.models.model import ChatMessage, ToolCall
+from cellwright.assistant.models.model import ChatMessage, ToolCall, Usage
 from cellwright.errors import InvalidEdit, WorkspaceError
 from cellwright.tools.fence import remove_fences
 from cellwright.tools.wording import code_block
@@ -45,6 +45,8 @@ class Transcript:
     """One chat, as far as it went.
 
     `root` is the folder it was held in, `desk` what was open, selected and attached at its end.
+    `log` has its turns as people saw them, `owner` marks the process in which one of them runs,
+    `name` is the title if a person gave it one, and `saved` is when the file was written.
     """
 
     id: str = field(default_factory=_new_id)
@@ -54,12 +56,23 @@ class Transcript:
     desk: dict[str, Any] = field(default_factory=dict)
     messages: list[ChatMessage] = field(default_factory=list)
     turns: list[ChangeSet] = field(default_factory=list)
+    log: list[dict[str, Any]] = field(default_factory=list)
+    usage: Usage = field(default_factory=Usage)
+    name: str = ""
+    owner: str = ""
+    saved: float = 0.0
 
     @property
     def title(self) -> str:
-        """The first question, on one line."""
+        """Its name, or else the first question, on one line."""
         asked = (message.text for message in self.messages if message.role == "user")
-        return " ".join(next(asked, "").split())[:200]
+        logged = (str(turn["prompt"]) for turn in self.log)
+        return " ".join((self.name or next(logged, "") or next(asked, "")).split())[:200]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was asked yet."""
+        return not (self.messages or self.turns or self.log)
 
     @property
     def questions(self) -> int:
@@ -77,6 +90,10 @@ class Transcript:
             "desk": self.desk,
             "messages": [_message_to_json(message) for message in self.messages],
             "turns": [turn.to_json() for turn in self.turns],
+            "log": self.log,
+            "usage": self.usage.to_json(),
+            "name": self.name,
+            "owner": self.owner,
         }
 
     @classmethod
@@ -96,6 +113,11 @@ class Transcript:
             desk=dict(data["desk"]),
             messages=[_message_from_json(each) for each in data["messages"]],
             turns=[_turn_from_json(each) for each in data["turns"]],
+            log=[dict(each) for each in data.get("log", ())],
+            # Of chats from before it was kept, the cost is not known.
+            usage=Usage(**data.get("usage", {"cost": None})),
+            name=str(data.get("name", "")),
+            owner=str(data.get("owner", "")),
         )
 
 
@@ -110,7 +132,13 @@ class Transcripts:
 
     def __init__(self, folder: Path, hide: Iterable[str] = ()) -> None:
         self.folder = folder
-        self._hide = sorted({text for text in hide if len(text) >= _SHORTEST_SECRET}, key=len)[::-1]
+        self._hide: list[str] = []
+        self.hide(*hide)
+
+    def hide(self, *texts: str) -> None:
+        """Never write these texts from now on."""
+        found = {*self._hide, *(text for text in texts if len(text) >= _SHORTEST_SECRET)}
+        self._hide = sorted(found, key=len, reverse=True)
 
     def save(self, transcript: Transcript) -> Path:
         """Save a chat atomically."""
@@ -124,6 +152,7 @@ class Transcripts:
         ) as file:
             file.write(text)
         os.replace(file.name, path)  # noqa: PTH105
+        transcript.saved = self.saved_at(transcript.id)
         for old in self._files()[MOST_KEPT:]:
             old.unlink(missing_ok=True)
         return path
@@ -136,13 +165,13 @@ class Transcripts:
         """
         for path in self._files() if name is None else [self._place(name)]:
             try:
-                found = Transcript.from_json(json.loads(path.read_text(encoding="utf-8")))
+                found = _read(path)
             except FileNotFoundError:
                 continue
             except (OSError, ValueError, LookupError, TypeError) as error:
                 _log.warning("%s cannot be read: %s", path, error)
                 continue
-            if name is not None or root is None or found.root == root:
+            if name is not None or root is None or is_same_folder(found.root, root):
                 return found
         known = ", ".join(path.stem for path in self._files()[:3])
         what = f"There is no chat `{name}`" if name else "There is no chat to resume here"
@@ -153,12 +182,23 @@ class Transcripts:
         found = []
         for path in self._files():
             try:
-                each = Transcript.from_json(json.loads(path.read_text(encoding="utf-8")))
+                each = _read(path)
             except (OSError, ValueError, LookupError, TypeError):
                 continue
-            if root is None or each.root == root:
+            if root is None or is_same_folder(each.root, root):
                 found.append(each)
         return found
+
+    def delete(self, name: str) -> None:
+        """Delete a chat; the edits of its turns stay."""
+        self._place(name).unlink(missing_ok=True)
+
+    def saved_at(self, name: str) -> float:
+        """When a chat was saved last; 0 if it is not there."""
+        try:
+            return self._place(name).stat().st_mtime
+        except OSError:
+            return 0.0
 
     def has(self, name: str) -> bool:
         """Whether there is a chat of that id."""
@@ -192,6 +232,17 @@ class Transcripts:
             return sorted(found, key=lambda path: (path.stat().st_mtime_ns, path.name))[::-1]
         except OSError:
             return []
+
+
+def is_same_folder(one: str, other: str) -> bool:
+    """Whether two names lead to one folder, also through links."""
+    return one == other or os.path.realpath(one) == os.path.realpath(other)
+
+
+def _read(path: Path) -> Transcript:
+    found = Transcript.from_json(json.loads(path.read_text(encoding="utf-8")))
+    found.saved = path.stat().st_mtime
+    return found
 
 
 def to_markdown(transcript: Transcript) -> str:

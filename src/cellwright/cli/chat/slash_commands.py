@@ -128,7 +128,7 @@ class SlashCommands:
         self._state = session.state
         self._display = session.display
         self._chat = session.chat
-        self._reviews = TurnReview(session.chat, session.display, asker)
+        self._reviews = TurnReview(session.opened, session.display, asker)
 
     async def run(self, name: str, words: list[str]) -> None:
         """Carry out a command.
@@ -255,14 +255,13 @@ class SlashCommands:
 
     async def _review(self, words: list[str]) -> None:
         await self._reviews.run(words)
-        self._session.save()
 
     async def _undo(self, words: list[str]) -> None:
         del words
         newest = next((turn for turn in reversed(self._chat.turns) if not turn.is_undone), None)
         count = len(newest.cells) if newest is not None else 0
         try:
-            changes = await self._chat.undo()
+            changes = await self._session.opened.undo()
         except NothingToUndo:
             raise WrongCommand(
                 "There is nothing to undo: no turn of this chat has changes left",
@@ -273,7 +272,6 @@ class SlashCommands:
         self._display.print_note(
             f"Undid the turn's changes to {cells} of {names}; variables in kernels are not undone"
         )
-        self._session.save()
 
     async def _expand(self, words: list[str]) -> None:
         cards = self._session.turns.cards
@@ -289,7 +287,9 @@ class SlashCommands:
         store = session.opened.transcripts
         if store is None:
             raise WrongCommand("Chats are not saved", hint="The setting assistant_transcripts")
-        found = [each for each in store.find_all(session.opened.transcript.root) if each.messages]
+        found = [
+            each for each in store.find_all(session.opened.transcript.root) if not each.is_empty
+        ]
         if not words:
             rows = [(f"{number}  {each.id}", each.title) for number, each in enumerate(found, 1)]
             self._display.print_table(rows)
@@ -301,7 +301,6 @@ class SlashCommands:
         chosen = [each for number, each in enumerate(found, 1) if name in (str(number), each.id)]
         if not chosen:
             raise WrongCommand(f"There is no chat {name}", hint="/chats lists them")
-        session.save()
         session.opened.resume(chosen[0])
         self._display.print_note(
             f"Continuing chat {chosen[0].id}, {chosen[0].questions} questions so far"

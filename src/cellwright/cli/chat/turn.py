@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from typing import Any, Literal
 
-    from cellwright.assistant.chat import Chat, ChatEvent
+    from cellwright.assistant.chat import ChatEvent
+    from cellwright.assistant.conversation import Conversation
     from cellwright.assistant.models.model import ToolCall
     from cellwright.assistant.requests import ChatRequest
     from cellwright.cli.chat.confirmation import Confirmer
@@ -66,15 +67,18 @@ class TurnOutcome:
 class TurnRunner:
     """Runs the turns of one chat, and keeps the cards of their calls."""
 
-    def __init__(self, chat: Chat, display: ChatDisplay, confirmer: Confirmer) -> None:
-        self.chat = chat
+    def __init__(
+        self, conversation: Conversation, display: ChatDisplay, confirmer: Confirmer
+    ) -> None:
+        self._conversation = conversation
+        self.chat = conversation.chat
         self.display = display
         self.cards: list[Card] = []
         self.shows_prompts = False  # whether it names the files of the system prompt
         self._confirmer = confirmer
         self._card: Card | None = None
         self._interrupts: ChatInterrupts | None = None
-        chat.progress = self._handle_progress
+        self.chat.progress = self._handle_progress
 
     @property
     def is_running(self) -> bool:
@@ -118,7 +122,7 @@ class TurnRunner:
         self.display.print_error(found)
 
     async def _consume(self, request: ChatRequest, outcome: TurnOutcome) -> None:
-        async with contextlib.aclosing(self.chat.send(request)) as events:
+        async with contextlib.aclosing(self._conversation.send(request)) as events:
             async for event in events:
                 await self._show_event(event, request, outcome)
 
