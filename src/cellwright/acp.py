@@ -131,7 +131,7 @@ class ChatAgent:
         **_: Any,
     ) -> schema.NewSessionResponse:
         """Begin a chat in a folder."""
-        session = self._open(cwd)
+        session = await self._open(cwd)
         await self._offer_commands(session)
         return schema.NewSessionResponse(session_id=session.id, modes=_modes(session))
 
@@ -144,7 +144,7 @@ class ChatAgent:
         **_: Any,
     ) -> schema.LoadSessionResponse:
         """Take an earlier chat up again, also one that was held in the terminal."""
-        session = self._open(cwd, session_id)
+        session = await self._open(cwd, session_id)
         for message in session.opened.transcript.messages:
             if message.text and message.role == "user":
                 await self._send(session, acp.update_user_message_text(make_visible(message.text)))
@@ -213,7 +213,7 @@ class ChatAgent:
 
     # -- a chat ---------------------------------------------------------------------------
 
-    def _open(self, cwd: str, earlier: str | None = None) -> EditorSession:
+    async def _open(self, cwd: str, earlier: str | None = None) -> EditorSession:
         if not os.path.isdir(cwd):  # noqa: PTH112
             raise acp.RequestError.invalid_params({"cwd": "there is no such folder"})
         try:
@@ -228,7 +228,7 @@ class ChatAgent:
                 repeats_outputs=False,  # the editor shows them
             )
             if found is not None:
-                opened.resume(found)
+                await opened.resume(found)
         except CellwrightError as error:
             raise _request_error(error) from error
         session = EditorSession(opened.transcript.id, opened)

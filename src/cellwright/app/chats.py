@@ -8,7 +8,7 @@ import os
 import time
 from typing import get_args
 
-from cellwright.app.workspaces import open_chat_workspaces, wants_engine
+from cellwright.app.workspaces import open_chat_workspaces
 from cellwright.assistant.availability import FILE_TOOLS
 from cellwright.assistant.chat import Chat
 from cellwright.assistant.conversation import Conversation
@@ -105,11 +105,10 @@ class Conversations:
     Args:
         root: the folder; no path may lead out of it.
         actor: who is asking, as `door:name`.
-        engine: whether kernels live in the engine, which is started if needed; by default what
-            the settings say.
+        engine: whether kernels live in the engine, which is started if needed.
     """
 
-    def __init__(self, root: str, *, actor: str, engine: bool | None = None) -> None:
+    def __init__(self, root: str, *, actor: str, engine: bool) -> None:
         self.root = root
         self._actor = actor
         self._uses_engine = engine
@@ -168,7 +167,7 @@ class Conversations:
             if found is None:
                 found = self._make(earlier)
             if earlier is not None:
-                found.resume(earlier)
+                await found.resume(earlier)
             self._open[found.id] = found
             return found
 
@@ -209,7 +208,7 @@ class Conversations:
                     self.root,
                     cwd=self.root,
                     actor=self._actor,
-                    engine=wants_engine() if self._uses_engine is None else self._uses_engine,
+                    engine=self._uses_engine,
                     model=name,
                     repeats_outputs=False,
                 )

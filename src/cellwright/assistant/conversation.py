@@ -16,7 +16,7 @@ from base64 import b64encode
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from cellwright.assistant.changes import Proposal, read_edit
+from cellwright.assistant.changes import ChangeSet, Proposal, TurnEdit, read_edit
 from cellwright.assistant.chat import (
     TextEvent,
     ToolCallEvent,
@@ -27,6 +27,7 @@ from cellwright.assistant.chat import (
 )
 from cellwright.assistant.permissions import DECISIONS, find_effect
 from cellwright.errors import CellwrightError, ChatBusy, InvalidEdit, NothingToUndo, WorkspaceError
+from cellwright.journal.history import format_time
 from cellwright.kernel.processes import is_running, make_mark
 from cellwright.outputs.sanitize import make_all_visible, make_visible, one_line
 from cellwright.tools.fence import remove_fences
@@ -35,7 +36,6 @@ from cellwright.tools.wording import shorten
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 
-    from cellwright.assistant.changes import ChangeSet
     from cellwright.assistant.chat import Chat, ChatEvent
     from cellwright.assistant.models.model import ChatMessage, Model, ToolCall
     from cellwright.assistant.permissions import Decision, Operation
@@ -52,6 +52,7 @@ ENDINGS = ("done", "failed", "stopped", "lost")
 """The events that end a turn; every turn has exactly one of them."""
 
 _log = logging.getLogger("cellwright.assistant")
+_MOST_LOOKED_AT = 50  # changes of a notebook, for those of a turn that was lost
 _CELL_NAMES = ("cellIds", "cells", "cellId", "cell", "cell_id", "cell_index")
 
 
@@ -159,7 +160,7 @@ class Conversation:
     def is_outdated(self) -> bool:
         """Whether another program has saved this chat since."""
         store, saved = self.transcripts, self.transcript.saved
-        return bool(store and saved and store.saved_at(self.id) != saved and not self.running)
+        return bool(store and saved and not self.running and 0 != store.saved_at(self.id) != saved)
 
     # -- watching -------------------------------------------------------------------------------
 
@@ -404,8 +405,10 @@ class Conversation:
             self.transcripts = None
             self.notice(f"The chat is not saved: {one_line(str(error))}")
 
-    def resume(self, transcript: Transcript) -> None:
+    async def resume(self, transcript: Transcript) -> None:
         """Take an earlier chat up again, in place of this one.
+
+        A turn that was lost with its process ends so, with all that it had changed.
 
         Raises:
             ChatBusy: a turn of it runs in another program.
@@ -430,7 +433,31 @@ class Conversation:
         chat.turns[:] = [turn for turn in chat.turns if turn.edits]
         for record in self.log:
             if not record.is_ended:
-                self._end(record, {"event": "lost", "unknown": _find_open_call(record)})
+                unknown = await self._find_edits(record, _find_open_call(record))
+                self._end(record, {"event": "lost", "unknown": unknown})
+
+    async def _find_edits(self, record: TurnRecord, call: Facts | None) -> Facts | None:
+        """Add the edits of a call whose result was lost; returns the call if they are not known."""
+        if call is None or call["effect"] != "edit" or not call["notebook"]:
+            return call
+        workspace = await self.chat.workspaces.get("agent")
+        try:
+            entries = await workspace.open(call["notebook"]).log(limit=_MOST_LOOKED_AT)
+        except (CellwrightError, ValueError) as error:
+            _log.info("what a lost turn did is not known: %s", error)
+            return call
+        began = format_time(int(call["started"] * 1000))
+        for entry in reversed(entries):
+            cells = tuple(cell.handle for cell in entry.cells)
+            is_ours = entry.actor == workspace.actor and entry.when >= began
+            if is_ours and (not call["cells"] or set(cells) & set(call["cells"])):
+                if record.changes is None:
+                    record.changes = ChangeSet(str(record.asked["prompt"]))
+                if all(turn is not record.changes for turn in self.chat.turns):
+                    self.chat.turns.append(record.changes)
+                record.changes.edits.append(TurnEdit(call["notebook"], entry.id, cells))
+                break
+        return None
 
     async def close(self) -> None:
         """Stop the turn that runs, and end what the chat has open."""
@@ -625,7 +652,7 @@ def _find_open_call(record: TurnRecord) -> Facts | None:
         if event["event"] == "tool_result":
             return None
         if event["event"] == "tool_call":
-            names = ("id", "name", "title", "effect", "notebook", "cells")
+            names = ("id", "name", "title", "effect", "notebook", "cells", "started")
             return {name: event.get(name) for name in names} if event["effect"] != "read" else None
     return None
 

@@ -170,8 +170,10 @@ class ChatPage:
         chat.require_idle()
         chat = await self._chats.open(chat.id)  # another program may have saved it since
         state = await self._read_state(chat, params)
+        prompt = _read_text(params, "prompt")
+        chat.require_idle()
         chat.state = state
-        return {"turn": chat.begin(_build(chat, state, _read_text(params, "prompt")))}
+        return {"turn": chat.begin(_build(chat, state, prompt))}
 
     async def _retry(self, params: Facts) -> Facts:
         chat = self._find(params)

@@ -55,7 +55,9 @@ def add_routes(app: ServerApp) -> None:
     def open_chats() -> Conversations:
         from cellwright.app.chats import Conversations  # when the first page asks for them
 
-        return Conversations(find_root(app.web_app.settings), actor=name_actor("chat"))
+        root = find_root(app.web_app.settings)
+        # As for the tabs: what the assistant changes is to arrive in them.
+        return Conversations(root, actor=name_actor("chat"), engine=True)
 
     routes: list[Any] = [
         (url_path_join(base, "engine"), EngineHandler),

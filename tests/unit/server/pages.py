@@ -31,12 +31,14 @@ class Page:
 
     def __init__(self, chats: Conversations) -> None:
         self.sent: list[dict[str, Any]] = []
+        self.on_message: Callable[[dict[str, Any]], object] = lambda _: None
         self._numbers = itertools.count(1)
         self._came = asyncio.Event()
         self._page = ChatPage(chats, self._take)
 
     def _take(self, message: dict[str, Any]) -> None:
         self.sent.append(json.loads(json.dumps(message)))
+        self.on_message(message)
         self._came.set()
 
     async def until(self, find: Callable[[], Any]) -> Any:

@@ -301,7 +301,7 @@ class SlashCommands:
         chosen = [each for number, each in enumerate(found, 1) if name in (str(number), each.id)]
         if not chosen:
             raise WrongCommand(f"There is no chat {name}", hint="/chats lists them")
-        session.opened.resume(chosen[0])
+        await session.opened.resume(chosen[0])
         self._display.print_note(
             f"Continuing chat {chosen[0].id}, {chosen[0].questions} questions so far"
         )

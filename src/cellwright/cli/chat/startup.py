@@ -234,7 +234,7 @@ async def _open_chat(options: ChatOptions) -> Conversation:
     try:
         await _fill_state(opened.state, options, notebooks, opened.chat.workspaces)
         if resumed is not None:
-            opened.resume(resumed if options.cell is None else replace(resumed, desk={}))
+            await opened.resume(resumed if options.cell is None else replace(resumed, desk={}))
             if options.mode is None and resumed.mode in MODES:
                 opened.state.mode = MODES[MODES.index(resumed.mode)]
     except BaseException:
