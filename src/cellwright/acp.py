@@ -214,7 +214,7 @@ class ChatAgent:
     # -- a chat ---------------------------------------------------------------------------
 
     async def _open(self, cwd: str, earlier: str | None = None) -> EditorSession:
-        if not os.path.isdir(cwd):  # noqa: PTH112
+        if not os.path.isdir(cwd):  # noqa: ASYNC240, PTH112
             raise acp.RequestError.invalid_params({"cwd": "there is no such folder"})
         try:
             found = open_transcripts().load(earlier) if earlier is not None else None

@@ -53,6 +53,7 @@ ENDINGS = ("done", "failed", "stopped", "lost")
 
 _log = logging.getLogger("cellwright.assistant")
 _MOST_LOOKED_AT = 50  # changes of a notebook, for those of a turn that was lost
+_ASKED = ("prompt", "files", "tools", "cell")
 _CELL_NAMES = ("cellIds", "cells", "cellId", "cell", "cell_id", "cell_index")
 
 
@@ -78,15 +79,15 @@ class TurnRecord:
 
     def to_json(self) -> Facts:
         """As data for those who watch."""
-        asked = {name: self.asked.get(name) for name in ("prompt", "files", "tools", "cell")}
+        asked = {name: make_all_visible(self.asked.get(name)) for name in _ASKED}
         return {"turn": self.number, **asked, "events": [dict(event) for event in self.events]}
 
     def to_log(self, turns: Sequence[ChangeSet]) -> Facts:
         """As a transcript keeps it; of pictures only that they were there."""
         return {
-            **self.to_json(),
+            "turn": self.number,
+            **self.asked,
             "events": [_without_pictures(event) for event in self.events],
-            "editor": self.asked.get("editor"),
             "start": self.start,
             "changes": next((at for at, each in enumerate(turns) if each is self.changes), None),
             "proposal": self.proposal and asdict(self.proposal),
@@ -98,7 +99,7 @@ class TurnRecord:
         at = data["changes"]
         return cls(
             number=int(data["turn"]),
-            asked={name: data[name] for name in ("prompt", "files", "tools", "cell", "editor")},
+            asked={name: data[name] for name in (*_ASKED, "editor")},
             start=int(data["start"]),
             events=[dict(event) for event in data["events"]],
             changes=turns[at] if isinstance(at, int) and at < len(turns) else None,
@@ -484,7 +485,7 @@ class Conversation:
         record = TurnRecord(number=self._last_turn, asked=asked, start=len(self.chat.history))
         self.log.append(record)
         self.running, self._notebook = record, None
-        shown = {name: asked[name] for name in ("prompt", "files", "tools", "cell")}
+        shown = {name: asked[name] for name in _ASKED}
         facts = {"event": "asked", "turn": record.number, **shown, "replaces": list(replaces)}
         self._add(record, facts, saves=True)
         self.tell_state()
@@ -691,7 +692,7 @@ def _derive_log(transcript: Transcript) -> list[TurnRecord]:
 
 def _derive_events(message: ChatMessage, record: TurnRecord) -> list[Facts]:
     if message.role == "user":
-        shown = {name: record.asked[name] for name in ("prompt", "files", "tools", "cell")}
+        shown = {name: record.asked[name] for name in _ASKED}
         return [{"event": "asked", "turn": record.number, **shown, "replaces": []}]
     if message.role == "assistant":
         text = [{"event": "text", "text": message.text}] if message.text else []

@@ -260,9 +260,9 @@ class ChatPage:
         return make_all_visible(found)  # type: ignore[no-any-return]
 
     async def _list_files(self, params: Facts) -> Facts:
-        names = match_names(await self._names.find(), _read_text(params, "text"), _MOST_FILES)
         # A name that would be changed by making it visible could not be opened by what is shown.
-        shown = [name for name in names if make_all_visible(name) == name]
+        names = [name for name in await self._names.find() if make_all_visible(name) == name]
+        shown = match_names(names, _read_text(params, "text"), _MOST_FILES)
         return {
             "files": [{"path": each, "notebook": each.lower().endswith(".ipynb")} for each in shown]
         }

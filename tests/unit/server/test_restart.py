@@ -106,9 +106,7 @@ async def test_the_history_tells_whether_a_call_without_a_result_was_carried_out
             await page.call("undo", id=chat)
 
 
-async def test_a_run_whose_end_was_not_seen_is_named(
-    restart: Callable[[], Page], use: Use
-) -> None:
+async def test_a_run_whose_end_was_not_seen_is_named(restart: Callable[[], Page], use: Use) -> None:
     use(UPDATE, "Done.")
     chat, saved = await run_to(restart(), "tool_call")
     saved["log"][0]["events"][-1] |= {"effect": "run", "title": "Run notebook cells"}
