@@ -11,20 +11,30 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
+import pytest
 from tornado.httpclient import HTTPRequest
 from tornado.websocket import websocket_connect
 
 from tests.browser.conftest import read_saved
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from tornado.websocket import WebSocketClientConnection
 
     from tests.browser.conftest import Server
 
 
-def connect(server: Server, token: str = "", **headers: str) -> Any:
-    address = server.url.replace("http:", "ws:") + f"cellwright/chat{token}"
-    return websocket_connect(HTTPRequest(address, headers=headers))
+@contextlib.asynccontextmanager
+async def connect(server: Server, route: str, **headers: str) -> AsyncIterator[Client]:
+    address = server.url.replace("http:", "ws:") + route
+    socket = await websocket_connect(HTTPRequest(address, headers=headers))
+    try:
+        yield Client(socket)
+    finally:
+        socket.close()
+        while await socket.read_message() is not None:
+            pass
 
 
 def knock(server: Server, token: str, **headers: str) -> int:
@@ -46,11 +56,6 @@ class Client:
         self.socket = socket
         self.heard: list[dict[str, Any]] = []
         self._number = 0
-
-    async def leave(self) -> None:
-        self.socket.close()
-        while await self.socket.read_message() is not None:
-            pass
 
     async def read(self) -> dict[str, Any]:
         async with asyncio.timeout(60):
@@ -89,38 +94,39 @@ async def test_only_a_user_of_the_server_gets_in_and_no_page_of_another_site(
     cookie = "; ".join(cookies)  # which a browser sends along from every site
     assert knock(server, "", Cookie=cookie, Origin=f"http://{host}") == 101
     assert knock(server, "", Cookie=cookie, Origin="http://evil.example") == 403
-    socket = await connect(server, token, Origin=f"http://{host}")
-    client = Client(socket)
-    answer = await client.call("hello")
-    assert answer["error"]["data"]["code"] == "INVALID_CALL"
-    await client.leave()
+    async with connect(server, f"cellwright/chat{token}", Origin=f"http://{host}") as client:
+        answer = await client.call("hello")
+        assert answer["error"]["data"]["code"] == "INVALID_CALL"
+        chat = (await client.call("chat.open"))["id"]
+        await client.call("chat.send", id=chat, prompt="hello")
+        assert "built-in assistant" in (await client.event("done"))["text"]
 
 
+@pytest.mark.all
 async def test_the_built_in_assistant_runs_a_cell_and_a_page_that_comes_later_sees_it(
     server: Server,
 ) -> None:
     name = f"route-{time.monotonic_ns()}.ipynb"
     path = server.write(name, "print(6 * 7)")
-    token = f"?token={server.token}"
-    client = Client(await connect(server, token))
-    chat = (await client.call("chat.open"))["id"]
+    route = f"cellwright/chat?token={server.token}"
     editor = {"path": name, "selected": ["a"], "editing": None}
-    asked = {"id": chat, "editor": editor, "files": [name], "tools": []}
-    looked = await client.call("chat.look", **asked)
-    assert [tool["name"] for tool in looked["tools"]] == ["getNotebookCells", "getCellOutputs"]
-    await client.call("chat.send", prompt="#getNotebookCells show all cells", **asked)
-    assert "print(6 * 7)" in (await client.event("done"))["text"]
-    await client.call("chat.set", id=chat, mode="agent")
-    await client.call("chat.send", prompt="#runNotebookCells run cell 1", **asked)
-    question = await client.event("question")
-    await client.leave()  # the page is reloaded while the turn waits
-    client = Client(await connect(server, token))
-    found = await client.call("chat.open", id=chat)
-    assert found["running"] == 2
-    assert found["turns"][1]["events"][-1] == question
-    await client.call("chat.answer", id=chat, question=question["question"], answer="once")
-    assert (await client.event("done", "failed", "stopped"))["event"] == "done"
-    assert "".join(read_saved(path)[0]["outputs"][0]["text"]) == "42\n"
-    outside = await client.call("chat.send", prompt="x", **{**asked, "files": ["../x"]})
-    assert outside["error"]["data"]["code"] == "OUTSIDE_ROOT"
-    await client.leave()
+    asked: dict[str, Any] = {"editor": editor, "files": [name], "tools": []}
+    async with connect(server, route) as client:
+        chat = asked["id"] = (await client.call("chat.open"))["id"]
+        looked = await client.call("chat.look", **asked)
+        assert [tool["name"] for tool in looked["tools"]] == ["getNotebookCells", "getCellOutputs"]
+        await client.call("chat.send", prompt="#getNotebookCells show all cells", **asked)
+        assert "print(6 * 7)" in (await client.event("done"))["text"]
+        await client.call("chat.set", id=chat, mode="agent")
+        await client.call("chat.send", prompt="#runNotebookCells run cell 1", **asked)
+        question = await client.event("question")
+    # The page is reloaded while the turn waits.
+    async with connect(server, route) as client:
+        found = await client.call("chat.open", id=chat)
+        assert found["running"] == 2
+        assert found["turns"][1]["events"][-1] == question
+        await client.call("chat.answer", id=chat, question=question["question"], answer="once")
+        assert (await client.event("done", "failed", "stopped"))["event"] == "done"
+        assert "".join(read_saved(path)[0]["outputs"][0]["text"]) == "42\n"
+        outside = await client.call("chat.send", prompt="x", **{**asked, "files": ["../x"]})
+        assert outside["error"]["data"]["code"] == "OUTSIDE_ROOT"

@@ -6,9 +6,10 @@ import asyncio
 import contextlib
 import os
 import time
+from functools import cache
 from typing import get_args
 
-from cellwright.app.workspaces import open_chat_workspaces
+from cellwright.app.workspaces import name_actor, open_chat_workspaces
 from cellwright.assistant.availability import FILE_TOOLS
 from cellwright.assistant.chat import Chat
 from cellwright.assistant.conversation import Conversation
@@ -97,6 +98,15 @@ def open_chat(
         transcript=Transcript(root=root),
         transcripts=open_transcripts() if saves and settings.assistant_transcripts else None,
     )
+
+
+@cache
+def serve_chats(root: str) -> Conversations:
+    """Return the chats that a server has for a folder; the same to all who ask.
+
+    They use the engine, as the tabs do: what the assistant changes is to arrive in them.
+    """
+    return Conversations(root, actor=name_actor("chat"), engine=True)
 
 
 class Conversations:

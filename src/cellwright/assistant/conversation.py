@@ -16,6 +16,7 @@ from base64 import b64encode
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from cellwright.assistant.calls import relate_path
 from cellwright.assistant.changes import ChangeSet, Proposal, TurnEdit, read_edit
 from cellwright.assistant.chat import (
     TextEvent,
@@ -553,6 +554,7 @@ class Conversation:
         if not isinstance(path, str):
             needs_notebook = tool is not None and "requires-notebook" in tool.tags
             path = self._notebook if needs_notebook else None
+        path = relate_path(path, self.state.cwd) if path else None
         cells: list[str] = []
         if path and path.endswith(".ipynb"):
             workspace = await self.chat.workspaces.get(request.mode)

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 
     from cellwright.app.chats import Conversations
     from cellwright.assistant.conversation import Conversation
+    from cellwright.assistant.models.model import Model
     from cellwright.assistant.requests import ChatRequest, ChatState
+    from cellwright.config.settings import Settings
 
     Facts = dict[str, Any]
 
@@ -153,10 +155,7 @@ class ChatPage:
     async def _set(self, params: Facts) -> Facts:
         chat = self._find(params)
         if "model" in params:
-            model = choose_model(_read_text(params, "model"), chat.settings, repeats_outputs=False)
-            if not isinstance(model, DirectModel):
-                await model.prepare()  # type: ignore[attr-defined]  # raises if its key is missing
-            chat.use_model(model)
+            chat.use_model(await choose_ready_model(_read_text(params, "model"), chat.settings))
         if "mode" in params:
             chat.state.mode = _read_mode(params)
         chat.save()
@@ -169,21 +168,21 @@ class ChatPage:
         chat = self._find(params)
         chat.require_idle()
         chat = await self._chats.open(chat.id)  # another program may have saved it since
-        state = await self._read_state(chat, params)
+        state = await read_state(chat, params)
         prompt = _read_text(params, "prompt")
         chat.require_idle()
         chat.state = state
-        return {"turn": chat.begin(_build(chat, state, prompt))}
+        return {"turn": chat.begin(build_request(chat, state, prompt))}
 
     async def _retry(self, params: Facts) -> Facts:
         chat = self._find(params)
         chat.require_idle()
         asked = chat.find_turn(params.get("turn")).asked
-        state = await self._read_state(chat, {**asked, **params})
+        state = await read_state(chat, {**asked, **params})
         prompt = _read_text({**asked, **params}, "prompt")
         _, gone = chat.forget(_read_turn(params))
         chat.state = state
-        return {"turn": chat.begin(_build(chat, state, prompt), gone)}
+        return {"turn": chat.begin(build_request(chat, state, prompt), gone)}
 
     async def _stop(self, params: Facts) -> Facts:
         await self._find(params).stop()
@@ -210,8 +209,8 @@ class ChatPage:
 
     async def _preview(self, params: Facts) -> Facts:
         chat = self._find(params)
-        state = await self._read_state(chat, params)
-        plan = await chat.chat.plan(_build(chat, state, _read_text(params, "prompt")))
+        state = await read_state(chat, params)
+        plan = await chat.chat.plan(build_request(chat, state, _read_text(params, "prompt")))
         call = plan.build_call()
         context = plan.detection.context
         schemas = wire.encode({"tools": list(call.tools)}).decode() if call.tools else ""
@@ -246,8 +245,10 @@ class ChatPage:
 
     async def _look(self, params: Facts) -> Facts:
         chat = self._find(params)
-        state = await self._read_state(chat, params)
-        detection, offer = await chat.chat.look(_build(chat, state, str(params.get("prompt", ""))))
+        state = await read_state(chat, params)
+        detection, offer = await chat.chat.look(
+            build_request(chat, state, str(params.get("prompt", "")))
+        )
         found = {
             "notebook": detection.context.path if detection.context else None,
             "reason": detection.reason,
@@ -293,31 +294,45 @@ class ChatPage:
     def _find(self, params: Facts) -> Conversation:
         return self._chats.get(params.get("id"))
 
-    async def _read_state(self, chat: Conversation, params: Facts) -> ChatState:
-        """What a page has open, selected and attached; its names are confined to the root."""
-        editor = params.get("editor")
-        if not isinstance(editor, (dict, type(None))):
-            raise InvalidCall("`editor` is an object or null")
-        cell = None if params.get("cell") is None else _read_text(params, "cell")
-        editing = None
-        if editor is not None and editor.get("editing") is not None:
-            editing = _read_text(editor, "editing")
-        state = replace(
-            chat.state,
-            open=None if editor is None else _read_text(editor, "path"),
-            selected=() if editor is None else tuple(_read_texts(editor, "selected")),
-            editing=editing,
-            cell=cell,
-            files=_read_texts(params, "files"),
-            tools=[name.removeprefix("#") for name in _read_texts(params, "tools")],
-        )
-        workspace = await chat.chat.workspaces.get(state.mode)
-        for name in [*state.files, *([state.open] if state.open is not None else [])]:
-            workspace.open(name)  # raises if it is outside the root
-        return state
+
+async def read_state(chat: Conversation, params: Facts) -> ChatState:
+    """What a page has open, selected and attached; its names are confined to the root."""
+    editor = params.get("editor")
+    if not isinstance(editor, (dict, type(None))):
+        raise InvalidCall("`editor` is an object or null")
+    cell = None if params.get("cell") is None else _read_text(params, "cell")
+    editing = None
+    if editor is not None and editor.get("editing") is not None:
+        editing = _read_text(editor, "editing")
+    state = replace(
+        chat.state,
+        open=None if editor is None else _read_text(editor, "path"),
+        selected=() if editor is None else tuple(_read_texts(editor, "selected")),
+        editing=editing,
+        cell=cell,
+        files=_read_texts(params, "files"),
+        tools=[name.removeprefix("#") for name in _read_texts(params, "tools")],
+    )
+    workspace = await chat.chat.workspaces.get(state.mode)
+    for name in [*state.files, *([state.open] if state.open is not None else [])]:
+        workspace.open(name)  # raises if it is outside the root
+    return state
 
 
-def _build(chat: Conversation, state: ChatState, prompt: str) -> ChatRequest:
+async def choose_ready_model(name: str, settings: Settings) -> Model:
+    """Return a model that can be asked.
+
+    Raises:
+        ModelError: there is no such model, or its key or its library is missing.
+    """
+    model = choose_model(name, settings, repeats_outputs=False)
+    prepare = getattr(model, "prepare", None)
+    if prepare is not None:
+        await prepare()
+    return model
+
+
+def build_request(chat: Conversation, state: ChatState, prompt: str) -> ChatRequest:
     """Make a request; a language model would not know of attached files otherwise."""
     is_program = isinstance(chat.chat.model, DirectModel)
     return state.build_request(prompt, names_files=not is_program)

@@ -13,7 +13,6 @@ import contextlib
 import json
 import logging
 import os
-from functools import cache
 
 import tornado.websocket  # noqa: TID253  # only a Jupyter server imports this module
 from jupyter_server.auth.decorator import ws_authenticated
@@ -31,12 +30,10 @@ from cellwright.workspace.caller import Caller
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable
     from typing import Any
 
     from jupyter_server.serverapp import ServerApp
 
-    from cellwright.app.chats import Conversations
     from cellwright.server.chats import ChatPage
 
 log = logging.getLogger("cellwright.server")
@@ -50,20 +47,8 @@ _MOST_WAITING = 20_000  # messages for a page that does not read them
 def add_routes(app: ServerApp) -> None:
     """Add `/cellwright/engine` and `/cellwright/chat` to a server."""
     base = url_path_join(app.web_app.settings["base_url"], "cellwright")
-
-    @cache
-    def open_chats() -> Conversations:
-        from cellwright.app.chats import Conversations  # when the first page asks for them
-
-        root = find_root(app.web_app.settings)
-        # As for the tabs: what the assistant changes is to arrive in them.
-        return Conversations(root, actor=name_actor("chat"), engine=True)
-
-    routes: list[Any] = [
-        (url_path_join(base, "engine"), EngineHandler),
-        (url_path_join(base, "chat"), ChatHandler, {"open_chats": open_chats}),
-    ]
-    app.web_app.add_handlers(".*$", routes)
+    routes = [("engine", EngineHandler), ("chat", ChatHandler)]
+    app.web_app.add_handlers(".*$", [(url_path_join(base, name), each) for name, each in routes])
 
 
 def find_root(settings: dict[str, Any]) -> str:
@@ -171,9 +156,8 @@ class EngineHandler(PageHandler):
 class ChatHandler(PageHandler):
     """A page that speaks with the assistant; `chats.py` has what it says."""
 
-    def initialize(self, open_chats: Callable[[], Conversations]) -> None:
-        """Begin with the chats of the server."""
-        self._open_chats = open_chats
+    def initialize(self) -> None:
+        """Begin with nothing to say."""
         self._page: ChatPage | None = None
         self._lines: asyncio.Queue[bytes] = asyncio.Queue(_MOST_WAITING)
         self._writing: asyncio.Task[None] | None = None
@@ -182,9 +166,11 @@ class ChatHandler(PageHandler):
         """Begin to speak with the page."""
         super().open(*args, **kwargs)
 
+        # When the first page asks for it: a server starts without the assistant.
+        from cellwright.app.chats import serve_chats
         from cellwright.server.chats import ChatPage
 
-        self._page = ChatPage(self._open_chats(), self._send)
+        self._page = ChatPage(serve_chats(find_root(self.settings)), self._send)
         self._writing = asyncio.ensure_future(self._write())
 
     def on_message(self, message: str | bytes) -> None:
