@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.cells import cell_len
 
-from cellwright.assistant.conversation import Conversation
 from cellwright.app.workspaces import open_chat_workspaces
 from cellwright.assistant.availability import FILE_TOOLS
 from cellwright.assistant.chat import Chat
+from cellwright.assistant.conversation import Conversation
 from cellwright.assistant.models.model import Usage
 from cellwright.assistant.models.scripted import ScriptedModel
 from cellwright.assistant.requests import ChatState
