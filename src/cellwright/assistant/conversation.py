@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 Facts: TypeAlias = dict[str, Any]
 Watcher: TypeAlias = "Callable[[str, Facts], object]"
-"""Gets `event` and `state` of a conversation, each with its facts."""
+"""Gets each `event` and `state` of a conversation, and `reset` if all of it is new."""
 
 ENDINGS = ("done", "failed", "stopped", "lost")
 """The events that end a turn; every turn has exactly one of them."""
@@ -437,10 +437,11 @@ class Conversation:
             if not record.is_ended:
                 unknown = await self._find_edits(record, _find_open_call(record))
                 self._end(record, {"event": "lost", "unknown": unknown})
+        self._tell("reset", {})
 
     async def _find_edits(self, record: TurnRecord, call: Facts | None) -> Facts | None:
         """Add the edits of a call whose result was lost; returns the call if they are not known."""
-        if call is None or call["effect"] != "edit" or not call["notebook"]:
+        if call is None or call["effect"] != "edit" or not call["notebook"] or not call["started"]:
             return call
         workspace = await self.chat.workspaces.get("agent")
         try:
@@ -656,7 +657,8 @@ def _find_open_call(record: TurnRecord) -> Facts | None:
             return None
         if event["event"] == "tool_call":
             names = ("id", "name", "title", "effect", "notebook", "cells", "started")
-            return {name: event.get(name) for name in names} if event["effect"] != "read" else None
+            found = {name: event.get(name) for name in names}
+            return found if found["effect"] in ("edit", "run") else None
     return None
 
 

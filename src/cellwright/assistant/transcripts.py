@@ -66,7 +66,7 @@ class Transcript:
     def title(self) -> str:
         """Its name, or else the first question, on one line."""
         asked = (message.text for message in self.messages if message.role == "user")
-        logged = (str(turn["prompt"]) for turn in self.log)
+        logged = (str(turn.get("prompt", "")) for turn in self.log)
         return " ".join((self.name or next(logged, "") or next(asked, "")).split())[:200]
 
     @property

@@ -155,7 +155,9 @@ class ChatPage:
     async def _set(self, params: Facts) -> Facts:
         chat = self._find(params)
         if "model" in params:
-            chat.use_model(await choose_ready_model(_read_text(params, "model"), chat.settings))
+            model = await choose_ready_model(_read_text(params, "model"), chat.settings)
+            chat.require_idle()
+            chat.use_model(model)
         if "mode" in params:
             chat.state.mode = _read_mode(params)
         chat.save()

@@ -170,6 +170,35 @@ async def test_a_turn_is_stopped_and_says_what_it_had_changed(
     assert (await page.call("undo", id=chat))["changes"]["undone"]
 
 
+async def test_paths_are_those_of_the_root_however_the_model_names_them(
+    page: Page, use: Use, folder: Path
+) -> None:
+    name = str(folder / "sales.ipynb")
+    use(call("UpdateNotebookCell", path=name, cellId="load", content="print 43"), "Done.")
+    chat = (await page.call("open"))["id"]
+    await page.call("set", id=chat, mode="agent")
+    done = await page.ask(chat, "change it")
+    assert page.events("begun")[0]["notebook"] == "sales.ipynb"
+    assert page.events("tool_call")[0]["notebook"] == "sales.ipynb"
+    assert [edit["path"] for edit in done["changes"]["edits"]] == ["sales.ipynb"]
+
+
+async def test_another_model_waits_for_the_end_of_the_turn(
+    chats: Conversations, page: Page
+) -> None:
+    chat = (await page.call("open"))["id"]
+    model = SlowModel()
+    chats.get(chat).use_model(model)
+    await page.call("send", id=chat, prompt="go", **ATTACHED)
+    await page.event("text")
+    with pytest.raises(Refused) as refused:
+        await page.call("set", id=chat, model="direct")
+    assert refused.value.code == "CHAT_BUSY"
+    model.go_on.set()
+    await page.event("done")
+    assert (await page.call("set", id=chat, model="direct"))["model"] == "direct"
+
+
 async def test_a_message_that_is_none_is_refused_and_nothing_else_happens(page: Page) -> None:
     for line in (b"", b"[]", b"\xff", b'"x"', b'{"id": 1}', b'{"id": 2, "method": ["chat.list"]}'):
         page.say(line)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from typing import TYPE_CHECKING, Any
@@ -11,17 +12,19 @@ import pytest
 from cellwright.app.chats import open_transcripts
 from cellwright.assistant.models.model import ToolCall
 from cellwright.errors import ModelUnavailable
+from cellwright.kernel.events import InputRequested
 from cellwright.outputs.sanitize import unsafe
 from tests.unit.assistant import notebooks
 from tests.unit.assistant.chatting import call
 from tests.unit.cli import samples
 from tests.unit.server.pages import ATTACHED, EDITOR, Page, Refused
-from tests.unit.server.test_chats import UPDATE
+from tests.unit.server.test_chats import UPDATE, SlowModel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from cellwright.app.chats import Conversations
     from cellwright.assistant.models.scripted import ScriptedModel
     from tests.unit.assistant.conftest import MemoryKeyring
 
@@ -141,9 +144,29 @@ async def test_what_fails_is_said_with_its_code_and_what_was_changed_before(
     assert (await page.ask(chat, "again"))["event"] == "done"
 
 
-async def test_a_cell_that_asks_for_a_line_is_answered_and_passwords_are_not_shown(
-    page: Page, use: Use, folder: Path
+async def test_a_password_is_in_no_event_and_in_no_transcript(
+    page: Page, chats: Conversations
 ) -> None:
+    chat = (await page.call("open"))["id"]
+    model = SlowModel()
+    found = chats.get(chat)
+    found.use_model(model)
+    await page.call("send", id=chat, prompt="go", **ATTACHED)
+    await page.event("text")
+    assert found.chat.ask is not None
+    asking = asyncio.ensure_future(found.chat.ask(InputRequested("PIN?", password=True)))
+    question = await page.event("question")
+    assert question["password"] is True
+    await page.call("answer", id=chat, question=question["question"], answer="1234-5678")
+    assert await asking == "1234-5678"
+    assert (await page.event("answered"))["answer"] is None
+    model.go_on.set()
+    await page.event("done")
+    saved = (open_transcripts().folder / f"{chat}.json").read_text(encoding="utf-8")
+    assert "1234-5678" not in said_to(page) + saved
+
+
+async def test_a_cell_that_asks_for_a_line_is_answered(page: Page, use: Use, folder: Path) -> None:
     (folder / "sales.ipynb").write_bytes(samples.write(samples.code("load", "input Name?")))
     use(call("RunNotebookCells", cellIds=["load"]), "Done.")
     chat = (await page.call("open"))["id"]

@@ -139,7 +139,9 @@ async def test_two_programs_that_take_turns_in_one_chat_lose_nothing(
     await here.ask(chat, "first")
     await there.call("open", id=chat)
     await there.ask(chat, "second")
+    assert here.heard("reset") == []
     await here.ask(chat, "third")
+    assert [each["chat"] for each in here.heard("reset")] == [chat]
     said = [message.text for message in model.requests[-1].messages if message.role != "system"]
     assert said[1:] == ["first", "one", "second", "two", "third"]
     turns = (await here.call("open", id=chat))["turns"]
