@@ -380,9 +380,7 @@ def _read_prompt(session: EditorSession, blocks: list[Any]) -> tuple[str, list[s
 
 
 def _start(session: EditorSession, call: ToolCall) -> schema.ToolCallStart:
-    tool = next((each for each in session.opened.chat.tools if each.name == call.name), None)
-    named = call.arguments.get("path") or call.arguments.get("notebook_path")
-    place = named if isinstance(named, str) else session.opened.state.open
+    tool, place = session.opened.find_target(call)
     path = resolve_file(place, session.opened.state.cwd) if place else None
     title = (tool.title if tool is not None else "") or call.name
     return acp.start_tool_call(

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from cellwright.assistant.transcripts import Transcript, Transcripts
     from cellwright.config.settings import Settings
     from cellwright.kernel.events import InputRequested
+    from cellwright.tools.tool import Tool
 
 Facts: TypeAlias = dict[str, Any]
 Watcher: TypeAlias = "Callable[[str, Facts], object]"
@@ -254,6 +255,15 @@ class Conversation:
             if record.number == turn:
                 return record
         raise InvalidEdit(f"There is no turn {turn} in the chat {self.id}", hint="Open it again")
+
+    def find_target(self, call: ToolCall) -> tuple[Tool | None, str | None]:
+        """The tool of a call, and the file that it is about: the named one, or the notebook."""
+        tool = next((each for each in self.chat.tools if each.name == call.name), None)
+        named = call.arguments.get("path") or call.arguments.get("notebook_path")
+        if isinstance(named, str):
+            return tool, named
+        needs_notebook = tool is not None and "requires-notebook" in tool.tags
+        return tool, self._notebook if needs_notebook else None
 
     def require_idle(self) -> None:
         """Make sure that no turn runs."""
@@ -550,11 +560,7 @@ class Conversation:
 
     async def _describe_call(self, call: ToolCall, request: ChatRequest) -> Facts:
         """What a call is about, for a person who watches."""
-        tool = next((each for each in self.chat.tools if each.name == call.name), None)
-        path = call.arguments.get("path") or call.arguments.get("notebook_path")
-        if not isinstance(path, str):
-            needs_notebook = tool is not None and "requires-notebook" in tool.tags
-            path = self._notebook if needs_notebook else None
+        tool, path = self.find_target(call)
         path = relate_path(path, self.state.cwd) if path else None
         cells: list[str] = []
         if path and path.endswith(".ipynb"):

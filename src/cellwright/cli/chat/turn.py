@@ -137,7 +137,7 @@ class TurnRunner:
         elif isinstance(event, TextEvent):
             self.display.add_text(event.text)
         elif isinstance(event, ToolCallEvent):
-            self._card = self._confirmer.card = await self._make_card(event.call, outcome, request)
+            self._card = self._confirmer.card = await self._make_card(event.call, request)
             self.display.begin_call(self._card)
         elif isinstance(event, ToolResultEvent):
             outcome.answers.append(event.answer)
@@ -150,12 +150,8 @@ class TurnRunner:
                     f"Stopped after {MOST_STEPS} calls of the model; ask it to continue"
                 )
 
-    async def _make_card(self, call: ToolCall, outcome: TurnOutcome, request: ChatRequest) -> Card:
-        active = outcome.begun.notebook if outcome.begun is not None else None
-        named = call.arguments.get("path") or call.arguments.get("notebook_path")
-        tool = next((each for each in self.chat.tools if each.name == call.name), None)
-        needs_notebook = tool is not None and "requires-notebook" in tool.tags
-        path = named if isinstance(named, str) else active if needs_notebook else None
+    async def _make_card(self, call: ToolCall, request: ChatRequest) -> Card:
+        tool, path = self._conversation.find_target(call)
         notebook = await self._load_notebook(path, request)
         card = Card(
             number=len(self.cards) + 1,
