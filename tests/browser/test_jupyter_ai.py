@@ -57,7 +57,7 @@ async def say(person: Client, body: str, *attached: str, mode: str | None = None
 async def test_the_persona_reads_and_runs_a_notebook_after_the_person_said_yes_in_the_chat(
     server: Server,
 ) -> None:
-    path = server.write("nb.ipynb", "print(6 * 7)", "# @Somebody do it\nx = 1")
+    path = server.write("nb.ipynb", "print(6 * 7)", "# @Someone do it\nx = 1")
     async with connect(server, f"api/chat/ws/talk.chat?token={server.token}") as person:
         while PERSONA not in (await person.read()).get("users", {}):
             pass

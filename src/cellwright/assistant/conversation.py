@@ -13,11 +13,11 @@ import contextlib
 import logging
 import time
 from base64 import b64encode
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cellwright.assistant.calls import relate_path
-from cellwright.assistant.changes import ChangeSet, Proposal, TurnEdit, read_edit
+from cellwright.assistant.changes import ChangeSet, TurnEdit, read_edit
 from cellwright.assistant.chat import (
     TextEvent,
     ToolCallEvent,
@@ -27,6 +27,7 @@ from cellwright.assistant.chat import (
     drop_unanswered,
 )
 from cellwright.assistant.permissions import DECISIONS, find_effect
+from cellwright.assistant.transcripts import ASKED, TurnRecord, derive_log
 from cellwright.errors import CellwrightError, ChatBusy, InvalidEdit, NothingToUndo, WorkspaceError
 from cellwright.journal.history import format_time
 from cellwright.kernel.processes import is_running, make_mark
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 
     from cellwright.assistant.chat import Chat, ChatEvent
-    from cellwright.assistant.models.model import ChatMessage, Model, ToolCall
+    from cellwright.assistant.models.model import Model, ToolCall
     from cellwright.assistant.permissions import Decision, Operation
     from cellwright.assistant.requests import ChatRequest, ChatState
     from cellwright.assistant.transcripts import Transcript, Transcripts
@@ -50,63 +51,9 @@ Facts: TypeAlias = dict[str, Any]
 Watcher: TypeAlias = "Callable[[str, Facts], object]"
 """Gets each `event` and `state` of a conversation, and `reset` if all of it is new."""
 
-ENDINGS = ("done", "failed", "stopped", "lost")
-"""The events that end a turn; every turn has exactly one of them."""
-
 _log = logging.getLogger("cellwright.assistant")
 _MOST_LOOKED_AT = 50  # changes of a notebook, for those of a turn that was lost
-_ASKED = ("prompt", "files", "tools", "cell")
 _CELL_NAMES = ("cellIds", "cells", "cellId", "cell", "cell_id", "cell_index")
-
-
-@dataclass(slots=True, kw_only=True)
-class TurnRecord:
-    """One turn as people see it.
-
-    `asked` is what the person sent: `prompt`, `files`, `tools`, `cell` and `editor`. `start` counts
-    the messages of the chat before it.
-    """
-
-    number: int
-    asked: Facts
-    start: int
-    events: list[Facts] = field(default_factory=list)
-    changes: ChangeSet | None = None
-    proposal: Proposal | None = None
-
-    @property
-    def is_ended(self) -> bool:
-        """Whether it has ended; undoing or accepting may follow the end."""
-        return any(event["event"] in ENDINGS for event in self.events)
-
-    def to_json(self) -> Facts:
-        """As data for those who watch."""
-        asked = {name: make_all_visible(self.asked.get(name)) for name in _ASKED}
-        return {"turn": self.number, **asked, "events": [dict(event) for event in self.events]}
-
-    def to_log(self, turns: Sequence[ChangeSet]) -> Facts:
-        """As a transcript keeps it; of pictures only that they were there."""
-        return {
-            "turn": self.number,
-            **self.asked,
-            "events": [_without_pictures(event) for event in self.events],
-            "start": self.start,
-            "changes": next((at for at, each in enumerate(turns) if each is self.changes), None),
-            "proposal": self.proposal and asdict(self.proposal),
-        }
-
-    @classmethod
-    def from_log(cls, data: Mapping[str, Any], turns: Sequence[ChangeSet]) -> TurnRecord:
-        """From data that `to_log` made."""
-        at = data["changes"]
-        return cls(
-            number=int(data["turn"]),
-            asked={name: data[name] for name in (*_ASKED, "editor")},
-            start=int(data["start"]),
-            events=[dict(event) for event in data["events"]],
-            changes=turns[at] if isinstance(at, int) and at < len(turns) else None,
-            proposal=Proposal(**data["proposal"]) if data["proposal"] else None,
-        )
 
 
 class Conversation:
@@ -439,7 +386,7 @@ class Conversation:
             _log.warning("the log of chat %s cannot be read: %s", transcript.id, error)
             self.log = []
         if not self.log:
-            self.log = _derive_log(transcript)
+            self.log = derive_log(transcript)
         self._last_turn = max((record.number for record in self.log), default=0)
         self._number = sum(len(record.events) for record in self.log)
         chat.turns[:] = [turn for turn in chat.turns if turn.edits]
@@ -497,7 +444,7 @@ class Conversation:
         record = TurnRecord(number=self._last_turn, asked=asked, start=len(self.chat.history))
         self.log.append(record)
         self.running, self._notebook = record, None
-        shown = {name: asked[name] for name in _ASKED}
+        shown = {name: asked[name] for name in ASKED}
         facts = {"event": "asked", "turn": record.number, **shown, "replaces": list(replaces)}
         self._add(record, facts, saves=True)
         self.tell_state()
@@ -666,62 +613,3 @@ def _find_open_call(record: TurnRecord) -> Facts | None:
             found = {name: event.get(name) for name in names}
             return found if found["effect"] in ("edit", "run") else None
     return None
-
-
-def _without_pictures(event: Facts) -> Facts:
-    if not event.get("images"):
-        return event
-    kept = [{name: image[name] for name in image if name != "data"} for image in event["images"]]
-    return {**event, "images": kept}
-
-
-def _derive_log(transcript: Transcript) -> list[TurnRecord]:
-    """The turns of a chat that was saved without a log, from its messages."""
-    found: list[TurnRecord] = []
-    left = list(transcript.turns)
-    for at, message in enumerate(transcript.messages):
-        if message.role == "user":
-            asked: Facts = {
-                "prompt": message.text,
-                "files": [],
-                "tools": [],
-                "cell": None,
-                "editor": None,
-            }
-            found.append(TurnRecord(number=len(found) + 1, asked=asked, start=at))
-            if left and message.text.startswith(left[0].prompt):
-                found[-1].changes = left.pop(0)
-        if found:
-            found[-1].events += make_all_visible(_derive_events(message, found[-1]))
-    for record in found:
-        texts = [event["text"] for event in record.events if event["event"] == "text"]
-        end = TurnEndEvent(text=texts[-1] if texts else "", changes=record.changes)
-        record.events.append(make_all_visible(end.to_json()))
-    return found
-
-
-def _derive_events(message: ChatMessage, record: TurnRecord) -> list[Facts]:
-    if message.role == "user":
-        shown = {name: record.asked[name] for name in _ASKED}
-        return [{"event": "asked", "turn": record.number, **shown, "replaces": []}]
-    if message.role == "assistant":
-        text = [{"event": "text", "text": message.text}] if message.text else []
-        more: Facts = {"effect": "read", "notebook": None, "cells": [], "started": None}
-        calls = [ToolCallEvent(call).to_json() for call in message.calls]
-        return [*text, *({**call, "title": call["name"], **more} for call in calls)]
-    names = [
-        event["name"] for event in record.events if event.get("id") == message.call_id is not None
-    ]
-    return [
-        {
-            "event": "tool_result",
-            "id": message.call_id,
-            "name": names[0] if names else "",
-            "text": remove_fences(message.text),
-            "data": dict(message.data),
-            "is_error": message.is_error,
-            "images": [],
-            "seconds": None,
-            "cells": [],
-        }
-    ]

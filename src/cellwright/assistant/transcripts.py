@@ -1,4 +1,4 @@
-"""Saved chats: written after every turn, resumed later, and exported as Markdown."""
+"""Saved chats: written while they are held, resumed later, and exported as Markdown."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import os
 import re
 import secrets
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from cellwright.assistant.changes import ChangeSet, TurnEdit
+from cellwright.assistant.changes import ChangeSet, Proposal, TurnEdit
 from cellwright.assistant.models.model import ChatMessage, ToolCall, Usage
 from cellwright.errors import InvalidEdit, WorkspaceError
+from cellwright.outputs.sanitize import make_all_visible
 from cellwright.tools.fence import remove_fences
 from cellwright.tools.wording import code_block
 
@@ -25,6 +26,12 @@ if TYPE_CHECKING:
 
 MOST_KEPT = 50
 """Transcripts that are kept; the oldest make room."""
+
+ENDINGS = ("done", "failed", "stopped", "lost")
+"""The events that end a turn; every turn has exactly one of them."""
+
+ASKED = ("prompt", "files", "tools", "cell")
+"""What a turn was asked with, as people see it."""
 
 _VERSION = 1
 _HIDDEN = "⟦a key was here⟧"
@@ -118,6 +125,56 @@ class Transcript:
             usage=Usage(**data.get("usage", {"cost": None})),
             name=str(data.get("name", "")),
             owner=str(data.get("owner", "")),
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class TurnRecord:
+    """One turn as people see it.
+
+    `asked` is what the person sent: `prompt`, `files`, `tools`, `cell` and `editor`. `start` counts
+    the messages of the chat before it.
+    """
+
+    number: int
+    asked: dict[str, Any]
+    start: int
+    events: list[dict[str, Any]] = field(default_factory=list)
+    changes: ChangeSet | None = None
+    proposal: Proposal | None = None
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether it has ended; undoing or accepting may follow the end."""
+        return any(event["event"] in ENDINGS for event in self.events)
+
+    def to_json(self) -> dict[str, Any]:
+        """As data for those who watch."""
+        asked = {name: make_all_visible(self.asked.get(name)) for name in ASKED}
+        return {"turn": self.number, **asked, "events": [dict(event) for event in self.events]}
+
+    def to_log(self, turns: Sequence[ChangeSet]) -> dict[str, Any]:
+        """As a transcript keeps it; of pictures only that they were there."""
+        return {
+            "turn": self.number,
+            **self.asked,
+            "events": [_without_pictures(event) for event in self.events],
+            "start": self.start,
+            "changes": next((at for at, each in enumerate(turns) if each is self.changes), None),
+            "proposal": self.proposal and asdict(self.proposal),
+        }
+
+    @classmethod
+    def from_log(cls, data: Mapping[str, Any], turns: Sequence[ChangeSet]) -> TurnRecord:
+        """From data that `to_log` made."""
+        at = data["changes"]
+        return cls(
+            number=int(data["turn"]),
+            asked={name: data[name] for name in (*ASKED, "editor")},
+            start=int(data["start"]),
+            events=[dict(event) for event in data["events"]],
+            changes=turns[at] if isinstance(at, int) and at < len(turns) else None,
+            proposal=Proposal(**data["proposal"]) if data["proposal"] else None,
         )
 
 
@@ -306,3 +363,66 @@ def _turn_from_json(data: Mapping[str, Any]) -> ChangeSet:
         for edit in data["edits"]
     ]
     return ChangeSet(str(data["prompt"]), edits)
+
+
+def _without_pictures(event: dict[str, Any]) -> dict[str, Any]:
+    if not event.get("images"):
+        return event
+    kept = [{name: image[name] for name in image if name != "data"} for image in event["images"]]
+    return {**event, "images": kept}
+
+
+def derive_log(transcript: Transcript) -> list[TurnRecord]:
+    """The turns of a chat that was saved without a log, from its messages."""
+    from cellwright.assistant.chat import TurnEndEvent
+
+    found: list[TurnRecord] = []
+    left = list(transcript.turns)
+    for at, message in enumerate(transcript.messages):
+        if message.role == "user":
+            asked: dict[str, Any] = {
+                "prompt": message.text,
+                "files": [],
+                "tools": [],
+                "cell": None,
+                "editor": None,
+            }
+            found.append(TurnRecord(number=len(found) + 1, asked=asked, start=at))
+            if left and message.text.startswith(left[0].prompt):
+                found[-1].changes = left.pop(0)
+        if found:
+            found[-1].events += make_all_visible(_derive_events(message, found[-1]))
+    for record in found:
+        texts = [event["text"] for event in record.events if event["event"] == "text"]
+        end = TurnEndEvent(text=texts[-1] if texts else "", changes=record.changes)
+        record.events.append(make_all_visible(end.to_json()))
+    return found
+
+
+def _derive_events(message: ChatMessage, record: TurnRecord) -> list[dict[str, Any]]:
+    if message.role == "user":
+        shown = {name: record.asked[name] for name in ASKED}
+        return [{"event": "asked", "turn": record.number, **shown, "replaces": []}]
+    if message.role == "assistant":
+        text = [{"event": "text", "text": message.text}] if message.text else []
+        from cellwright.assistant.chat import ToolCallEvent
+
+        more: dict[str, Any] = {"effect": "read", "notebook": None, "cells": [], "started": None}
+        calls = [ToolCallEvent(call).to_json() for call in message.calls]
+        return [*text, *({**call, "title": call["name"], **more} for call in calls)]
+    names = [
+        event["name"] for event in record.events if event.get("id") == message.call_id is not None
+    ]
+    return [
+        {
+            "event": "tool_result",
+            "id": message.call_id,
+            "name": names[0] if names else "",
+            "text": remove_fences(message.text),
+            "data": dict(message.data),
+            "is_error": message.is_error,
+            "images": [],
+            "seconds": None,
+            "cells": [],
+        }
+    ]

@@ -21,8 +21,8 @@ from jupyter_ai_persona_manager.awareness_models import (
 from jupyterlab_chat.models import Message, NewMessage
 
 from cellwright.app.chats import serve_chats
-from cellwright.assistant.conversation import ENDINGS
 from cellwright.assistant.models.catalog import list_models
+from cellwright.assistant.transcripts import ENDINGS
 from cellwright.errors import CellwrightError
 from cellwright.outputs.sanitize import one_line
 from cellwright.server.chats import build_request, choose_ready_model, read_state

@@ -107,7 +107,7 @@ async def test_files_are_completed_notebooks_first_and_hidden_folders_left_out(
 # --- What a page is shown ------------------------------------------------------------------------
 
 
-async def test_nothing_hidden_reaches_a_page_whoever_wrote_it(
+async def test_nothing_hidden_reaches_a_page(
     page: Page, use: Use, folder: Path
 ) -> None:
     (folder / "evil.ipynb").write_bytes(samples.write(samples.code("load", f"print {HIDDEN}")))
