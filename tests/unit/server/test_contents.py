@@ -107,9 +107,7 @@ async def test_files_are_completed_notebooks_first_and_hidden_folders_left_out(
 # --- What a page is shown ------------------------------------------------------------------------
 
 
-async def test_nothing_hidden_reaches_a_page(
-    page: Page, use: Use, folder: Path
-) -> None:
+async def test_nothing_hidden_reaches_a_page(page: Page, use: Use, folder: Path) -> None:
     (folder / "evil.ipynb").write_bytes(samples.write(samples.code("load", f"print {HIDDEN}")))
     evil = {"editor": {**EDITOR, "path": "evil.ipynb"}, "files": ["evil.ipynb"]}
     run = call("RunNotebookCells", cellIds=["load"])
