@@ -228,10 +228,10 @@ def _changes(sides: dict[str, Side], rounds: int) -> list[str]:
     page = side.page
     page.bring_to_front()
     client = LeanClient(str(side.folder))
-    number = iter(range(10**6))
+    numbers = iter(range(10**6))
 
     def measure(path: str, edits: Any) -> float:
-        text = f"seen{next(number)}"
+        text = f"seen{next(numbers)}"
         page.evaluate("text => cw.watch(text)", text)
         began = time.time() * 1000
         client.call("notebook_edit", path=path, edits=edits(text))

@@ -17,7 +17,7 @@ import acp
 from acp import schema
 
 import cellwright
-from cellwright.app.chats import OpenedChat, open_chat, open_transcripts
+from cellwright.app.chats import open_chat, open_transcripts
 from cellwright.app.workspaces import name_actor, wants_engine
 from cellwright.assistant.chat import (
     MOST_STEPS,
@@ -26,17 +26,17 @@ from cellwright.assistant.chat import (
     ToolResultEvent,
     TurnEndEvent,
 )
-from cellwright.assistant.models.direct import DirectModel
 from cellwright.assistant.permissions import Decision, find_effect
 from cellwright.assistant.requests import is_notebook, resolve_file
 from cellwright.errors import CellwrightError
-from cellwright.outputs.sanitize import make_visible, one_line
+from cellwright.outputs.sanitize import make_all_visible, make_visible, one_line
 from cellwright.tools.fence import build_fence, choose_number, make_readable, remove_fences
 from cellwright.tools.wording import code_block, code_span, quote_path
 from cellwright.workspace.api.requests import Mode
 
 if TYPE_CHECKING:
     from cellwright.assistant.chat import ChatEvent
+    from cellwright.assistant.conversation import Conversation
     from cellwright.assistant.models.model import ToolCall
     from cellwright.assistant.permissions import Operation
     from cellwright.tools.tool import ToolResult
@@ -66,7 +66,7 @@ class EditorSession:
     """A chat in an editor: `call` is the tool call at work, `turn` the turn."""
 
     id: str
-    opened: OpenedChat
+    opened: Conversation
     call: ToolCall | None = None
     turn: asyncio.Task[schema.StopReason] | None = field(default=None)
 
@@ -94,7 +94,7 @@ class ChatAgent:
         """Stop all turns, and end what the chats have open."""
         for session in self._sessions.values():
             await _stop(session)
-            await session.opened.chat.workspaces.close()
+            await session.opened.close()
         self._sessions.clear()
 
     async def initialize(
@@ -131,7 +131,7 @@ class ChatAgent:
         **_: Any,
     ) -> schema.NewSessionResponse:
         """Begin a chat in a folder."""
-        session = self._open(cwd)
+        session = await self._open(cwd)
         await self._offer_commands(session)
         return schema.NewSessionResponse(session_id=session.id, modes=_modes(session))
 
@@ -144,7 +144,7 @@ class ChatAgent:
         **_: Any,
     ) -> schema.LoadSessionResponse:
         """Take an earlier chat up again, also one that was held in the terminal."""
-        session = self._open(cwd, session_id)
+        session = await self._open(cwd, session_id)
         for message in session.opened.transcript.messages:
             if message.text and message.role == "user":
                 await self._send(session, acp.update_user_message_text(make_visible(message.text)))
@@ -164,7 +164,7 @@ class ChatAgent:
         rows = [
             schema.SessionInfo(session_id=each.id, cwd=each.root, title=one_line(each.title))
             for each in found
-            if each.messages
+            if not each.is_empty
         ]
         return schema.ListSessionsResponse(sessions=rows)
 
@@ -193,8 +193,6 @@ class ChatAgent:
             raise _request_error(error) from error
         finally:
             session.turn = session.call = None
-            with contextlib.suppress(OSError):  # the chat goes on without a record
-                session.opened.save()
         after = session.opened.chat.usage
         used = (after.input - before.input, after.output - before.output)
         usage = schema.Usage(total_tokens=sum(used), input_tokens=used[0], output_tokens=used[1])
@@ -210,13 +208,13 @@ class ChatAgent:
         session = self._sessions.pop(session_id, None)
         if session is not None:
             await _stop(session)
-            await session.opened.chat.workspaces.close()
+            await session.opened.close()
         return schema.CloseSessionResponse()
 
     # -- a chat ---------------------------------------------------------------------------
 
-    def _open(self, cwd: str, earlier: str | None = None) -> EditorSession:
-        if not os.path.isdir(cwd):  # noqa: PTH112
+    async def _open(self, cwd: str, earlier: str | None = None) -> EditorSession:
+        if not os.path.isdir(cwd):  # noqa: ASYNC240, PTH112
             raise acp.RequestError.invalid_params({"cwd": "there is no such folder"})
         try:
             found = open_transcripts().load(earlier) if earlier is not None else None
@@ -227,13 +225,12 @@ class ChatAgent:
                 mode=self._mode,
                 engine=wants_engine(),
                 model=self._model,
+                repeats_outputs=False,  # the editor shows them
             )
+            if found is not None:
+                await opened.resume(found)
         except CellwrightError as error:
             raise _request_error(error) from error
-        if isinstance(opened.chat.model, DirectModel):
-            opened.chat.model = DirectModel(repeats_outputs=False)  # the editor shows them
-        if found is not None:
-            opened.resume(found)
         session = EditorSession(opened.transcript.id, opened)
         self._sessions[session.id] = session
 
@@ -259,7 +256,7 @@ class ChatAgent:
             return "end_turn"
         request = session.opened.state.build_request(text, names_files=True, notes=notes)
         ending = "answered"
-        async with contextlib.aclosing(session.opened.chat.send(request)) as events:
+        async with contextlib.aclosing(session.opened.send(request)) as events:
             async for event in events:
                 await self._show(session, event)
                 if isinstance(event, TurnEndEvent):
@@ -337,7 +334,7 @@ async def _carry_out(session: EditorSession, command: str) -> str:
     """Carry out a slash command; returns what to say."""
     chat = session.opened.chat
     if command == "undo":
-        changes = await chat.undo()
+        changes = await session.opened.undo()
         names = ", ".join(code_span(one_line(name)) for name in changes.notebooks)
         return f"Took back the changes of {names}."
     left = [turn for turn in chat.turns if not turn.is_undone]
@@ -383,9 +380,7 @@ def _read_prompt(session: EditorSession, blocks: list[Any]) -> tuple[str, list[s
 
 
 def _start(session: EditorSession, call: ToolCall) -> schema.ToolCallStart:
-    tool = next((each for each in session.opened.chat.tools if each.name == call.name), None)
-    named = call.arguments.get("path") or call.arguments.get("notebook_path")
-    place = named if isinstance(named, str) else session.opened.state.open
+    tool, place = session.opened.find_target(call)
     path = resolve_file(place, session.opened.state.cwd) if place else None
     title = (tool.title if tool is not None else "") or call.name
     return acp.start_tool_call(
@@ -394,7 +389,7 @@ def _start(session: EditorSession, call: ToolCall) -> schema.ToolCallStart:
         kind=_KINDS[find_effect(tool, call.arguments)] if tool is not None else "other",
         status="in_progress",
         locations=[schema.ToolCallLocation(path=path)] if path else None,
-        raw_input=_make_visible(dict(call.arguments)),
+        raw_input=make_all_visible(dict(call.arguments)),
     )
 
 
@@ -427,12 +422,3 @@ def _request_error(error: CellwrightError) -> acp.RequestError:
 def _show_literally(text: str) -> Any:
     """Text from outside in a block of code: editors draw Markdown, which can hide and pretend."""
     return acp.tool_content(acp.text_block(code_block(make_visible(text))))
-
-
-def _make_visible(value: Any) -> Any:
-    """A value of JSON with nothing hidden in its texts: an editor shows what it is sent."""
-    if isinstance(value, str):
-        return make_visible(value)
-    if isinstance(value, dict):
-        return {one_line(str(name)): _make_visible(each) for name, each in value.items()}
-    return [_make_visible(each) for each in value] if isinstance(value, list) else value

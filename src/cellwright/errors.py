@@ -55,7 +55,8 @@ CellwrightError                    INTERNAL_ERROR
 │   ├── OutsideRoot                OUTSIDE_ROOT             also PermissionError
 │   ├── AlreadyExists              ALREADY_EXISTS           also FileExistsError
 │   ├── OwnedElsewhere             OWNED_ELSEWHERE
-│   └── RunNotFound                RUN_NOT_FOUND            also LookupError
+│   ├── RunNotFound                RUN_NOT_FOUND            also LookupError
+│   └── ChatBusy                   CHAT_BUSY
 ├── EditorError                    EDITOR_ERROR
 │   ├── EditorSilent               EDITOR_SILENT            also TimeoutError
 │   ├── EditorLost                 EDITOR_LOST              also ConnectionError
@@ -845,6 +846,20 @@ class RunNotFound(WorkspaceError, LookupError):
     def __init__(self, run: str) -> None:
         super().__init__(f"There is no run {run}", hint="List the runs to see their ids")
         self.run = run
+
+
+class ChatBusy(WorkspaceError):
+    """A turn of the chat runs, here or in another program."""
+
+    code = "CHAT_BUSY"
+    retryable = True
+
+    def __init__(self, chat: str, *, elsewhere: bool = False) -> None:
+        where = " in another program" if elsewhere else ""
+        super().__init__(
+            f"A turn of the chat {chat} runs{where}", hint="Wait for its end, or stop it there"
+        )
+        self.chat = chat
 
 
 class EditorError(CellwrightError):

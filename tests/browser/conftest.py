@@ -8,6 +8,7 @@ import os
 import re
 import secrets
 import shutil
+import socket
 import subprocess
 import tempfile
 from pathlib import Path
@@ -122,8 +123,14 @@ def start_server(notebooks: Path, *command: str) -> Iterator[Server]:
 
     def find_address() -> str | None:
         assert process.poll() is None, log.read_text()
-        found = re.search(r"http://127\.0\.0\.1:\d+/user/ada/", log.read_text())
-        return found and found[0]
+        found = re.search(r"http://127\.0\.0\.1:(\d+)/user/ada/", log.read_text())
+        if found is None:
+            return None
+        # It says where it will be before it is there.
+        with contextlib.suppress(OSError):
+            socket.create_connection(("127.0.0.1", int(found[1])), 1).close()
+            return found[0]
+        return None
 
     try:
         yield Server(notebooks, wait_for(find_address, "the Jupyter server", 60), token, log)

@@ -2,71 +2,36 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
-from dataclasses import dataclass
+import time
+from functools import cache
+from typing import get_args
 
-from cellwright.app.workspaces import open_chat_workspaces
+from cellwright.app.workspaces import name_actor, open_chat_workspaces
 from cellwright.assistant.availability import FILE_TOOLS
 from cellwright.assistant.chat import Chat
-from cellwright.assistant.models.providers import choose_model
+from cellwright.assistant.conversation import Conversation
+from cellwright.assistant.models.providers import DIRECT, choose_model
 from cellwright.assistant.permissions import Permissions
 from cellwright.assistant.prompt_files import PromptFolder
 from cellwright.assistant.requests import ChatState
-from cellwright.assistant.transcripts import Transcript, Transcripts
+from cellwright.assistant.transcripts import Transcript, Transcripts, is_same_folder
 from cellwright.config.directories import state_directory
 from cellwright.config.loading import load
+from cellwright.errors import ModelError, WorkspaceError
+from cellwright.journal.history import format_time
+from cellwright.outputs.sanitize import one_line
+from cellwright.workspace.api.requests import Mode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+    from typing import Any
 
-    from cellwright.config.settings import Settings
-    from cellwright.workspace.api.requests import Mode
-
-
-@dataclass(slots=True, kw_only=True)
-class OpenedChat:
-    """A chat and what belongs to it.
-
-    Args:
-        chat: the conversation.
-        state: what is open, selected and attached.
-        settings: the settings of its folder.
-        transcript: the record of the chat.
-        transcripts: where the record is saved; None if it is not.
-    """
-
-    chat: Chat
-    state: ChatState
-    settings: Settings
-    transcript: Transcript
-    transcripts: Transcripts | None = None
-
-    def update_transcript(self) -> Transcript:
-        """Bring the transcript up to date and return it."""
-        found = self.transcript
-        found.model, found.mode = self.chat.model.name, self.state.mode
-        found.desk = self.state.to_json()
-        found.messages, found.turns = list(self.chat.history), list(self.chat.turns)
-        return found
-
-    def save(self) -> None:
-        """Save the transcript, if there is something to save and it is wanted.
-
-        Raises:
-            OSError: it cannot be written.
-        """
-        if self.transcripts is not None and (self.chat.history or self.chat.turns):
-            self.transcripts.save(self.update_transcript())
-
-    def resume(self, transcript: Transcript) -> None:
-        """Take an earlier chat up again, in place of this one."""
-        self.transcript = transcript
-        self.chat.history[:] = transcript.messages
-        self.chat.turns[:] = transcript.turns
-        self.state.restore(transcript.desk)
+    from cellwright.assistant.conversation import Watcher
 
 
 def chat_folder() -> Path:
@@ -94,9 +59,10 @@ def open_chat(
     engine: bool = False,
     model: str | None = None,
     saves: bool = True,
+    repeats_outputs: bool = True,
     warn: Callable[[str], object] = str,
-) -> OpenedChat:
-    """Open a new chat; the caller closes `chat.workspaces` in the end.
+) -> Conversation:
+    """Open a new chat; the caller closes it in the end.
 
     Args:
         root: no path may lead out of it.
@@ -106,13 +72,15 @@ def open_chat(
         engine: whether kernels live in the engine, which is started if needed.
         model: a name such as `anthropic:claude`; by default that of the settings.
         saves: whether a transcript is kept, unless the settings forbid it.
+        repeats_outputs: whether the built-in model repeats the outputs of cells that ran; for
+            doors that do not show them.
         warn: gets a sentence if the engine cannot be reached.
 
     Raises:
         CellwrightError: there is no such model, or a setting is wrong.
     """
     settings = load(cwd)
-    chosen = choose_model(model, settings)
+    chosen = choose_model(model, settings, repeats_outputs=repeats_outputs)
     workspaces = open_chat_workspaces(root, cwd=cwd, actor=actor, engine=engine, warn=warn)
     chat = Chat(
         workspaces,
@@ -123,10 +91,145 @@ def open_chat(
         edit_mode_edits=settings.edit_mode_edits,
         context_in_system_prompt=settings.assistant_context_in_system_prompt,
     )
-    return OpenedChat(
+    return Conversation(
         chat=chat,
         state=ChatState(cwd=cwd, mode=mode),
         settings=settings,
         transcript=Transcript(root=root),
         transcripts=open_transcripts() if saves and settings.assistant_transcripts else None,
     )
+
+
+@cache
+def serve_chats(root: str) -> Conversations:
+    """Return the chats that a server has for a folder; the same to all who ask.
+
+    They use the engine, as the tabs do: what the assistant changes is to arrive in them.
+    """
+    return Conversations(root, actor=name_actor("chat"), engine=True)
+
+
+class Conversations:
+    """The chats of one folder, for a server whose pages come and go.
+
+    Args:
+        root: the folder; no path may lead out of it.
+        actor: who is asking, as `door:name`.
+        engine: whether kernels live in the engine, which is started if needed.
+    """
+
+    def __init__(self, root: str, *, actor: str, engine: bool) -> None:
+        self.root = root
+        self._actor = actor
+        self._uses_engine = engine
+        self._open: dict[str, Conversation] = {}
+        self._turn = asyncio.Lock()
+        self._listeners: list[Watcher] = []
+        self._hidden: set[str] = set()
+
+    def listen(self, listener: Watcher) -> Callable[[], None]:
+        """Let someone know of chats that are deleted; returns what ends it."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def hide(self, text: str) -> None:
+        """Never write a text, such as a key, into a transcript."""
+        self._hidden.add(text)
+        for each in self._open.values():
+            if each.transcripts is not None:
+                each.transcripts.hide(text)
+
+    async def list(self) -> list[dict[str, Any]]:
+        """List the chats, the newest first; those of other doors are among them."""
+        found = await asyncio.to_thread(open_transcripts().find_all, self.root)
+        rows = {each.id: each for each in found if not each.is_empty}
+        for each in self._open.values():
+            if each.log:
+                rows[each.id] = each.update_transcript()
+        return [
+            {
+                "id": each.id,
+                "title": one_line(each.title),
+                "updated": format_time(int((each.saved or time.time()) * 1000)),
+                "mode": each.mode,
+                "model": one_line(each.model),
+                "messages": len(each.messages),
+            }
+            for each in sorted(rows.values(), key=lambda each: each.saved, reverse=True)
+        ]
+
+    async def open(self, name: str | None = None) -> Conversation:
+        """Open a chat by its id, or a new one.
+
+        Raises:
+            WorkspaceError: there is no such chat here.
+            ChatBusy: a turn of it runs in another program.
+        """
+        async with self._turn:
+            found = self._open.get(name) if name is not None else None
+            if found is not None and not found.is_outdated:
+                return found
+            earlier = None
+            if name is not None:
+                earlier = await asyncio.to_thread(open_transcripts().load, name)
+                if not is_same_folder(earlier.root, self.root):
+                    raise WorkspaceError(f"The chat {name} is not one of this folder")
+            if found is None:
+                found = self._make(earlier)
+            if earlier is not None:
+                await found.resume(earlier)
+            self._open[found.id] = found
+            return found
+
+    def get(self, name: object) -> Conversation:
+        """Return a chat that is open."""
+        if not isinstance(name, str) or name not in self._open:
+            raise WorkspaceError("The chat is not open", hint="Open it first")
+        return self._open[name]
+
+    async def rename(self, name: str, title: str) -> str:
+        """Give a chat a title, and return it."""
+        found = await self.open(name)
+        found.rename(title)
+        return one_line(found.title)
+
+    async def delete(self, name: str) -> None:
+        """Delete a chat; the edits of its turns stay."""
+        found = self._open.pop(name, None)
+        if found is not None:
+            found.transcripts = None
+            await found.close()
+        await asyncio.to_thread(open_transcripts().delete, name)
+        for listener in list(self._listeners):
+            listener("deleted", {"chat": name})
+
+    async def close(self) -> None:
+        """Stop all turns."""
+        for each in self._open.values():
+            await each.close()
+        self._open.clear()
+
+    def _make(self, earlier: Transcript | None) -> Conversation:
+        """Make a chat; where the model of an earlier one is gone, that of the settings answers."""
+        names = [earlier.model] if earlier is not None and earlier.model != DIRECT else []
+        for name in [*names, None, DIRECT]:
+            try:
+                found = open_chat(
+                    self.root,
+                    cwd=self.root,
+                    actor=self._actor,
+                    engine=self._uses_engine,
+                    model=name,
+                    repeats_outputs=False,
+                )
+                break
+            except ModelError as error:
+                problem = error
+        else:
+            raise problem
+        if earlier is not None:
+            found.state.mode = next((m for m in get_args(Mode) if m == earlier.mode), "ask")
+        if found.transcripts is not None:
+            found.transcripts.hide(*self._hidden)
+        found.ask_watchers()
+        return found

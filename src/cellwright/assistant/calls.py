@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -94,7 +95,7 @@ class TurnCalls:
             return _refusal(shorten(f"{type(error).__name__}: {error}"), "INTERNAL_ERROR")
 
     def _record(self, where: CallTarget, result: ToolResult) -> None:
-        made = read_edit(where.path, result.data)
+        made = read_edit(relate_path(where.path, self.workspace.cwd), result.data)
         if made is not None:
             self.changes.edits.append(made)
 
@@ -179,6 +180,12 @@ class CallGuard:
             said = f"{operation.words} The person said no; do not try it in another way"
             return _refusal(said, "DECLINED")
         return None
+
+
+def relate_path(name: str, cwd: str) -> str:
+    """A path by its name inside a folder, if it is inside, as pages and people know it."""
+    clean = os.path.normpath(os.path.join(cwd, name))  # noqa: PTH118
+    return clean.removeprefix(f"{cwd.rstrip('/')}/") if name else name
 
 
 async def wait_for_run(result: ToolResult, workspace: AsyncWorkspace) -> ToolResult:

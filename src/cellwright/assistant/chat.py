@@ -168,6 +168,30 @@ class TurnEndEvent:
 ChatEvent: TypeAlias = TurnStartEvent | TextEvent | ToolCallEvent | ToolResultEvent | TurnEndEvent
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnPlan:
+    """What a turn begins with.
+
+    The model is sent `head`, the `history` of the chat and the `question`; then, with every call,
+    what the turn has added to them.
+    """
+
+    detection: Detection
+    offer: ToolOffer
+    prompts: list[str]
+    tools: tuple[dict[str, Any], ...]
+    head: tuple[ChatMessage, ...]
+    history: tuple[ChatMessage, ...]
+    question: ChatMessage
+
+    def build_call(self, turn: Sequence[ChatMessage] = ()) -> ModelRequest:
+        """Make a call of the model: the first one, unless the turn has messages already."""
+        detection, offer = self.detection, self.offer
+        situation = Situation(offer.request, detection.context, detection.reason, offer.references)
+        messages = (*self.head, *self.history, *(turn or (self.question,)))
+        return ModelRequest(messages, self.tools, situation)
+
+
 class Chat:
     """One conversation.
 
@@ -215,6 +239,7 @@ class Chat:
         self.ask = ask
         self.progress = progress
         self.history: list[ChatMessage] = []
+        self.unfinished: list[ChatMessage] = []  # the messages of the turn that runs
         self.turns: list[ChangeSet] = []
         self.usage = Usage()
         self._turn = asyncio.Lock()
@@ -236,6 +261,27 @@ class Chat:
         )
         return detection, offer
 
+    async def plan(self, request: ChatRequest) -> TurnPlan:
+        """What a turn begins with: what it is about, and what the model is sent first."""
+        detection, offer = await self.look(request)
+        context = detection.context
+        mode = "inline" if request.location == "cell" else request.mode
+        system = self.prompts.system_prompt(
+            mode, has_notebook=context is not None, may_edit=self.edit_mode_edits
+        )
+        state = render_context(context) if context else ""
+        references = render_references(offer.references)
+        asked = "\n\n".join(filter(None, (request.prompt, *request.notes, references)))
+        return TurnPlan(
+            detection=detection,
+            offer=offer,
+            prompts=system.names,
+            tools=tuple(offer.toolbox.table()),
+            head=tuple(self._head(system.text, state)),
+            history=tuple(self.history),
+            question=ChatMessage(role="user", text=asked),
+        )
+
     async def send(self, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
         """Answer a request, one event at a time.
 
@@ -244,15 +290,16 @@ class Chat:
         """
         async with self._turn:
             changes = ChangeSet(request.prompt)
-            turn: list[ChatMessage] = []
+            self.turns.append(changes)
             try:
-                async with contextlib.aclosing(self._answer(request, changes, turn)) as events:
+                async with contextlib.aclosing(self._answer(request, changes)) as events:
                     async for event in events:
                         yield event
             finally:
-                self.history += drop_unanswered(turn)
-                if changes.edits:
-                    self.turns.append(changes)
+                self.history += drop_unanswered(self.unfinished)
+                self.unfinished = []
+                if not changes.edits:
+                    self.turns[:] = [each for each in self.turns if each is not changes]
 
     async def accept(self, proposal: Proposal) -> ChangeSet:
         """Make a proposal the source of its cell; `undo` takes that back, too.
@@ -287,28 +334,20 @@ class Chat:
         return changes
 
     async def _answer(
-        self, request: ChatRequest, changes: ChangeSet, turn: list[ChatMessage]
+        self, request: ChatRequest, changes: ChangeSet
     ) -> AsyncGenerator[ChatEvent, None]:
-        detection, offer = await self.look(request)
-        context = detection.context
-        mode = "inline" if request.location == "cell" else request.mode
-        system = self.prompts.system_prompt(
-            mode, has_notebook=context is not None, may_edit=self.edit_mode_edits
-        )
+        plan = await self.plan(request)
+        context, offer, turn = plan.detection.context, plan.offer, self.unfinished
         yield TurnStartEvent(
             mode=request.mode,
             location=request.location,
             notebook=context.path if context else None,
-            reason=detection.reason,
+            reason=plan.detection.reason,
             tools=offer.names,
             tool_references=offer.references,
-            prompts=system.names,
+            prompts=plan.prompts,
         )
-        state = render_context(context) if context else ""
-        head = self._head(system.text, state)
-        references = render_references(offer.references)
-        asked = "\n\n".join(filter(None, (request.prompt, *request.notes, references)))
-        turn.append(ChatMessage(role="user", text=asked))
+        turn.append(plan.question)
         calls = TurnCalls(
             workspace=await self.workspaces.get(request.mode),
             offer=offer,
@@ -318,13 +357,10 @@ class Chat:
             ask=self.ask,
             progress=self.progress,
         )
-        situation = Situation(request, context, detection.reason, offer.references)
-        table = tuple(offer.toolbox.table())
         usage = Usage()
         for _ in range(MOST_STEPS):
-            messages = (*head, *self.history, *turn)
             reply = ModelReply()
-            stream = self.model.respond(ModelRequest(messages, table, situation))
+            stream = self.model.respond(plan.build_call(turn))
             async with close_stream(stream):
                 async for part in stream:
                     reply.take(part)

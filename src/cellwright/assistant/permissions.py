@@ -26,6 +26,14 @@ Kind: TypeAlias = Literal["run", "delete", "overwrite"]
 Decision: TypeAlias = Literal["no", "once", "chat", "notebook"]
 """No; this once; for the rest of this chat; for this notebook from now on."""
 
+DECISIONS: dict[Decision, str] = {
+    "once": "Allow",
+    "chat": "Allow for this chat",
+    "notebook": "Always allow for this notebook",
+    "no": "Reject",
+}
+"""What a person may decide, in words for a button."""
+
 _log = logging.getLogger("cellwright.assistant")
 _PREVIEW = 500
 _NAMED = 5

@@ -107,6 +107,7 @@ class ChatState:
         mode: what the assistant may do.
         open: the notebook in the active editor; it is not attached by being open.
         selected: the handles of its selected cells.
+        editing: the cell that the person types in.
         cell: the cell that the chat is about, if it is about one cell.
         files: the attached files; a notebook is not open by being attached.
         tools: the attached tools, by their names without `#`.
@@ -116,6 +117,7 @@ class ChatState:
     mode: Mode = "ask"
     open: str | None = None
     selected: tuple[str, ...] = ()
+    editing: str | None = None
     cell: str | None = None
     files: list[str] = field(default_factory=list)
     tools: list[str] = field(default_factory=list)
@@ -130,7 +132,9 @@ class ChatState:
         """
         editor = None
         if self.open is not None:
-            editor = NotebookEditor(path=self.open, selected=self.selected, editing=self.cell)
+            editor = NotebookEditor(
+                path=self.open, selected=self.selected, editing=self.cell or self.editing
+            )
         if names_files:
             others = [name for name in self.files if name != self.open]
             books = [name for name in others if is_notebook(os.path.join(self.cwd, name))]  # noqa: PTH118

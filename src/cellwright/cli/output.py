@@ -17,6 +17,7 @@ from cellwright.cli.hints import complete_hint
 from cellwright.errors import (
     CellFailed,
     CellwrightError,
+    ChatBusy,
     ConfigError,
     Conflict,
     EditorError,
@@ -76,7 +77,7 @@ STATUS_ERRORS = {
 def exit_code(error: CellwrightError | type[CellwrightError]) -> int:
     """The exit code of a command that ends with this error, or this kind of error."""
     kind = error if isinstance(error, type) else type(error)
-    if issubclass(kind, (Conflict, OwnedElsewhere, UnknownRevision)):
+    if issubclass(kind, (ChatBusy, Conflict, OwnedElsewhere, UnknownRevision)):
         return CONFLICT
     if issubclass(kind, ModeForbids):
         return FORBIDDEN

@@ -301,6 +301,15 @@ def is_stale(mark: str) -> bool:
     return namespace == _namespace() != "0" and str(_start_time(owner)) != start
 
 
+def is_running(mark: str) -> bool:
+    """Whether the owner of `mark` surely runs; a mark from another PID namespace tells nothing."""
+    try:
+        namespace, pid, start, _ = mark.split("-")
+        return namespace == _namespace() and "0" != start == str(_start_time(int(pid)))
+    except ValueError:
+        return False
+
+
 def find_marked_processes() -> dict[int, str]:
     """Find every living process of this user that carries a mark."""
     found: dict[int, str] = {}

@@ -20,6 +20,7 @@ from typing import NamedTuple
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
 # Everything that a terminal may obey or a person cannot see, except tab and newline: C0, DEL and
 # C1 controls, bidirectional marks, zero-width characters, fillers, variation selectors, line
@@ -91,6 +92,17 @@ def make_visible(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return unsafe.sub(show_unsafe, text.replace("\r\n", "\n"))
+
+
+def make_all_visible(value: Any) -> Any:
+    """A value of JSON with nothing hidden in its texts."""
+    if isinstance(value, str):
+        return make_visible(value)
+    if isinstance(value, dict):
+        return {one_line(str(name)): make_all_visible(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [make_all_visible(each) for each in value]
+    return value
 
 
 def one_line(text: str) -> str:

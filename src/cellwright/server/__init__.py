@@ -1,6 +1,7 @@
-"""The Jupyter Server extension: pages of JupyterLab reach the engine through it.
+"""The Jupyter Server extension: pages of JupyterLab reach the engine and the assistant through it.
 
-`relay.py` has the one route; `kernels.py` lets tabs use kernels of the engine. Jupyter enables this package by itself when it is installed.
+`relay.py` has the routes, `chats.py` what pages say to the assistant; `kernels.py` lets tabs use
+kernels of the engine; `persona.py` is the assistant in Jupyter AI. Jupyter enables this package by itself when it is installed.
 """
 
 from __future__ import annotations

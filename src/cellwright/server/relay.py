@@ -1,6 +1,6 @@
-"""The route that connects a page with the engine: a WebSocket on one side, its socket on the other.
+"""The routes of pages: to the engine, and to the assistant.
 
-A page speaks the engine's own messages (`docs/engine.md`, `docs/live.md`), one a frame. Jupyter
+To the engine it is a WebSocket on one side, and the engine's socket on the other. A page speaks the engine's own messages (`docs/engine.md`, `docs/live.md`), one a frame. Jupyter
 checks who it is: its token or cookie, the origin, and the right to execute. The relay says the
 greeting in the page's place, so that a page is confined to the server's root folder, and adds the
 address of the kernel that the page names.
@@ -34,28 +34,32 @@ if TYPE_CHECKING:
 
     from jupyter_server.serverapp import ServerApp
 
+    from cellwright.server.chats import ChatPage
+
 log = logging.getLogger("cellwright.server")
 
 # What a page may not say itself.
 _OURS = frozenset({"hello", "stop"})
 _READ = 2**18
+_MOST_WAITING = 20_000  # messages for a page that does not read them
 
 
 def add_routes(app: ServerApp) -> None:
-    """Add `/cellwright/engine` to a server."""
-    route = url_path_join(app.web_app.settings["base_url"], "cellwright", "engine")
-    app.web_app.add_handlers(".*$", [(route, EngineHandler)])
+    """Add `/cellwright/engine` and `/cellwright/chat` to a server."""
+    base = url_path_join(app.web_app.settings["base_url"], "cellwright")
+    routes = [("engine", EngineHandler), ("chat", ChatHandler)]
+    app.web_app.add_handlers(".*$", [(url_path_join(base, name), each) for name, each in routes])
 
 
-class EngineHandler(WebSocketMixin, tornado.websocket.WebSocketHandler, JupyterHandler):
-    """One page."""
+def find_root(settings: dict[str, Any]) -> str:
+    """Return the root folder of a server, as an absolute path."""
+    return os.path.abspath(os.path.expanduser(str(settings["server_root_dir"])))  # noqa: PTH100, PTH111
+
+
+class PageHandler(WebSocketMixin, tornado.websocket.WebSocketHandler, JupyterHandler):
+    """The WebSocket of one page, for a user who may execute."""
 
     auth_resource = "kernels"
-
-    def initialize(self) -> None:
-        """Begin without a connection to the engine."""
-        self._writer: asyncio.StreamWriter | None = None
-        self._reading: asyncio.Task[None] | None = None
 
     @property
     def max_message_size(self) -> int:
@@ -73,10 +77,19 @@ class EngineHandler(WebSocketMixin, tornado.websocket.WebSocketHandler, JupyterH
             raise tornado.web.HTTPError(403)
         await super().get(*args, **kwargs)
 
+
+class EngineHandler(PageHandler):
+    """A page that speaks with the engine."""
+
+    def initialize(self) -> None:
+        """Begin without a connection to the engine."""
+        self._writer: asyncio.StreamWriter | None = None
+        self._reading: asyncio.Task[None] | None = None
+
     async def open(self, *args: Any, **kwargs: Any) -> None:
         """Connect to the engine, which is started if needed."""
         super().open(*args, **kwargs)
-        root = os.path.abspath(os.path.expanduser(self.settings["server_root_dir"]))  # noqa: ASYNC240, PTH100, PTH111
+        root = find_root(self.settings)
         caller = Caller(root, cwd=root, actor=name_actor("lab"))
 
         def greet(connected: socket.socket) -> socket.socket:
@@ -138,6 +151,53 @@ class EngineHandler(WebSocketMixin, tornado.websocket.WebSocketHandler, JupyterH
             pass
         finally:
             self.close(1012, "the engine is gone")
+
+
+class ChatHandler(PageHandler):
+    """A page that speaks with the assistant; `chats.py` has what it says."""
+
+    def initialize(self) -> None:
+        """Begin with nothing to say."""
+        self._page: ChatPage | None = None
+        self._lines: asyncio.Queue[bytes] = asyncio.Queue(_MOST_WAITING)
+        self._writing: asyncio.Task[None] | None = None
+
+    async def open(self, *args: Any, **kwargs: Any) -> None:
+        """Begin to speak with the page."""
+        super().open(*args, **kwargs)
+
+        # When the first page asks for it: a server starts without the assistant.
+        from cellwright.app.chats import serve_chats
+        from cellwright.server.chats import ChatPage
+
+        self._page = ChatPage(serve_chats(find_root(self.settings)), self._send)
+        self._writing = asyncio.ensure_future(self._write())
+
+    def on_message(self, message: str | bytes) -> None:
+        """Carry out what the page asks for, beside what it asked for before."""
+        if self._page is not None:
+            line = message.encode("utf-8", "replace") if isinstance(message, str) else message
+            self._page.take(line)
+
+    def on_close(self) -> None:
+        """Let the turns continue without the page."""
+        super().on_close()
+        if self._page is not None:
+            self._page.close()
+        if self._writing is not None:
+            self._writing.cancel()
+
+    def _send(self, message: dict[str, Any]) -> None:
+        """Send a message after those before it."""
+        try:
+            self._lines.put_nowait(wire.encode(message))
+        except asyncio.QueueFull:  # the page does not read; it gets everything when it comes back
+            self.close(1013, "the page is too slow")
+
+    async def _write(self) -> None:
+        with contextlib.suppress(tornado.websocket.WebSocketClosedError, OSError):
+            while True:
+                await self.write_message((await self._lines.get()).decode())
 
 
 async def _ensure(value: Any) -> Any:

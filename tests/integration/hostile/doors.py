@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 from cellwright import AsyncWorkspace
+from cellwright.app.chats import Conversations
 from cellwright.cli.main import main
 from cellwright.tools.profiles import PROFILES
 from cellwright.tools.tool import ToolCaller
 from cellwright.tools.toolbox import Toolbox
 from tests.integration.hostile.repository import FORGED
+from tests.unit.server.pages import Page
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -155,6 +157,22 @@ async def call_tools(
             result = await box.call(name, arguments, caller)
             found.append((f"{name} {arguments}", result))
     return found
+
+
+async def ask_pages(root: Path, paths: Sequence[str]) -> list[str]:
+    """What a page of JupyterLab hears when a person asks the built-in assistant about notebooks."""
+    chats = Conversations(str(root), actor="test:ada", engine=False)
+    page = Page(chats)
+    chat = (await page.call("open"))["id"]
+    for path in paths:
+        editor = {"path": path, "selected": [], "editing": None}
+        asked = {"editor": editor, "files": [path], "tools": []}
+        await page.call("preview", id=chat, prompt="", **asked)
+        await page.ask(chat, "#getNotebookCells show all cells", **asked)
+    await page.call("files", text="")
+    await page.call("open", id=chat)
+    await chats.close()
+    return [json.dumps(message, ensure_ascii=False) for message in page.sent]
 
 
 # -- what must not come out ---------------------------------------------------------------------

@@ -65,6 +65,7 @@ def main() -> None:
             called.update(call_verbs(workspace, path))
     calls = [call for path in PATHS for call in doors.reading_calls(path)]
     asyncio.run(doors.call_tools(folder, [*doors.GENERAL_CALLS, *calls]))
+    asyncio.run(doors.ask_pages(folder, PATHS))
     for path in PATHS:
         for words in doors.reading_commands(path):
             doors.type_command(*words)

@@ -102,6 +102,8 @@ async def check(folder: Path, chosen: list[Place], monkeypatch: pytest.MonkeyPat
     calls = [call for name in names for call in doors.reading_calls(name)]
     for what, result in await doors.call_tools(folder, calls):
         assert doors.find_forged(result) is None, (what, doors.find_forged(result), chosen)
+    for heard in await doors.ask_pages(folder, names):
+        assert doors.find_raw(heard) is None, doors.find_raw(heard)
     for name, place in zip(names, chosen, strict=True):
         for words in doors.reading_commands(name):
             exit_code, shown = doors.type_command(*words)

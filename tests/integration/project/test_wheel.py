@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
-EXTRAS = ("", "acp", "assistant", "batch", "charts", "images", "lab", "mcp", "all")
+EXTRAS = ("", "acp", "assistant", "batch", "charts", "images", "jupyter-ai", "lab", "mcp", "all")
 # Only what says where packages come from.
 LEFT = ("PATH", "LANG", "LC_ALL", "SSL_CERT_FILE", "HOME")
 LEFT_PREFIXES = ("PIP_", "XDG_")
@@ -146,11 +146,7 @@ def test_every_installation_does_the_main_job_and_what_its_extra_is_for(
     report = json.loads(here.run("cellwright doctor --json"))["data"]
     assert "default" in report["kernels"]["python3"]
     has = {name for name, state in report["extras"].items() if state.startswith("installed")}
-    assert has == (
-        {"acp", "assistant", "batch", "charts", "images", "lab", "mcp"}
-        if extra == "all"
-        else {extra} - {""}
-    )
+    assert has == ({*EXTRAS} - {"", "all"} if extra == "all" else {extra} - {""})
     here.run("cellwright chat a.ipynb -p 'what does cell 1 do?'")
     mcp = extra in {"mcp", "all"}
     here.run("cellwright doctor --mcp", expect=0 if mcp else 1)

@@ -86,7 +86,7 @@ def use(monkeypatch: pytest.MonkeyPatch) -> Use:
 
     def make(*steps: Any) -> ScriptedModel:
         model = ScriptedModel(*steps)
-        monkeypatch.setattr(chats, "choose_model", lambda *_: model)
+        monkeypatch.setattr(chats, "choose_model", lambda *_, **__: model)
         return model
 
     return make

@@ -283,3 +283,21 @@ def test_earlier_chats_are_listed_and_one_is_continued(use: Use) -> None:
     assert (newest["id"], newest["questions"]) == (rows[1]["id"], 2)  # saved as the same chat
     assert other["id"] == rows[0]["id"]
     assert "There is no chat 7" in complaint("/chats 7", words=())
+
+
+def test_an_earlier_chat_is_renamed_and_deleted(use: Use) -> None:
+    use("first answer")
+    chat("-p", "first question")
+    use("second answer")
+    chat("-p", "second question")
+    use("third answer")
+    said = talk("third", "/chats rename 1 mine", "/chats rename 3 The old one", words=())
+    assert "is called The old one now" in said
+    rows = json.loads(chat("--list", "--json").text)["data"]["chats"]
+    assert sorted(row["title"] for row in rows) == ["The old one", "mine", "second question"]
+    (old,) = (row["id"] for row in rows if row["title"] == "The old one")
+    assert f"Deleted chat {old}; its changes stay" in talk(f"/chats delete {old}", words=())
+    rows = json.loads(chat("--list", "--json").text)["data"]["chats"]
+    assert sorted(row["title"] for row in rows) == ["mine", "second question"]
+    assert "hint: /chats rename N TITLE" in complaint("/chats rename 1", words=())
+    assert "the one you are in" in complaint("/chats 1", "/chats delete 1", words=())

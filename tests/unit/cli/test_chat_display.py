@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.cells import cell_len
 
-from cellwright.app.chats import OpenedChat
 from cellwright.app.workspaces import open_chat_workspaces
 from cellwright.assistant.availability import FILE_TOOLS
 from cellwright.assistant.chat import Chat
+from cellwright.assistant.conversation import Conversation
 from cellwright.assistant.models.model import Usage
 from cellwright.assistant.models.scripted import ScriptedModel
 from cellwright.assistant.requests import ChatState
@@ -108,7 +108,7 @@ async def test_the_line_below_the_prompt_tells_what_lies_on_the_desk(chat_folder
     chat = Chat(workspaces, ScriptedModel("ok"), file_tools=FILE_TOOLS)
     state = ChatState(cwd=str(chat_folder))
     display = display_on(Glass(80, 24))
-    opened = OpenedChat(chat=chat, state=state, settings=Settings(), transcript=Transcript())
+    opened = Conversation(chat=chat, state=state, settings=Settings(), transcript=Transcript())
     session = ChatSession(opened, display, Confirmer(display, None), asker=None)
     assert session.status_line() == " no notebook open · scripted "
     state.open = "sales.ipynb"

@@ -58,13 +58,33 @@ def find_key(place: ModelEndpoint, environ: Mapping[str, str]) -> str | None:
     if found is None:
         return None
     found = found.strip()
-    if not found.isascii() or not found.isprintable() or " " in found:
-        # Where it is sent, such characters would begin another header, or fail with the key in
-        # the message.
+    if found and not is_key(found):
         raise ModelNotConfigured(
             place.name, "its key has characters that no key has", hint=key_hint(place)
         )
     return found or None
+
+
+def is_key(text: str) -> bool:
+    """Whether a text can be a key.
+
+    Where it is sent, other characters would begin another header, or fail with the key in the
+    message.
+    """
+    return bool(text) and text.isascii() and text.isprintable() and " " not in text
+
+
+def check_key(provider: str, text: str) -> str:
+    """The key that a person typed.
+
+    Raises:
+        ModelNotConfigured: it cannot be one.
+    """
+    key = text.strip()
+    if not is_key(key):
+        missing = "this is not a key: it is empty or has invalid characters"
+        raise ModelNotConfigured(provider, missing, hint="Copy the key from its provider again")
+    return key
 
 
 async def look_up_key(place: ModelEndpoint, environ: Mapping[str, str]) -> str | None:

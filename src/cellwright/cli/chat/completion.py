@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
 import re
-import time
 from dataclasses import dataclass
 
+from cellwright.app.file_names import FileNames, match_names
 from cellwright.cli.chat.slash_commands import COMMANDS
 from cellwright.cli.chat.state import MODES
 from cellwright.errors import CellwrightError
@@ -19,10 +17,7 @@ if TYPE_CHECKING:
 
 _half_file = re.compile(r"""(?<![\w@])@("?)([^\s"'`@]*|(?<=")[^"\n]*)$""").search
 _half_tool = re.compile(r"(?<![\w#/&])#[A-Za-z0-9]*$").search
-_HIDDEN = (".", "__pycache__", "node_modules")
-_MOST_FILES = 5_000
 _MOST_OFFERED = 200
-_FRESH = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,34 +27,6 @@ class Candidate:
     text: str
     length: int
     about: str = ""
-
-
-class FileNames:
-    """The files below a folder, notebooks first; listed again after some seconds."""
-
-    def __init__(self, folder: str) -> None:
-        self._folder = folder
-        self._found: list[str] = []
-        self._when = -_FRESH
-
-    async def find(self) -> list[str]:
-        """The names of the files, relative to the folder."""
-        if time.monotonic() - self._when > _FRESH:
-            self._found = await asyncio.to_thread(self._walk)
-            self._when = time.monotonic()
-        return self._found
-
-    def _walk(self) -> list[str]:
-        found: list[str] = []
-        for folder, folders, files in os.walk(self._folder):
-            folders[:] = sorted(name for name in folders if not name.startswith(_HIDDEN))
-            shown = [name for name in sorted(files) if not name.startswith(".")]
-            base = os.path.relpath(folder, self._folder)
-            found += [name if base == "." else f"{base}/{name}" for name in shown]
-            if len(found) >= _MOST_FILES:
-                break
-        found.sort(key=lambda name: (not name.endswith(".ipynb"), name.count("/"), name))
-        return found[:_MOST_FILES]
 
 
 class Completer:
@@ -91,7 +58,7 @@ class Completer:
 
     async def _complete_files(self, quote: str, half: str) -> list[Candidate]:
         length = 1 + len(quote) + len(half)
-        found = _match_names(await self._files.find(), half)
+        found = match_names(await self._files.find(), half)
         return [Candidate(f"@{_quote_name(name)}", length) for name in found]
 
     async def _complete_arguments(self, name: str, half: str) -> list[Candidate]:
@@ -99,16 +66,16 @@ class Completer:
             return [Candidate(mode, len(half)) for mode in MODES if mode.startswith(half)]
         if name == "/open":
             notebooks = [each for each in await self._files.find() if each.endswith(".ipynb")]
-            return [Candidate(each, len(half)) for each in _match_names(notebooks, half)]
+            return [Candidate(each, len(half)) for each in match_names(notebooks, half)]
         if name == "/attach":
             if half.startswith("#"):
                 return await self._complete_tools(half)
             return [
-                Candidate(each, len(half)) for each in _match_names(await self._files.find(), half)
+                Candidate(each, len(half)) for each in match_names(await self._files.find(), half)
             ]
         if name == "/detach":
             return [
-                Candidate(each, len(half)) for each in _match_names(self._state.attachments, half)
+                Candidate(each, len(half)) for each in match_names(self._state.attachments, half)
             ]
         if name == "/select":
             return await self._complete_cells(half)
@@ -139,15 +106,6 @@ def _complete_commands(half: str) -> list[Candidate]:
         for name, command in COMMANDS.items()
         if f"/{name}".startswith(half)
     ]
-
-
-def _match_names(names: list[str], half: str) -> list[str]:
-    """Names that begin with `half`, then file names that do, then names that contain it."""
-    low = half.lower()
-    begins = [name for name in names if name.lower().startswith(low)]
-    inside = [name for name in names if name.lower().rpartition("/")[2].startswith(low)]
-    holds = [name for name in names if low in name.lower()]
-    return list(dict.fromkeys([*begins, *inside, *holds]))[:_MOST_OFFERED]
 
 
 def _quote_name(name: str) -> str:

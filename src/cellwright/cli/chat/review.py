@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from cellwright.assistant.changes import ChangeSet, Proposal
-    from cellwright.assistant.chat import Chat
+    from cellwright.assistant.conversation import Conversation
     from cellwright.cli.chat.display import ChatDisplay
     from cellwright.cli.chat.turn import TurnOutcome
     from cellwright.cli.questions import Asker
@@ -42,8 +42,11 @@ class ReviewedCell:
 class TurnReview:
     """Reviews the changes of the newest turn whose changes are not all undone."""
 
-    def __init__(self, chat: Chat, display: ChatDisplay, asker: Asker | None) -> None:
-        self._chat = chat
+    def __init__(
+        self, conversation: Conversation, display: ChatDisplay, asker: Asker | None
+    ) -> None:
+        self._conversation = conversation
+        self._chat = conversation.chat
         self._display = display
         self._asker = asker
         self._accepted: set[tuple[int, str, str]] = set()
@@ -114,7 +117,7 @@ class TurnReview:
             self._display.print_note(f"accepted {name}")
             return
         try:
-            await self._chat.undo(changes, cells=[each.cell])
+            await self._conversation.undo(changes, cells=[each.cell])
         except CellwrightError as error:
             self._display.print_error(error)
         else:
@@ -173,7 +176,7 @@ class ProposalReview:
     """Shows the source that an answer proposes for a cell, and applies it if it is accepted.
 
     Args:
-        chat: the chat whose answers propose it.
+        conversation: its answers propose it.
         display: where it is shown.
         asker: asks the person; None in a pipe.
         accept: whether proposals are accepted in advance.
@@ -182,14 +185,15 @@ class ProposalReview:
 
     def __init__(
         self,
-        chat: Chat,
+        conversation: Conversation,
         display: ChatDisplay,
         asker: Asker | None,
         *,
         accept: bool,
         ask: Callable[[str], Awaitable[TurnOutcome]],
     ) -> None:
-        self._chat = chat
+        self._conversation = conversation
+        self._chat = conversation.chat
         self._display = display
         self._asker = asker
         self._accept = accept
@@ -238,7 +242,7 @@ class ProposalReview:
         )
 
     async def _apply(self, proposal: Proposal) -> None:
-        changes = await self._chat.accept(proposal)
+        changes = await self._conversation.accept()
         if isinstance(self._display, JsonDisplay):
             self._display.print_event("accepted", changes=changes.to_json())
         name = one_line(proposal.cell[:80])

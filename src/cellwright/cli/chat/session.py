@@ -32,8 +32,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cellwright.app.chats import OpenedChat
     from cellwright.assistant.chat import TurnStartEvent
+    from cellwright.assistant.conversation import Conversation
     from cellwright.assistant.models.model import Model
     from cellwright.cli.chat.confirmation import Confirmer
     from cellwright.cli.chat.display import ChatDisplay
@@ -62,7 +62,7 @@ class ChatSession:
 
     def __init__(
         self,
-        opened: OpenedChat,
+        opened: Conversation,
         display: ChatDisplay,
         confirmer: Confirmer,
         *,
@@ -75,25 +75,21 @@ class ChatSession:
         self.chat = chat = opened.chat
         self.state = opened.state
         self.settings = opened.settings
+        opened.notice = display.print_note
         self.display = display
-        self.turns = TurnRunner(chat, display, confirmer)
+        self.turns = TurnRunner(opened, display, confirmer)
         self.is_closed = False
         self._is_interactive = is_interactive
         self._log = log
         self.set_model(chat.model)
         self._commands = SlashCommands(self, asker)
-        self._proposals = ProposalReview(chat, display, asker, accept=accept, ask=self._run_turn)
+        self._proposals = ProposalReview(opened, display, asker, accept=accept, ask=self._run_turn)
 
     def set_model(self, model: Model) -> None:
         """Let another model answer from now on."""
         if self._is_interactive and isinstance(model, DirectModel):
             model = DirectModel(repeats_outputs=False)  # cards show them
-        self.chat.model = model
-        if not isinstance(model, DirectModel):
-            from cellwright.assistant.models.language_model import LanguageModel
-
-            if isinstance(model, LanguageModel):
-                model.notice = self.display.print_note
+        self.opened.use_model(model)
 
     async def run_prompts(self, prompt: Prompt) -> int:
         """Carry out what a person types, line by line, until they leave."""
@@ -157,11 +153,8 @@ class ChatSession:
                 f"There is no file `{one_line(missing[0])}`", hint="Nothing was sent to the model"
             )
         outcome = await self._run_turn(prompt)
-        try:
-            if self.state.cell is not None:
-                outcome = await self._proposals.decide(outcome)
-        finally:
-            self.save()
+        if self.state.cell is not None:
+            outcome = await self._proposals.decide(outcome)
         return exit_code_of_turn(outcome, self.chat.model, prompt)
 
     async def _run_turn(self, prompt: str) -> TurnOutcome:
@@ -169,14 +162,6 @@ class ChatSession:
         request = self.state.build_request(prompt, names_files=not is_program)
         with hide_typing() if self._is_interactive else contextlib.nullcontext():
             return await self.turns.run(request)
-
-    def save(self) -> None:
-        """Save the transcript; if that fails, the chat continues without."""
-        try:
-            self.opened.save()
-        except OSError as error:
-            self.opened.transcripts = None
-            self.display.print_note(f"The chat is not saved: {one_line(str(error))}")
 
     def status_line(self) -> str:
         """The open notebook, the model, and the tokens used, on one line."""

@@ -61,7 +61,8 @@ COMMANDS = {
     "undo": SlashCommand("/undo", "undo the changes of the last turn, outputs included"),
     "expand": SlashCommand("/expand [N]", "show a card in full; Ctrl-O: the last one"),
     "chats": SlashCommand(
-        "/chats [N]", "list earlier chats here; with a number, continue that one"
+        "/chats [N | rename N TITLE | delete N]",
+        "list earlier chats here; with a number, continue that one",
     ),
     "save": SlashCommand("/save [FILE]", "save the chat as Markdown, or as JSON in a .json file"),
     "help": SlashCommand("/help [COMMAND]", "this list"),
@@ -128,7 +129,7 @@ class SlashCommands:
         self._state = session.state
         self._display = session.display
         self._chat = session.chat
-        self._reviews = TurnReview(session.chat, session.display, asker)
+        self._reviews = TurnReview(session.opened, session.display, asker)
 
     async def run(self, name: str, words: list[str]) -> None:
         """Carry out a command.
@@ -255,14 +256,13 @@ class SlashCommands:
 
     async def _review(self, words: list[str]) -> None:
         await self._reviews.run(words)
-        self._session.save()
 
     async def _undo(self, words: list[str]) -> None:
         del words
         newest = next((turn for turn in reversed(self._chat.turns) if not turn.is_undone), None)
         count = len(newest.cells) if newest is not None else 0
         try:
-            changes = await self._chat.undo()
+            changes = await self._session.opened.undo()
         except NothingToUndo:
             raise WrongCommand(
                 "There is nothing to undo: no turn of this chat has changes left",
@@ -273,7 +273,6 @@ class SlashCommands:
         self._display.print_note(
             f"Undid the turn's changes to {cells} of {names}; variables in kernels are not undone"
         )
-        self._session.save()
 
     async def _expand(self, words: list[str]) -> None:
         cards = self._session.turns.cards
@@ -289,7 +288,9 @@ class SlashCommands:
         store = session.opened.transcripts
         if store is None:
             raise WrongCommand("Chats are not saved", hint="The setting assistant_transcripts")
-        found = [each for each in store.find_all(session.opened.transcript.root) if each.messages]
+        found = [
+            each for each in store.find_all(session.opened.transcript.root) if not each.is_empty
+        ]
         if not words:
             rows = [(f"{number}  {each.id}", each.title) for number, each in enumerate(found, 1)]
             self._display.print_table(rows)
@@ -297,15 +298,34 @@ class SlashCommands:
                 "/chats N continues one" if rows else "There is no earlier chat here"
             )
             return
-        name = _require_one(words, "/chats N")
+        verb, rest = words[0], words[1:]
+        is_verb = verb in ("rename", "delete")
+        name = _require_one(rest[:1] if is_verb else words, COMMANDS["chats"].usage)
         chosen = [each for number, each in enumerate(found, 1) if name in (str(number), each.id)]
         if not chosen:
             raise WrongCommand(f"There is no chat {name}", hint="/chats lists them")
-        session.save()
-        session.opened.resume(chosen[0])
-        self._display.print_note(
-            f"Continuing chat {chosen[0].id}, {chosen[0].questions} questions so far"
-        )
+        if not is_verb:
+            await session.opened.resume(chosen[0])
+            self._display.print_note(
+                f"Continuing chat {chosen[0].id}, {chosen[0].questions} questions so far"
+            )
+        elif verb == "rename":
+            title = _require_one([" ".join(rest[1:])] if rest[1:] else [], "/chats rename N TITLE")
+            self._rename_chat(chosen[0], title, store)
+        elif chosen[0].id == session.opened.id:
+            raise WrongCommand("This chat is the one you are in", hint="Delete it from another one")
+        else:
+            store.delete(chosen[0].id)
+            self._display.print_note(f"Deleted chat {chosen[0].id}; its changes stay")
+
+    def _rename_chat(self, chosen: Transcript, title: str, store: Transcripts) -> None:
+        opened = self._session.opened
+        if chosen.id == opened.id:
+            opened.rename(title)
+        else:
+            chosen.name = title
+            store.save(chosen)
+        self._display.print_note(f"Chat {chosen.id} is called {one_line(title)} now")
 
     async def _save(self, words: list[str]) -> None:
         session = self._session

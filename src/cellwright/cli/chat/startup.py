@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from cellwright.app.chats import OpenedChat
+    from cellwright.assistant.conversation import Conversation
     from cellwright.assistant.requests import ChatState
     from cellwright.assistant.transcripts import Transcript, Transcripts
     from cellwright.assistant.workspaces import ChatWorkspaces
@@ -87,13 +87,13 @@ async def _hold_chat(
     try:
         return await _run_session(call, options, opened, display, log)
     finally:
-        await opened.chat.workspaces.close()
+        await opened.close()
 
 
 async def _run_session(
     call: CommandCall,
     options: ChatOptions,
-    opened: OpenedChat,
+    opened: Conversation,
     display: ChatDisplay,
     log: LogBuffer,
 ) -> int:
@@ -144,7 +144,7 @@ async def _handle_stdin(session: ChatSession) -> int:
     return code
 
 
-def _make_prompt(opened: OpenedChat, session: Any) -> Prompt:
+def _make_prompt(opened: Conversation, session: Any) -> Prompt:
     from cellwright.cli.chat.completion import Completer
     from cellwright.cli.chat.prompt import Prompt
 
@@ -156,7 +156,7 @@ def _make_prompt(opened: OpenedChat, session: Any) -> Prompt:
     )
 
 
-def _print_greeting(session: ChatSession, opened: OpenedChat) -> None:
+def _print_greeting(session: ChatSession, opened: Conversation) -> None:
     display = session.display
     display.print_note(f"Cellwright chat · {session.status_line().strip()} · /help")
     if opened.chat.model.name == "direct":
@@ -210,7 +210,7 @@ def _open_display(call: CommandCall, options: ChatOptions) -> Iterator[ChatDispl
 # -- what a chat needs ----------------------------------------------------------------------
 
 
-async def _open_chat(options: ChatOptions) -> OpenedChat:
+async def _open_chat(options: ChatOptions) -> Conversation:
     """Open the chat that the options name.
 
     Raises:
@@ -234,11 +234,11 @@ async def _open_chat(options: ChatOptions) -> OpenedChat:
     try:
         await _fill_state(opened.state, options, notebooks, opened.chat.workspaces)
         if resumed is not None:
-            opened.resume(resumed if options.cell is None else replace(resumed, desk={}))
+            await opened.resume(resumed if options.cell is None else replace(resumed, desk={}))
             if options.mode is None and resumed.mode in MODES:
                 opened.state.mode = MODES[MODES.index(resumed.mode)]
     except BaseException:
-        await opened.chat.workspaces.close()
+        await opened.close()
         raise
     return opened
 

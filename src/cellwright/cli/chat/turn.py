@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from typing import Any, Literal
 
-    from cellwright.assistant.chat import Chat, ChatEvent
+    from cellwright.assistant.chat import ChatEvent
+    from cellwright.assistant.conversation import Conversation
     from cellwright.assistant.models.model import ToolCall
     from cellwright.assistant.requests import ChatRequest
     from cellwright.cli.chat.confirmation import Confirmer
@@ -66,15 +67,18 @@ class TurnOutcome:
 class TurnRunner:
     """Runs the turns of one chat, and keeps the cards of their calls."""
 
-    def __init__(self, chat: Chat, display: ChatDisplay, confirmer: Confirmer) -> None:
-        self.chat = chat
+    def __init__(
+        self, conversation: Conversation, display: ChatDisplay, confirmer: Confirmer
+    ) -> None:
+        self._conversation = conversation
+        self.chat = conversation.chat
         self.display = display
         self.cards: list[Card] = []
         self.shows_prompts = False  # whether it names the files of the system prompt
         self._confirmer = confirmer
         self._card: Card | None = None
         self._interrupts: ChatInterrupts | None = None
-        chat.progress = self._handle_progress
+        self.chat.progress = self._handle_progress
 
     @property
     def is_running(self) -> bool:
@@ -118,7 +122,7 @@ class TurnRunner:
         self.display.print_error(found)
 
     async def _consume(self, request: ChatRequest, outcome: TurnOutcome) -> None:
-        async with contextlib.aclosing(self.chat.send(request)) as events:
+        async with contextlib.aclosing(self._conversation.send(request)) as events:
             async for event in events:
                 await self._show_event(event, request, outcome)
 
@@ -133,7 +137,7 @@ class TurnRunner:
         elif isinstance(event, TextEvent):
             self.display.add_text(event.text)
         elif isinstance(event, ToolCallEvent):
-            self._card = self._confirmer.card = await self._make_card(event.call, outcome, request)
+            self._card = self._confirmer.card = await self._make_card(event.call, request)
             self.display.begin_call(self._card)
         elif isinstance(event, ToolResultEvent):
             outcome.answers.append(event.answer)
@@ -146,12 +150,8 @@ class TurnRunner:
                     f"Stopped after {MOST_STEPS} calls of the model; ask it to continue"
                 )
 
-    async def _make_card(self, call: ToolCall, outcome: TurnOutcome, request: ChatRequest) -> Card:
-        active = outcome.begun.notebook if outcome.begun is not None else None
-        named = call.arguments.get("path") or call.arguments.get("notebook_path")
-        tool = next((each for each in self.chat.tools if each.name == call.name), None)
-        needs_notebook = tool is not None and "requires-notebook" in tool.tags
-        path = named if isinstance(named, str) else active if needs_notebook else None
+    async def _make_card(self, call: ToolCall, request: ChatRequest) -> Card:
+        tool, path = self._conversation.find_target(call)
         notebook = await self._load_notebook(path, request)
         card = Card(
             number=len(self.cards) + 1,

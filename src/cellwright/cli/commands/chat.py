@@ -191,7 +191,7 @@ def key_command(call: CommandCall, provider: str, *, address: str, forget: bool)
     cellwright key openai --address https://models.example.org/v1
     cellwright key anthropic --forget
     """
-    from cellwright.assistant.models.keys import account_of, forget_key, store_key
+    from cellwright.assistant.models.keys import account_of, forget_key, is_key, store_key
 
     account = account_of(provider, address)
     if forget:
@@ -203,7 +203,7 @@ def key_command(call: CommandCall, provider: str, *, address: str, forget: bool)
         key = click.prompt(f"Key of {account}", hide_input=True, err=True).strip()
     else:
         key = read_input("-").strip()
-    if not key or not key.isascii() or not key.isprintable() or " " in key:
+    if not is_key(key):
         raise click.UsageError("This is not a key: it is empty or has invalid characters")
     store_key(provider, key, address)
     call.output.data({"account": account, "stored": True}, [])

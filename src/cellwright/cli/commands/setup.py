@@ -173,7 +173,7 @@ def _describe_extras() -> dict[str, str]:
 
     wanted: dict[str, list[str]] = {}
     for line in requires("cellwright") or ():
-        found = re.match(r"([\w.-]+).*\bextra == ['\"](\w+)", line)
+        found = re.match(r"([\w.-]+).*\bextra == ['\"]([\w-]+)", line)
         if found and found[2] != "all":
             wanted.setdefault(found[2], []).append(found[1])
     described = {}

@@ -1,0 +1,207 @@
+"""What pages say to the assistant and hear of it: turns that outlive their pages, and questions."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cellwright.app.chats import Conversations, open_transcripts
+from cellwright.assistant.models.model import TextDelta
+from tests.unit.assistant.chatting import call
+from tests.unit.server.pages import ATTACHED, Page, Refused
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
+
+    from cellwright.assistant.models.model import ModelEvent, ModelRequest
+    from cellwright.assistant.models.scripted import ScriptedModel
+
+    Use = Callable[..., ScriptedModel]
+
+UPDATE = call("UpdateNotebookCell", cellId="load", content="print 43")
+RUN = call("RunNotebookCells", cellIds=["load"])
+
+
+class SlowModel:
+    """Says a word, and the rest when the test wants it."""
+
+    name = "slow"
+
+    def __init__(self) -> None:
+        self.go_on = asyncio.Event()
+
+    async def respond(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        del request
+        yield TextDelta("Once ")
+        await self.go_on.wait()
+        yield TextDelta("upon a time")
+
+
+def draw(snapshot: dict[str, Any], *live: dict[str, Any]) -> list[dict[str, Any]]:
+    """What a page shows: the snapshot, and then the live events, with text joined."""
+    shown = [(turn["turn"], event) for turn in snapshot["turns"] for event in turn["events"]]
+    shown += [(each["turn"], each["event"]) for each in live if each["n"] > snapshot["n"]]
+    joined: list[dict[str, Any]] = []
+    for _, event in shown:
+        if event["event"] == "text" and joined and joined[-1]["event"] == "text":
+            joined[-1]["text"] += event["text"]
+        else:
+            joined.append(dict(event))
+    return joined
+
+
+async def test_a_turn_is_asked_streamed_confirmed_carried_out_reviewed_and_undone(
+    page: Page, use: Use, folder: Path
+) -> None:
+    use(["I run it. ", RUN], ["And change it.", UPDATE], "Done.")
+    chat = (await page.call("open"))["id"]
+    assert await page.call("set", id=chat, mode="agent") == {"mode": "agent", "model": "scripted"}
+    turn = (await page.call("send", id=chat, prompt="do it", **ATTACHED))["turn"]
+    question = await page.event("question")
+    assert (question["kind"], question["words"]) == ("confirm", "Run cell 2 of sales.ipynb?")
+    assert [each["value"] for each in question["options"]] == ["once", "chat", "notebook", "no"]
+    with pytest.raises(Refused) as refused:
+        await page.call("send", id=chat, prompt="more", **ATTACHED)
+    assert refused.value.code == "CHAT_BUSY"
+    with pytest.raises(Refused):
+        await page.call("answer", id=chat, question=question["question"], answer="maybe")
+    await page.call("answer", id=chat, question=question["question"], answer="once")
+    done = await page.event("done")
+    assert [edit["cells"] for edit in done["changes"]["edits"]] == [["load"]]
+    kinds = [event["event"] for event in page.events() if event["event"] != "progress"]
+    assert kinds == [
+        *("asked", "begun", "text", "tool_call", "question", "answered", "tool_result"),
+        *("text", "tool_call", "tool_result", "text", "done"),
+    ]
+    run, update = page.events("tool_call")
+    assert (run["effect"], run["notebook"], run["cells"]) == ("run", "sales.ipynb", ["load"])
+    assert (update["effect"], update["title"]) == ("edit", "Update a notebook cell")
+    assert page.events("progress")[-1]["status"] == "ok"
+    assert page.events("tool_result")[0]["seconds"] >= 0
+    assert "+print 43" in (await page.call("review", id=chat, turn=turn))["diff"]
+    undone = await page.call("undo", id=chat, turn=turn)
+    assert undone["changes"]["undone"]
+    assert (await page.event("undone"))["changes"]["undone"]
+    assert "print 43" not in (folder / "sales.ipynb").read_text(encoding="utf-8")
+
+
+async def test_a_turn_goes_on_without_a_page_and_another_page_sees_all_of_it_once(
+    chats: Conversations, page: Page
+) -> None:
+    chat = (await page.call("open"))["id"]
+    model = SlowModel()
+    chats.get(chat).use_model(model)
+    await page.call("send", id=chat, prompt="tell me a story", **ATTACHED)
+    await page.event("text")
+    page.close()  # reloaded
+    again = Page(chats)
+    first = await again.call("open", id=chat)
+    assert first["running"] == 1
+    model.go_on.set()
+    await again.event("done")
+    late = Page(chats)
+    last = await late.call("open", id=chat)
+    assert draw(first, *again.heard()) == draw(last)
+    assert [e["text"] for e in draw(last) if e["event"] == "text"] == ["Once upon a time"]
+    numbers = [each["n"] for each in again.heard()]
+    assert numbers == list(range(first["n"] + 1, last["n"] + 1))
+    assert len(page.heard()) < last["n"]  # the page that was closed heard no more
+
+
+async def test_a_chat_is_listed_renamed_and_deleted_and_other_pages_hear_of_it(
+    chats: Conversations, page: Page, use: Use
+) -> None:
+    use("yes", "no")
+    other = Page(chats)
+    one = (await page.call("open"))["id"]
+    assert (await page.call("list"))["chats"] == []
+    await page.ask(one, "first question")
+    (row,) = (await page.call("list"))["chats"]
+    assert (row["id"], row["title"], row["messages"]) == (one, "first question", 2)
+    await other.call("open", id=one)
+    assert await page.call("rename", id=one, title=" A better\nname ") == {"title": "A better name"}
+    assert other.heard("state")[-1]["title"] == "A better name"
+    assert open_transcripts().load(one).title == "A better name"
+    await page.call("delete", id=one)
+    assert [each["chat"] for each in other.heard("deleted")] == [one]
+    assert (await page.call("list"))["chats"] == []
+    with pytest.raises(Refused):
+        await page.call("open", id=one)
+
+
+async def test_what_is_asked_again_replaces_the_turn_and_all_after_it(page: Page, use: Use) -> None:
+    model = use("one", "two", "three")
+    chat = (await page.call("open"))["id"]
+    await page.ask(chat, "first")
+    await page.ask(chat, "second")
+    turn = (await page.call("retry", id=chat, turn=1, prompt="other"))["turn"]
+    done = await page.event("done", turn)
+    assert (turn, done["text"]) == (3, "three")
+    assert (await page.event("asked", turn))["replaces"] == [1, 2]
+    texts = [message.text for message in model.requests[-1].messages]
+    assert texts[-1] == "other"
+    assert not {"first", "second", "one", "two"} & set(texts)
+    assert [each["turn"] for each in (await page.call("open", id=chat))["turns"]] == [3]
+
+
+async def test_a_turn_is_stopped_and_says_what_it_had_changed(
+    chats: Conversations, page: Page
+) -> None:
+    class ThenWaits(SlowModel):
+        async def respond(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+            if request.messages[-1].role == "tool":
+                await self.go_on.wait()
+            yield UPDATE
+
+    chat = (await page.call("open"))["id"]
+    chats.get(chat).use_model(ThenWaits())
+    await page.call("set", id=chat, mode="agent")
+    await page.call("send", id=chat, prompt="change it", **ATTACHED)
+    await page.event("tool_result")
+    await page.call("stop", id=chat)
+    stopped = await page.event("stopped")
+    assert stopped["changes"]["edits"][0]["cells"] == ["load"]
+    assert not page.events("done")
+    assert page.heard("state")[-1]["running"] is None
+    assert (await page.call("undo", id=chat))["changes"]["undone"]
+
+
+async def test_paths_are_those_of_the_root_however_the_model_names_them(
+    page: Page, use: Use, folder: Path
+) -> None:
+    name = str(folder / "sales.ipynb")
+    use(call("UpdateNotebookCell", path=name, cellId="load", content="print 43"), "Done.")
+    chat = (await page.call("open"))["id"]
+    await page.call("set", id=chat, mode="agent")
+    done = await page.ask(chat, "change it")
+    assert page.events("begun")[0]["notebook"] == "sales.ipynb"
+    assert page.events("tool_call")[0]["notebook"] == "sales.ipynb"
+    assert [edit["path"] for edit in done["changes"]["edits"]] == ["sales.ipynb"]
+
+
+async def test_another_model_waits_for_the_end_of_the_turn(
+    chats: Conversations, page: Page
+) -> None:
+    chat = (await page.call("open"))["id"]
+    model = SlowModel()
+    chats.get(chat).use_model(model)
+    await page.call("send", id=chat, prompt="go", **ATTACHED)
+    await page.event("text")
+    with pytest.raises(Refused) as refused:
+        await page.call("set", id=chat, model="direct")
+    assert refused.value.code == "CHAT_BUSY"
+    model.go_on.set()
+    await page.event("done")
+    assert (await page.call("set", id=chat, model="direct"))["model"] == "direct"
+
+
+async def test_a_message_that_is_none_is_refused_and_nothing_else_happens(page: Page) -> None:
+    for line in (b"", b"[]", b"\xff", b'"x"', b'{"id": 1}', b'{"id": 2, "method": ["chat.list"]}'):
+        page.say(line)
+    page.say(json.dumps({"id": 3, "method": "chat.open", "params": {"id": "../../etc"}}).encode())
+    await page.until(lambda: len(page.sent) == 7)
+    assert all("error" in message for message in page.sent)
