@@ -40,7 +40,7 @@ test('a turn that is asked again takes the place of the old one and of all after
   conversation.take(1, 1, asked('a'));
   conversation.take(2, 2, asked('b'));
   conversation.take(3, 3, asked('c'));
-  conversation.take(4, 4, asked('b, but better', { replaces: 2 }));
+  conversation.take(4, 4, asked('b, but better', { replaces: [2, 3] }));
   expect(conversation.turns.map(each => each.prompt)).toEqual(['a', 'b, but better']);
   expect(news.at(-1)).toEqual({ what: 'all' });
 });

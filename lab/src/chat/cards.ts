@@ -192,6 +192,7 @@ export class QuestionCard {
 
   close(words: string): void {
     this.actions.remove();
+    this.node.classList.remove('cw-question');
     this.note.textContent = words;
   }
 

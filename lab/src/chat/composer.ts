@@ -73,8 +73,11 @@ export class Composer {
     this.conversation?.changed.disconnect(this.onChange, this);
     this.conversation = conversation;
     conversation.changed.connect(this.onChange, this);
+    this.files = [...(conversation.turns.at(-1)?.files ?? [])];
+    this.tools = [];
+    this.hasSelection = true;
     this.drawState();
-    this.lookSoon();
+    this.drawChips();
     void this.loadModels();
   }
 
@@ -333,7 +336,7 @@ export class Composer {
           })
         : this.findTools(word, name => replaceTyped(this.field, start, `#${name} `), false);
     if (typed === this.field.value && document.activeElement === this.field) {
-      const isWhole = found.length === 1 && found[0].label === `${sign === '#' ? '#' : ''}${word}`;
+      const isWhole = sign === '#' && found.length === 1 && found[0].label === `#${word}`;
       this.choices.show(isWhole ? [] : found);
     }
   }
@@ -415,6 +418,7 @@ export class Composer {
   private async setModel(model: string): Promise<void> {
     try {
       await this.conversation?.call('set', { model });
+      this.chats.memory.set('model', model);
       this.say('');
     } catch (error) {
       this.say((error as Error).message, (error as any).hint);
@@ -472,6 +476,7 @@ export class Composer {
           ? (await this.chats.call('key', { provider: places.value, key: secret })).where
           : '';
         await this.conversation?.call('set', { model });
+        this.chats.memory.set('model', model);
         await this.loadModels();
         this.say(stored ? `The key is stored in ${stored}.` : '');
         this.field.focus();

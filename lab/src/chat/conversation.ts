@@ -54,7 +54,7 @@ export class Conversation {
     this.changed.emit({ what: 'state' });
   }
 
-  take(n: number, number: number, event: ChatEvent): void {
+  take(n: number, number: number | null, event: ChatEvent): void {
     if (n <= this.last) {
       return;
     }
@@ -63,7 +63,7 @@ export class Conversation {
       return;
     }
     this.last = n;
-    if (event.event === 'asked') {
+    if (event.event === 'asked' && number !== null) {
       this.begin(number, event);
       return;
     }
@@ -76,8 +76,8 @@ export class Conversation {
 
   private begin(number: number, event: ChatEvent): void {
     const { prompt, files, tools, cell } = event;
-    const gone = event.replaces ?? number;
-    const left = this.turns.filter(each => each.turn < gone);
+    const gone: number[] = event.replaces ?? [];
+    const left = this.turns.filter(each => !gone.includes(each.turn));
     const isCut = left.length < this.turns.length;
     const turn = { turn: number, prompt, files, tools, cell: cell ?? null, events: [event] };
     this.turns = [...left, turn];
@@ -87,9 +87,18 @@ export class Conversation {
   private last = 0;
 }
 
+/** What pages remember: the conversation that is shown, and the model that was chosen. */
+export type Memory = {
+  get: (what: 'chat' | 'model') => string | null;
+  set: (what: 'chat' | 'model', value: string) => void;
+};
+
 /** All chats of this page, over one connection. */
 export class Chats {
-  constructor(private readonly wire: Wire) {
+  constructor(
+    private readonly wire: Wire,
+    readonly memory: Memory
+  ) {
     wire.changed.connect((_, isOpen) => {
       if (isOpen) {
         this.open.forEach(conversation => void this.reopen(conversation));
@@ -118,12 +127,17 @@ export class Chats {
     return this.wire.call(`chat.${method}`, params);
   }
 
-  /** Open a conversation, or begin one. */
+  /** Open a conversation, or begin one with the model that was chosen last, in any page. */
   async enter(id?: string): Promise<Conversation> {
     const snapshot = await this.call('open', id ? { id } : {});
     const conversation = this.open.get(snapshot.id) ?? new Conversation(snapshot.id, this);
     this.open.set(conversation.id, conversation);
     conversation.restore(snapshot);
+    const model = this.memory.get('model');
+    if (!id && model && model !== conversation.model) {
+      // A model that lost its key or its server is not worth a word: the list shows the one in use.
+      await conversation.call('set', { model }).catch(() => undefined);
+    }
     return conversation;
   }
 
@@ -137,7 +151,9 @@ export class Chats {
     try {
       conversation.restore(await this.call('open', { id: conversation.id }));
     } catch (error) {
-      if (this.isOpen && (error as EngineError).code !== 'ENGINE_LOST') {
+      // A chat that a terminal works in is there, but cannot be shown now.
+      const { code } = error as EngineError;
+      if (this.isOpen && code !== 'ENGINE_LOST' && code !== 'CHAT_BUSY') {
         this.drop(conversation.id);
       }
     }

@@ -1,6 +1,5 @@
 // The notebook that the person works in: where they are in it, and what the chat does to it for them.
 import type { JupyterFrontEnd } from '@jupyterlab/application';
-import type { Cell } from '@jupyterlab/cells';
 import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { Signal } from '@lumino/signaling';
 
@@ -65,10 +64,6 @@ export class ActiveNotebook {
     return this.tracker.find(panel => panel.context.path === path);
   }
 
-  findCell(path: string, id: string): Cell | undefined {
-    return this.findPanel(path)?.content.widgets.find(cell => cell.model.id === id);
-  }
-
   /** Which cell it is, counted from 1; undefined if it is not there. */
   findNumber(path: string, id: string): number | undefined {
     const place = this.findPanel(path)?.content.widgets.findIndex(cell => cell.model.id === id) ?? -1;
@@ -82,9 +77,12 @@ export class ActiveNotebook {
 
   /** Scroll to a cell and point at it, without taking the focus. */
   async show(path: string, id: string): Promise<void> {
-    const cell = this.findCell(path, id);
-    if (cell) {
-      await this.findPanel(path)!.content.scrollToCell(cell, 'smart');
+    const content = this.findPanel(path)?.content;
+    const place = content?.widgets.findIndex(each => each.model.id === id) ?? -1;
+    if (content && place >= 0) {
+      const cell = content.widgets[place];
+      // `scrollToCell` would select and activate it: the person may be typing elsewhere.
+      await content.scrollToItem(place, 'smart').catch(() => undefined);
       cell.addClass('cw-pointed');
       setTimeout(() => cell.removeClass('cw-pointed'), 2_000);
     }

@@ -192,6 +192,9 @@ export class TurnView {
         this.questions.delete(event.question);
         break;
       }
+      case 'note':
+        this.answer.append(make('p', { class: 'cw-note' }, event.text));
+        break;
       case 'undone':
       case 'accepted':
         this.review.draw(event.changes);
@@ -215,7 +218,7 @@ export class TurnView {
     const words: { [ending: string]: string } = {
       done: event.ending === 'limit' ? 'It was ended after too many steps.' : '',
       stopped: `Stopped.${applied}`,
-      lost: `The server was stopped in the middle of this turn.${applied}`,
+      lost: `The server was stopped in the middle of this turn.${applied}${describeUnknown(event.unknown)}`,
       failed: `It failed: ${event.message ?? 'the model did not answer'}.${applied}`
     };
     this.state.replaceChildren();
@@ -306,6 +309,12 @@ export class TurnView {
   private readonly state = make('div', { class: 'cw-state' }, make('p', { class: 'cw-note' }, 'Working …'));
 }
 
+/** The call that was under way when the server was stopped. */
+function describeUnknown(call: Facts | null | undefined): string {
+  const what = call && (call.title || call.name);
+  return what ? ` It was at “${what}”: that may or may not have been done.` : '';
+}
+
 /** What was used, in words; empty if nothing was. */
 export function showUsage(usage: Facts | undefined): string {
   if (!usage || !(usage.input || usage.output)) {
@@ -319,6 +328,15 @@ export function showCount(count: number): string {
   return count < 1000 ? String(count ?? 0) : `${(count / 1000).toFixed(1)}k`;
 }
 
+/** A message with the calls and pictures in it. */
+function showMessage(message: Facts): string {
+  const calls = (message.calls ?? []).map(
+    (call: Facts) => `(calls ${call.name} ${JSON.stringify(call.arguments)})`
+  );
+  const images = message.images ? [`(${message.images} pictures)`] : [];
+  return [...(message.text ? [message.text] : []), ...calls, ...images].join('\n');
+}
+
 /** What the model would get, to be looked at before anything is sent. */
 export function drawPreview(preview: Facts): HTMLElement {
   const messages: Facts[] = preview.messages ?? [];
@@ -327,7 +345,8 @@ export function drawPreview(preview: Facts): HTMLElement {
     'div',
     { class: 'cw-preview' },
     make('p', {}, `About ${showCount(preview.tokens)} tokens, ${tools.length} tools.`),
-    ...messages.map(each => make('section', {}, make('h3', {}, each.role), foldText(each.text))),
+    make('p', { class: 'cw-note' }, `Prompt files: ${(preview.prompts ?? []).join(', ')}`),
+    ...messages.map(each => make('section', {}, make('h3', {}, each.role), foldText(showMessage(each)))),
     ...(tools.length ? [make('h3', {}, 'tools')] : []),
     ...tools.map(tool =>
       make('p', { class: 'cw-note' }, `${tool.name} (${tool.effect}): ${tool.description}`)

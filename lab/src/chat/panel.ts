@@ -10,8 +10,6 @@ import type { Chats, Conversation, News } from './conversation';
 import { button, iconButton, make, newId } from './dom';
 import { type Desk, showUsage, TurnView } from './messages';
 
-/** Where a page remembers which conversation it shows. */
-export type Memory = { get: () => string | null; set: (id: string) => void };
 /** Whether the notebook scrolls to the cell at work. */
 export type Follow = { get: () => boolean; set: (isOn: boolean) => void };
 
@@ -26,7 +24,6 @@ export class ChatPanel extends Widget {
   constructor(
     private readonly chats: Chats,
     private readonly desk: Desk,
-    private readonly memory: Memory,
     private readonly follow: Follow
   ) {
     super({ node: make('div', { role: 'region', 'aria-label': 'Cellwright assistant' }) });
@@ -98,7 +95,7 @@ export class ChatPanel extends Widget {
 
   private async restore(): Promise<void> {
     await this.chats.connect();
-    const id = this.memory.get();
+    const id = this.chats.memory.get('chat');
     const found = id ? await this.chats.enter(id).catch(() => null) : null;
     this.present(found ?? (await this.chats.enter()));
   }
@@ -129,7 +126,7 @@ export class ChatPanel extends Widget {
       this.conversation.deleted.disconnect(this.onDeleted, this);
     }
     this.conversation = conversation;
-    this.memory.set(conversation.id);
+    this.chats.memory.set('chat', conversation.id);
     conversation.changed.connect(this.onNews, this);
     conversation.deleted.connect(this.onDeleted, this);
     this.composer.set(conversation);

@@ -8,7 +8,7 @@ import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { LabIcon } from '@jupyterlab/ui-components';
 
 import { Wire } from '../wire';
-import { Chats } from './conversation';
+import { Chats, type Memory } from './conversation';
 import { ActiveNotebook } from './editor';
 import { ErrorOffers } from './errors';
 import { CellChats } from './inline';
@@ -23,8 +23,8 @@ const icon = new LabIcon({
 </svg>`
 });
 
-/** Notebook 7 and JupyterLab have pages of one server share it. */
-const REMEMBERED = 'cellwright:chat';
+/** Where the pages of one server remember things. */
+const REMEMBERED = 'cellwright';
 
 export const chatPlugin: JupyterFrontEndPlugin<void> = {
   id: 'cellwright-lab:chat',
@@ -41,22 +41,22 @@ export const chatPlugin: JupyterFrontEndPlugin<void> = {
     restorer: ILayoutRestorer | null
   ): Promise<void> => {
     const { serverSettings } = app.serviceManager;
+    const place = (what: string): string => `${REMEMBERED}:${what}:${serverSettings.baseUrl}`;
+    const memory: Memory = {
+      get: what => window.localStorage.getItem(place(what)),
+      set: (what, value) => window.localStorage.setItem(place(what), value)
+    };
     const wire: Wire = new Wire(serverSettings, (method, params) => chats.hear(method, params), 'chat');
-    const chats = new Chats(wire);
+    const chats = new Chats(wire, memory);
     const editor = new ActiveNotebook(app, tracker);
     const desk: Desk = { editor, markdown: new MarkdownView(rendermime), report: error => panel.say(error) };
-    const place = `${REMEMBERED}:${serverSettings.baseUrl}`;
-    const memory = {
-      get: () => window.localStorage.getItem(place),
-      set: (id: string) => window.localStorage.setItem(place, id)
-    };
     let settings: ISettingRegistry.ISettings | null = null;
     const isSet = (name: string): boolean => settings?.composite[name] !== false;
     const follow = {
       get: () => isSet('follow'),
       set: (isOn: boolean) => void settings?.set('follow', isOn)
     };
-    const panel: ChatPanel = new ChatPanel(chats, desk, memory, follow);
+    const panel: ChatPanel = new ChatPanel(chats, desk, follow);
     panel.title.icon = icon;
     panel.title.caption = 'Cellwright assistant (Ctrl Alt J)';
     restorer?.add(panel, panel.id);
