@@ -251,6 +251,7 @@ def test_tools_are_named_with_a_sign_or_attached(
     expect(panel.look).to_have_attribute("title", re.compile("updateNotebookCell"))
     panel.button("Attach").click()
     panel.page.keyboard.type("updateNote")
+    expect(panel.node.locator(".cw-attach li").first).to_contain_text("#updateNotebookCell")
     panel.page.keyboard.press("Enter")
     expect(panel.chip("#updateNotebookCell")).to_be_visible()
     model.add(call("UpdateNotebookCell", cellId="b", content="3"), "Cell 2 is new.")
@@ -317,7 +318,7 @@ def test_input_is_asked_for_in_the_panel_and_a_run_is_stopped_there(
     model.add(call("RunNotebookCells", cellIds=["a"]), "It ran.")
     turn = panel.ask("run cell 1")
     panel.allow()
-    turn.get_by_label("Who?").fill("Ada")
+    turn.get_by_role("textbox", name="Who?").fill("Ada")
     page.keyboard.press("Enter")
     panel.expect_answer("It ran.")
     assert "I am Ada" in texts(cells(page)["a"])
@@ -340,8 +341,12 @@ def test_conversations_are_listed_renamed_resumed_and_deleted(
     page = open_page("list.ipynb")
     panel = Panel.open(page)
     panel.choose_model()
-    source = page.locator(".jp-DirListing-item", has_text="notes.txt")
-    source.drag_to(panel.node.locator(".cw-log"))  # a file that is dropped is attached
+    page.locator(".jp-DirListing-item", has_text="notes.txt").hover()
+    page.mouse.down()
+    box = panel.node.locator(".cw-log").bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 60, box["y"] + 60, steps=20)
+    page.mouse.up()  # a file that is dropped is attached
     expect(panel.chip("notes.txt")).to_be_visible()
     panel.chip("notes.txt").get_by_role("button").click()
     expect(panel.chip("notes.txt")).to_have_count(0)
@@ -425,7 +430,9 @@ def test_a_server_that_is_stopped_in_the_middle_is_said_and_so_is_what_was_done(
         panel = Panel.open(page)
         panel.button("New conversation").first.click()
         panel.node.locator(".cw-list").get_by_text("change both cells").click()
-        expect(panel.last.locator(".cw-state")).to_contain_text(re.compile("stopped", re.IGNORECASE))
+        expect(panel.last.locator(".cw-state")).to_contain_text(
+            re.compile("stopped", re.IGNORECASE)
+        )
         expect(panel.last.locator(".cw-review-bar .cw-link")).to_have_text(["cell 1"])
         panel.last.get_by_role("button", name="Undo", exact=True).click()
         expect(panel.last.locator(".cw-review-bar")).to_contain_text("were undone")
@@ -439,6 +446,7 @@ def test_a_chat_in_a_cell_proposes_a_diff_that_is_refined_accepted_or_rejected(
 ) -> None:
     server.write("inline.ipynb", "total = 1 + 1", "1 / 0")
     page = open_page("inline.ipynb")
+    page.set_viewport_size({"width": 1400, "height": 800})
     panel = Panel.open(page)
     panel.choose_model()
     first = page.locator(".jp-Cell").nth(0)
@@ -450,8 +458,10 @@ def test_a_chat_in_a_cell_proposes_a_diff_that_is_refined_accepted_or_rejected(
     expect(bar).to_have_count(0)
     assert cells(page)["a"]["source"] == "total = 1 + 1"
     first.locator(".jp-InputPrompt").click()
-    first.locator("[data-command='cellwright:cell-chat'], jp-button[data-command*='cell-chat']").click()
-    model.add("Here:\n\n```python\ntotal = 2\n```\n", "Then:\n\n```python\ntotal = 2\nprint(total)\n```\n")
+    first.locator("[data-command='cellwright:cell-chat']").click()
+    model.add(
+        "Here:\n\n```python\ntotal = 2\n```\n", "Then:\n\n```python\ntotal = 2\nprint(total)\n```\n"
+    )
     bar.get_by_role("textbox").click()
     page.keyboard.type("dd simplify")  # D D would delete the cell
     page.keyboard.press("Enter")
@@ -482,7 +492,9 @@ def test_a_chat_in_a_cell_proposes_a_diff_that_is_refined_accepted_or_rejected(
     model.add("You divide by zero.")
     second.get_by_role("button", name="Explain").click()
     panel.expect_answer("You divide by zero.")
-    expect(panel.last.locator(".cw-words")).to_contain_text("Explain the error of cell 2: ZeroDivisionError")
+    expect(panel.last.locator(".cw-words")).to_contain_text(
+        "Explain the error of cell 2: ZeroDivisionError"
+    )
 
 
 @pytest.mark.all
@@ -526,7 +538,9 @@ class FileKeyring(KeyringBackend):
 
         page.on("websocket", listen)
         page.goto(f"{own.url}lab/tree/keys.ipynb?token={own.token}&reset")
-        page.wait_for_function("() => window.jupyterapp?.shell?.currentWidget?.hasClass?.('cw-shared')")
+        page.wait_for_function(
+            "() => window.jupyterapp?.shell?.currentWidget?.hasClass?.('cw-shared')"
+        )
         panel = Panel.open(page)
         models = panel.node.get_by_label("Model", exact=True)
         models.select_option(label="Another model …")
@@ -537,10 +551,11 @@ class FileKeyring(KeyringBackend):
         field.fill(key)
         panel.button("Use this model").click()
         expect(models).to_have_value("anthropic:claude-test")
-        wait_for(lambda: stored.exists() and key in json.dumps(json.loads(stored.read_text())), "the key")
+        wait_for(
+            lambda: stored.exists() and key in json.dumps(json.loads(stored.read_text())), "the key"
+        )
         expect(panel.node).to_contain_text("keyring")
         assert key not in page.content()
         assert not [frame for frame in heard if key in frame]
         assert key not in own.log.read_text()
     context.close()
-

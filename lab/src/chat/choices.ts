@@ -44,6 +44,15 @@ export class Choices {
     this.mark(0);
   }
 
+  /** Leave out at once what does not fit what was typed since, until a new list is there. */
+  narrow(word: string): void {
+    const wanted = word.toLowerCase();
+    const left = this.choices.filter(choice => choice.label.toLowerCase().includes(wanted));
+    if (left.length < this.choices.length) {
+      this.show(left);
+    }
+  }
+
   hide(): void {
     this.show([]);
     this.field.removeAttribute('aria-activedescendant');

@@ -258,7 +258,10 @@ export class Composer {
         choices.show([...this.findSelection(text, after), ...found]);
       }
     };
-    field.addEventListener('input', () => void fill());
+    field.addEventListener('input', () => {
+      choices.narrow(field.value);
+      void fill();
+    });
     field.addEventListener('keydown', event => {
       if (event.key === 'Escape') {
         close();
@@ -325,6 +328,7 @@ export class Composer {
       return;
     }
     const { sign, word, start } = trigger;
+    this.choices.narrow(word);
     const typed = this.field.value;
     const found =
       sign === '@'
