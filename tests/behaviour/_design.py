@@ -319,5 +319,20 @@ ROWS = (
     row("D-369", "§7", "Nothing hidden reaches a page of the chat: from models, notebooks or names", Done("tests/unit/server/test_contents.py::test_nothing_hidden_reaches_a_page", also=("tests/integration/hostile/test_forgery.py::test_a_payload_in_any_kind_of_string_of_a_notebook_is_shown_safely",))),
     row("D-370", "§9", "The built-in assistant works in a Jupyter server without a key, also when the page is reloaded", Done("tests/browser/test_chat_route.py::test_the_built_in_assistant_runs_a_cell_and_a_page_that_comes_later_sees_it", only_all=True)),
     row("D-371", "§9", "The assistant is a persona of Jupyter AI that reads and runs notebooks, and asks before it runs", Done("tests/browser/test_jupyter_ai.py::test_the_persona_reads_and_runs_a_notebook_after_the_person_said_yes_in_the_chat", only_all=True)),
+
+    # The assistant in JupyterLab
+    row("D-380", "§9", "A first-time user reads and runs cells in JupyterLab's panel without any key", Done("tests/browser/test_chat.py::test_a_first_time_user_reads_and_runs_cells_without_any_key")),
+    row("D-381", "§9", "The eight scenarios of notebook mode hold in JupyterLab, in every mode, by clicking and typing", Done("tests/browser/test_chat.py::test_the_eight_scenarios_of_notebook_mode", only_all=True)),
+    row("D-382", "§9", "The test plans of notebook mode hold in JupyterLab, by clicking and typing", Done("tests/browser/test_chat.py::test_ask_and_edit_read_and_suggest_agent_mode", only_all=True, also=("tests/browser/test_chat.py::test_agent_mode_changes_runs_and_adds_cells_and_a_turn_is_undone", "tests/browser/test_chat.py::test_without_an_attached_notebook_it_is_a_general_assistant", "tests/browser/test_chat.py::test_tools_are_named_with_a_sign_or_attached"))),
+    row("D-383", "§9", "Code of an answer gets into the notebook by a click; a turn is asked again, with other words too", Done("tests/browser/test_chat.py::test_code_of_an_answer_gets_into_the_notebook_by_a_click", only_all=True)),
+    row("D-384", "§9", "input() of a cell is asked for in the panel, and Stop ends the turn and its cell", Done("tests/browser/test_chat.py::test_input_is_asked_for_in_the_panel_and_a_run_is_stopped_there", only_all=True)),
+    row("D-385", "§9", "Conversations are listed, renamed, resumed and deleted in the panel; a file that is dropped is attached", Done("tests/browser/test_chat.py::test_conversations_are_listed_renamed_resumed_and_deleted", only_all=True)),
+    row("D-386", "§9", "A page that is loaded again in the middle of a turn shows it, and the turn continues", Done("tests/browser/test_chat.py::test_a_reload_in_the_middle_of_a_turn_draws_it_again_and_goes_on", only_all=True)),
+    row("D-387", "§9", "A server that is stopped in the middle of a turn is said, and so is what the turn had changed", Done("tests/browser/test_chat.py::test_a_server_that_is_stopped_in_the_middle_is_said_and_so_is_what_was_done", only_all=True)),
+    row("D-388", "§9", "A chat in a cell proposes a diff that is refined, accepted or rejected; errors have quiet offers", Done("tests/browser/test_chat.py::test_a_chat_in_a_cell_proposes_a_diff_that_is_refined_accepted_or_rejected", only_all=True)),
+    row("D-389", "§7", "A key is entered in the panel once, goes to the keyring, and never comes back", Done("tests/browser/test_chat.py::test_a_key_is_entered_once_and_never_comes_back", only_all=True)),
+    row("D-390", "§8", "Hostile texts in answers, results, names and titles run nothing and fetch nothing in the panel", Done("tests/browser/test_chat_hostile.py::test_sixty_hostile_texts_run_nothing_and_fetch_nothing", only_all=True)),
+    row("D-391", "§9", "axe finds nothing serious in the panel and in cells, in light and dark themes; the panel fits when narrow", Done("tests/browser/test_chat_looks.py::test_the_assistant_is_shown_in_light_and_dark_and_narrow_without_serious_violations", only_all=True)),
+    row("D-392", "§9", "The panel is used with the keyboard alone", Done("tests/browser/test_chat_looks.py::test_the_panel_is_used_with_the_keyboard_alone", only_all=True)),
 )
 # fmt: on

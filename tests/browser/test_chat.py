@@ -469,7 +469,7 @@ def test_a_chat_in_a_cell_proposes_a_diff_that_is_refined_accepted_or_rejected(
     expect(bar.locator(".cw-plus")).to_have_text("+ total = 2")
     expect(bar.get_by_role("button", name="Refine")).to_be_visible()
     assert cells(page)["a"]["source"] == "total = 1 + 1"
-    assert model.last.tools == {}
+    assert set(model.last.tools) <= {"GetNotebookCells", "GetCellOutputs"}
     bar.get_by_role("textbox").click()
     page.keyboard.type("and print it")
     page.keyboard.press("Enter")

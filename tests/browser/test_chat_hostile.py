@@ -87,7 +87,7 @@ def test_sixty_hostile_texts_run_nothing_and_fetch_nothing(
         expect(panel.button("Send")).to_be_visible()
     panel.node.locator(".cw-title").click()  # titles in the list
     expect(panel.node.locator(".cw-list li").first).to_be_visible()
-    panel.button("Context").click()
+    panel.node.get_by_role("button", name="Context").click()
     expect(panel.node.locator(".cw-preview section").first).to_be_visible()
     page.mouse.move(1000, 300)
     page.evaluate("() => new Promise(done => setTimeout(done, 500))")

@@ -38,7 +38,10 @@ def set_theme(page: Page, theme: str) -> None:
         f"async () => await window.jupyterapp.commands.execute('apputils:change-theme', {{theme: '{theme}'}})"
     )
     is_light = "true" if theme.endswith("Light") else "false"
-    page.wait_for_function(f"() => document.body.dataset.jpThemeLight === '{is_light}'")
+    page.wait_for_function(
+        f"""() => document.body.dataset.jpThemeLight === '{is_light}'
+            && !document.querySelector('#jupyterlab-splash')"""
+    )
 
 
 def find_violations(page: Page, *places: str) -> list[str]:
@@ -109,7 +112,7 @@ def test_the_assistant_is_shown_in_light_and_dark_and_narrow_without_serious_vio
     page.keyboard.press("Escape")
     panel.node.locator(".cw-title").click()
     expect(panel.node.locator(".cw-list li").first).to_be_visible()
-    panel.button("Context").click()
+    panel.node.get_by_role("button", name="Context").click()
     expect(panel.node.locator(".cw-preview section").first).to_be_visible()
     panel.node.get_by_label("Model", exact=True).select_option(label="Another model …")
     panel.button("Attach").click()
@@ -118,8 +121,9 @@ def test_the_assistant_is_shown_in_light_and_dark_and_narrow_without_serious_vio
     set_theme(page, "JupyterLab Light")
     violations += find_violations(page, ".cw-chat")
     panel.button("Attach").click()
-    panel.button("Context").click()
+    panel.node.get_by_role("button", name="Context").click()
     panel.node.locator(".cw-title").click()
+    panel.choose_model()
 
     page.set_viewport_size({"width": 800, "height": 600})
     box = panel.node.bounding_box()
@@ -141,7 +145,7 @@ def test_the_panel_is_used_with_the_keyboard_alone(
     model.add(ToolCall("1", "RunNotebookCells", {"cellIds": ["a"]}), "It ran.")
     press = page.keyboard.press
     panel.prompt.focus()
-    page.keyboard.type("@keys only")
+    page.keyboard.type("@keys")
     expect(panel.choices.first).to_contain_text("keys only.ipynb")
     press("Tab")  # chooses
     expect(panel.chip("keys only.ipynb")).to_be_visible()

@@ -10,7 +10,15 @@ export class Choices {
     label: string
   ) {
     const id = newId('choices');
-    this.node = make('ul', { class: 'cw-choices', role: 'listbox', id, 'aria-label': label });
+    const keydown = (event: KeyboardEvent): void => void this.handleKey(event);
+    this.node = make('ul', {
+      class: 'cw-choices',
+      role: 'listbox',
+      id,
+      'aria-label': label,
+      tabindex: '0',
+      keydown
+    });
     this.node.hidden = true;
     field.setAttribute('aria-autocomplete', 'list');
     field.setAttribute('aria-controls', id);

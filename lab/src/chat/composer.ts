@@ -18,6 +18,7 @@ const MODES: { mode: Mode; label: string; may: string }[] = [
 ];
 const PAUSE = 150;
 const OTHER = 'another';
+const KEY = 'Enter its key once. It goes to the keyring on the server, and the page forgets it.';
 /** The type of what is dragged from the file browser. */
 const FILES = 'application/x-jupyter-icontents';
 
@@ -169,10 +170,8 @@ export class Composer {
       event.preventDefault();
       event.stopPropagation();
       node.classList.toggle('cw-drop', event.type === 'lm-dragenter' || event.type === 'lm-dragover');
-      if (event.type === 'lm-dragover') {
-        event.dropAction = 'copy';
-      } else if (event.type === 'lm-drop') {
-        event.dropAction = 'copy';
+      event.dropAction = event.proposedAction; // the file browser offers to move, and moves nothing itself
+      if (event.type === 'lm-drop') {
         paths.forEach(path => this.addFile(path.split(':').at(-1)!));
       }
     };
@@ -465,7 +464,7 @@ export class Composer {
     const draw = (): void => {
       key.hidden = find()?.needs !== 'key';
       key.value = '';
-      note.textContent = find()?.hint ?? '';
+      note.textContent = key.hidden ? (find()?.hint ?? '') : KEY;
     };
     const save = async (): Promise<void> => {
       const secret = key.value;

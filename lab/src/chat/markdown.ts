@@ -125,15 +125,14 @@ export class MarkdownView {
     node.replaceChildren(...drawn.childNodes);
     if (isWhole && latexTypesetter && /\$|\\\(|\\\[/.test(text)) {
       await latexTypesetter.typeset(node);
-      // A formula may hold a link: only those of the web are left.
-      for (const link of node.querySelectorAll('a')) {
-        const address = link.getAttribute('href') ?? link.getAttribute('xlink:href') ?? '';
-        if (!isWebAddress(address)) {
-          link.replaceWith(...link.childNodes);
-        } else {
-          link.setAttribute('rel', 'noopener noreferrer');
-          link.setAttribute('target', '_blank');
-        }
+    }
+    // JupyterLab and formulas have had their own ideas of links.
+    for (const link of node.querySelectorAll('a')) {
+      if (isWebAddress(link.getAttribute('href') ?? '')) {
+        link.setAttribute('rel', 'noopener noreferrer');
+        link.setAttribute('target', '_blank');
+      } else {
+        link.replaceWith(...link.childNodes);
       }
     }
   }

@@ -175,7 +175,8 @@ export class ChatPanel extends Widget {
   private drawState(): void {
     const conversation = this.conversation;
     this.opener.textContent = conversation?.title || 'New conversation';
-    this.usage.textContent = showUsage(conversation?.usage);
+    // With one turn, its own line says the same.
+    this.usage.textContent = this.views.size > 1 ? showUsage(conversation?.usage) : '';
     this.node.classList.toggle('cw-running', conversation?.running !== null);
   }
 

@@ -105,7 +105,7 @@ export const chatPlugin: JupyterFrontEndPlugin<void> = {
     });
     app.commands.addCommand('cellwright:cell-chat', {
       label: 'Ask the assistant about this cell',
-      caption: 'Ask the assistant to change this cell (Ctrl Alt K)',
+      caption: 'Ask the assistant to change this cell',
       icon,
       isEnabled: () => !!editor.panel?.content.activeCell,
       execute: () => {
