@@ -334,5 +334,7 @@ ROWS = (
     row("D-390", "§8", "Hostile texts in answers, results, names and titles run nothing and fetch nothing in the panel", Done("tests/browser/test_chat_hostile.py::test_sixty_hostile_texts_run_nothing_and_fetch_nothing", only_all=True)),
     row("D-391", "§9", "axe finds nothing serious in the panel and in cells, in light and dark themes; the panel fits when narrow", Done("tests/browser/test_chat_looks.py::test_the_assistant_is_shown_in_light_and_dark_and_narrow_without_serious_violations", only_all=True)),
     row("D-392", "§9", "The panel is used with the keyboard alone", Done("tests/browser/test_chat_looks.py::test_the_panel_is_used_with_the_keyboard_alone", only_all=True)),
+    row("D-393", "§9", "The notebook follows the cell at work until a click, without taking the focus; pictures and tables of results are in their card", Done("tests/browser/test_chat.py::test_the_notebook_follows_the_cell_at_work_until_a_click_and_pictures_are_in_the_card", only_all=True)),
+    row("D-394", "§9", "Offers at errors are off by a setting, and following an agent leaves the cursor where it is", Done("tests/browser/test_chat.py::test_offers_at_errors_are_off_by_a_setting_and_following_an_agent_keeps_the_cursor", only_all=True)),
 )
 # fmt: on

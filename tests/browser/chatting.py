@@ -55,7 +55,7 @@ class Panel:
     def attach(self, name: str) -> None:
         """Attach a file by typing `@` and choosing it."""
         self.prompt.click()
-        self.page.keyboard.type(f"@{name.split()[0]}")  # a space ends what is completed
+        self.page.keyboard.type(f"@{name.split(maxsplit=1)[0]}")  # a space ends what is completed
         expect(self.choices.first).to_contain_text(name)
         self.page.keyboard.press("Enter")
         expect(self.chip(name)).to_be_visible()

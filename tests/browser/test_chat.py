@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.request import Request, urlopen
 
 import pytest
 from playwright.sync_api import expect
@@ -495,6 +496,77 @@ def test_a_chat_in_a_cell_proposes_a_diff_that_is_refined_accepted_or_rejected(
     expect(panel.last.locator(".cw-words")).to_contain_text(
         "Explain the error of cell 2: ZeroDivisionError"
     )
+
+
+PICTURE = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAoAAAAKCAYAAACNMs+9AAAAFUlEQVR42mNk+M9Qz0AEYBxVSF+FABJADveWkH6o"
+    "AAAAAElFTkSuQmCC"
+)
+
+
+@pytest.mark.all
+def test_the_notebook_follows_the_cell_at_work_until_a_click_and_pictures_are_in_the_card(
+    server: Server, open_page: OpenPage, model: ModelServer
+) -> None:
+    show = f"from IPython.display import Image\nImage(data=__import__('base64').b64decode('{PICTURE}'))"
+    table = "print('| a | b |\\n|---|---|\\n| 1 | 2 |')"
+    server.write("follow.ipynb", table, *(f"x{n} = {n}\n\n\n" for n in range(20)), show)
+    page = open_page("follow.ipynb")
+    panel = start_about(page, "follow.ipynb", "Agent")
+    last = chr(ord("a") + 21)
+    first = page.locator(".jp-Cell[data-windowed-list-index='0']")
+    expect(first).to_be_in_viewport()
+    model.add(call("RunNotebookCells", cellIds=[last]), "The last one ran.")
+    turn = panel.ask("run the last one")
+    turn.locator(".cw-question").get_by_role("button", name="Allow for this chat").click()
+    panel.expect_answer("The last one ran.")
+    expect(page.locator(".jp-Cell[data-windowed-list-index='21']")).to_be_in_viewport()
+    expect(first).not_to_be_in_viewport()
+    expect(panel.prompt).not_to_be_focused()  # the button had the focus, and no cell has taken it
+    assert page.evaluate("() => document.activeElement.closest('.jp-Notebook')") is None
+    picture = turn.locator(".cw-card img")
+    assert (picture.get_attribute("src") or "").startswith("data:image/png;base64,")
+    panel.button("Follow").click()
+    expect(panel.button("Follow")).to_have_attribute("aria-pressed", "false")
+    model.add(call("RunNotebookCells", cellIds=["a"]), "The first one ran.")
+    turn = panel.ask("run the first one")
+    panel.expect_answer("The first one ran.")
+    expect(turn.locator(".cw-card td")).to_have_text(["1", "2"])
+    expect(first).not_to_be_in_viewport()
+    panel.button("Follow").click()
+    expect(panel.button("Follow")).to_have_attribute("aria-pressed", "true")
+
+
+@pytest.mark.all
+def test_offers_at_errors_are_off_by_a_setting_and_following_an_agent_keeps_the_cursor(
+    server: Server, open_page: OpenPage, agent: Any
+) -> None:
+    def set_(plugin: str, settings: dict[str, bool]) -> None:
+        body = json.dumps({"raw": json.dumps(settings)}).encode()
+        headers = {"Authorization": f"token {server.token}", "Content-Type": "application/json"}
+        url = f"{server.url}lab/api/settings/cellwright-lab:{plugin}"
+        with urlopen(Request(url, body, headers, method="PUT"), timeout=20) as answer:  # noqa: S310
+            assert answer.status == 204
+
+    server.write("set.ipynb", "1 / 0", *(f"x{n} = {n}\n\n\n" for n in range(20)))
+    set_("chat", {"errors": False})
+    set_("live", {"follow": True})
+    try:
+        page = open_page("set.ipynb")
+        page.locator(".jp-Cell").first.locator(".cm-content").click()
+        page.keyboard.press("Control+Enter")
+        expect(page.locator(".jp-OutputArea-output").first).to_contain_text("ZeroDivisionError")
+        page.locator(".jp-Cell").first.locator(".cm-content").click()
+        book = agent.open("set.ipynb")
+        book.edit([{"op": "replace", "cell": "u", "source": "changed = 1"}])
+        expect(page.locator(".jp-Cell[data-windowed-list-index='20']")).to_be_in_viewport()
+        assert page.locator(".cw-offer").count() == 0
+        page.keyboard.type("#")
+        assert "#" in cells(page)["a"]["source"]
+        assert cells(page)["u"]["source"] == "changed = 1"
+    finally:
+        set_("chat", {})
+        set_("live", {})
 
 
 @pytest.mark.all

@@ -107,14 +107,16 @@ export class ChatPanel extends Widget {
   }
 
   /** Leave this conversation for another one. */
-  private async go(enter: () => Promise<Conversation>): Promise<void> {
+  private async go(enter: () => Promise<Conversation>, keepsList = false): Promise<void> {
     try {
       const next = await enter();
       if (this.conversation && this.conversation !== next) {
         this.chats.leave(this.conversation);
       }
       this.present(next);
-      this.closeList();
+      if (!keepsList) {
+        this.closeList();
+      }
     } catch (error) {
       this.say(error as Error);
     }
@@ -135,7 +137,7 @@ export class ChatPanel extends Widget {
 
   private onDeleted(): void {
     this.conversation = null;
-    void this.go(() => this.chats.enter());
+    void this.go(() => this.chats.enter(), true);
   }
 
   private onNews(_: unknown, news: News): void {
@@ -308,10 +310,7 @@ export class ChatPanel extends Widget {
     });
     if (answer.button.accept) {
       await this.chats.call('delete', { id }).catch(error => this.say(error));
-      if (id === this.conversation?.id) {
-        await this.go(() => this.chats.enter());
-      }
-      await this.fillList();
+      await this.fillList(); // the server says that it is gone, if it was the one that is shown
     }
   }
 
