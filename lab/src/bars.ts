@@ -2,6 +2,8 @@
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import { Widget } from '@lumino/widgets';
 
+import type { DiffLine } from './diff';
+
 /** Bars by cell id; they follow their cells, and go with them. */
 export class CellBars {
   constructor(
@@ -94,4 +96,17 @@ export function addHeader(panel: NotebookPanel, bar: HTMLElement): () => void {
   const widget = new Widget({ node: bar });
   panel.contentHeader.addWidget(widget);
   return () => widget.dispose();
+}
+
+/** Show lines of a difference. */
+export function makeDiff(lines: DiffLine[]): HTMLElement {
+  const diff = document.createElement('pre');
+  diff.className = 'cw-diff';
+  diff.tabIndex = 0;
+  for (const { sign, text } of lines) {
+    const line = makeText('span', `${sign} ${text}\n`);
+    line.className = sign === '+' ? 'cw-plus' : sign === '-' ? 'cw-minus' : '';
+    diff.append(line);
+  }
+  return diff;
 }

@@ -1,9 +1,10 @@
-// The plugin: every open notebook is shared with the engine.
+// The plugins: every open notebook is shared with the engine, and an assistant is there to ask.
 import { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ICommandPalette } from '@jupyterlab/apputils';
 import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 
+import { chatPlugin } from './chat/plugin';
 import { LiveTab, TabSettings } from './tab';
 import { Facts, Wire } from './wire';
 
@@ -87,4 +88,4 @@ const plugin: JupyterFrontEndPlugin<void> = {
   }
 };
 
-export default plugin;
+export default [plugin, chatPlugin];

@@ -69,6 +69,6 @@ export class PresenceWatcher {
   private timer = 0;
 }
 
-function listSelected(content: Notebook): string[] {
+export function listSelected(content: Notebook): string[] {
   return content.widgets.filter(cell => content.isSelectedOrActive(cell)).map(cell => cell.model.id);
 }

@@ -1,7 +1,7 @@
 // Cells that agents changed: who did, what, and a choice to accept or to undo. Nothing is in the file.
 import type { NotebookPanel } from '@jupyterlab/notebook';
 
-import { addHeader, CellBars, makeBar, makeButton, makeText } from './bars';
+import { addHeader, CellBars, makeBar, makeButton, makeDiff } from './bars';
 import { Change, OpenChanges } from './changes';
 import { diffLines } from './diff';
 import type { Facts } from './wire';
@@ -134,7 +134,7 @@ export class Review {
     }
     try {
       const before = (await this.engine.readBefore(cell, first.id)) ?? '';
-      bar.append(makeDiff(before, model.sharedModel.getSource()));
+      bar.append(makeDiff(diffLines(before, model.sharedModel.getSource())));
     } catch (error) {
       this.report(`What it was before is not known: ${(error as Error).message}`);
     }
@@ -158,15 +158,4 @@ export class Review {
   private readonly bars: CellBars;
   private readonly changes = new OpenChanges();
   private readonly headers = new Map<string, () => void>();
-}
-
-function makeDiff(before: string, after: string): HTMLElement {
-  const diff = document.createElement('pre');
-  diff.className = 'cw-diff';
-  for (const { sign, text } of diffLines(before, after)) {
-    const line = makeText('span', `${sign} ${text}\n`);
-    line.className = sign === '+' ? 'cw-plus' : sign === '-' ? 'cw-minus' : '';
-    diff.append(line);
-  }
-  return diff;
 }

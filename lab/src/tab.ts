@@ -180,7 +180,9 @@ export class LiveTab {
       setTimeout(() => widget.removeClass('cw-changed'), MARKED);
     }
     if (widgets.length && this.settings.follow()) {
-      void this.panel.content.scrollToCell(widgets[0], 'auto');
+      // `scrollToCell` would take the focus from the person.
+      const place = this.panel.content.widgets.indexOf(widgets[0]);
+      void this.panel.content.scrollToItem(place, 'auto').catch(() => undefined);
     }
   }
 

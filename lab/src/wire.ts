@@ -1,4 +1,4 @@
-// JSON-RPC with the engine, over the WebSocket of our server extension; see docs/live.md.
+// JSON-RPC with the engine, or with the chats of the server, over a WebSocket of our server extension.
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
 import { Signal } from '@lumino/signaling';
@@ -26,14 +26,15 @@ type Call = {
 const FIRST_PAUSE = 500;
 const LONGEST_PAUSE = 15_000;
 
-/** One connection with the engine, made anew when it breaks. */
+/** One connection, made anew when it breaks. `answer` gets requests, and notices that want no answer. */
 export class Wire {
   constructor(
     private readonly settings: ServerConnection.ISettings,
-    private readonly answer: Answer
+    private readonly answer: Answer,
+    private readonly route: 'engine' | 'chat' = 'engine'
   ) {}
 
-  /** Says whether the engine can be reached now. */
+  /** Says whether the other side can be reached now. */
   readonly changed = new Signal<this, boolean>(this);
 
   get isOpen(): boolean {
@@ -42,7 +43,7 @@ export class Wire {
 
   connect(): void {
     const { wsUrl, token, appendToken } = this.settings;
-    let url = URLExt.join(wsUrl, 'cellwright', 'engine');
+    let url = URLExt.join(wsUrl, 'cellwright', this.route);
     if (appendToken && token) {
       url += `?token=${encodeURIComponent(token)}`;
     }
@@ -59,7 +60,7 @@ export class Wire {
   /** Call a verb; `onEvent` hears what happens meanwhile. */
   call(method: string, params: Facts, onEvent?: (facts: Facts) => void): Promise<any> {
     if (!this.isOpen) {
-      return Promise.reject(new EngineError('ENGINE_LOST', 'The engine cannot be reached'));
+      return Promise.reject(new EngineError('ENGINE_LOST', `The ${this.peer} cannot be reached`));
     }
     const id = ++this.number;
     return new Promise((resolve, reject) => {
@@ -82,6 +83,10 @@ export class Wire {
     };
   }
 
+  private get peer(): string {
+    return this.route === 'engine' ? 'engine' : 'Jupyter server';
+  }
+
   private send(message: Facts): void {
     if (this.isOpen) {
       this.socket!.send(JSON.stringify({ jsonrpc: '2.0', ...message }));
@@ -91,6 +96,8 @@ export class Wire {
   private take(message: Facts): void {
     if (message.method === 'event') {
       this.calls.get(message.params.call)?.onEvent?.(message.params);
+    } else if (message.method !== undefined && message.id === undefined) {
+      this.answer(message.method, message.params).catch(error => console.warn('Cellwright:', error));
     } else if (message.method !== undefined) {
       void this.reply(message);
     } else {
@@ -118,7 +125,7 @@ export class Wire {
     const calls = [...this.calls.values()];
     this.calls.clear();
     for (const call of calls) {
-      call.reject(new EngineError('ENGINE_LOST', 'The connection with the engine broke'));
+      call.reject(new EngineError('ENGINE_LOST', `The connection with the ${this.peer} broke`));
     }
     this.changed.emit(false);
     setTimeout(() => this.connect(), this.pause);

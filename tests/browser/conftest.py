@@ -20,11 +20,14 @@ import pytest
 from cellwright import connect, read
 from tests.conftest import PLACES, ROOT, require_tool
 from tests.engines import engine_of_its_own, wait_for
+from tests.integration.assistant.model_servers import served
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from playwright.sync_api import Browser, Page
+
+    from tests.integration.assistant.model_servers import ModelServer
 
 LAB = ROOT / ".dev" / "lab" / "bin"
 BUILT = ROOT / "src" / "cellwright" / "server" / "labextensions" / "cellwright-lab" / "package.json"
@@ -140,8 +143,27 @@ def start_server(notebooks: Path, *command: str) -> Iterator[Server]:
 
 
 @pytest.fixture(scope="session")
-def server(server_places: tuple[pytest.MonkeyPatch, Path]) -> Iterator[Server]:
+def model_server(server_places: tuple[pytest.MonkeyPatch, Path]) -> Iterator[ModelServer]:
+    """A server of models, which the assistant reaches as that of OpenAI, without a key."""
+    patch, _ = server_places
+    with served("openai", []) as server:
+        patch.setenv("OPENAI_BASE_URL", server.base_url)
+        yield server
+
+
+@pytest.fixture
+def model(model_server: ModelServer) -> ModelServer:
+    """The same, as if this test were its first."""
+    model_server.forget()
+    return model_server
+
+
+@pytest.fixture(scope="session")
+def server(
+    server_places: tuple[pytest.MonkeyPatch, Path], model_server: ModelServer
+) -> Iterator[Server]:
     """Start the JupyterLab of most tests."""
+    del model_server  # its address is in the environment
     _, folder = server_places
     notebooks = folder / "notebooks"
     notebooks.mkdir()

@@ -187,6 +187,15 @@ class ModelServer:
     def last(self) -> Received:
         return self.requests[-1]
 
+    def add(self, *steps: Step | Callable[[Received], Step]) -> None:
+        """Let it say these next."""
+        self._script += steps
+
+    def forget(self) -> None:
+        """Forget the requests, and what it has not said."""
+        self.requests.clear()
+        self._script.clear()
+
     async def wait_left(self) -> None:
         """Wait until a client has gone away before the end."""
         await asyncio.wait_for(self._left.wait(), 30)
