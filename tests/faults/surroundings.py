@@ -487,7 +487,12 @@ def fail_landing(every: int = 1) -> Surrounding:
     name = "the engine, while outputs of a run land"
     if os.geteuid() != 0:
         return Surrounding(name, 0, Counter(), skipped="strace needs root to attach to it")
-    ways = [(c, f"error={e}", w) for c, errors in _LANDING.items() for e in errors for w in _WHEN]
+    ways = [
+        (call, f"error={error}", when)
+        for call, errors in _LANDING.items()
+        for error in errors
+        for when in (_WHEN if error != "EINTR" else _WHEN[:2])  # a call is tried again after it
+    ]
     ways += [(call, "signal=KILL", when) for call in _KILLED_AT for when in _WHEN[:2]]
     problems: Counter[str] = Counter()
     points = 0
@@ -507,10 +512,10 @@ def fail_landing(every: int = 1) -> Surrounding:
 def _land(place: Place, number: int, call: str, action: str, when: str) -> tuple[bool, list[str]]:
     """Edit a cell, and run it with a fault; whether it was met, and what is wrong afterwards."""
     token = f"token-{number}"
+    place.run("run", "nb.ipynb", "later")  # the engine and the kernel run
     edit = place.run("edit", "nb.ipynb", "replace", "later", f"print('{token}')", "--json")
     if edit.returncode:
         return True, ["no recovery: the next edit fails"]
-    place.run("eval", "1")  # the engine runs, and has done what it does only once
     engine = place.find_engine()
     before = {*place.list_processes()}
     log = place.folder / "strace"
