@@ -10,6 +10,7 @@ import pytest
 
 from cellwright.document import files
 from cellwright.document.files import Recent
+from cellwright.errors import DurabilityUnconfirmed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -130,3 +131,20 @@ def test_old_notebooks_and_patchworks_are_not_kept(tmp_path: Path) -> None:
     recent.keep(str(path), notebook.state)
     files.write(notebook)
     assert recent.find(str(path), path.read_bytes()) is None
+
+
+@pytest.mark.parametrize("error", [MemoryError(), OSError(5, "Input/output error"), ValueError()])
+def test_what_fails_after_the_save_is_one_error_that_names_the_new_bytes(
+    tmp_path: Path, error: Exception
+) -> None:
+    path = make(tmp_path / "a.ipynb", "x = 1")
+
+    def fail() -> None:
+        raise error
+
+    edit = {"op": "replace", "cell": 0, "source": "x = 2"}
+    with pytest.raises(DurabilityUnconfirmed) as caught:
+        files.update(path, lambda notebook: notebook.apply(edit), saved=fail)
+    now = files.read(path)
+    assert sources(now) == ["x = 2"]
+    assert caught.value.revision == now.revision
