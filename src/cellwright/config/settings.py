@@ -249,7 +249,9 @@ class Settings:
     assistant_timeout: float = _setting(120.0, 1, YEAR, "time a model may be silent")
     assistant_retries: int = _setting(4, 0, 20, "times a model that is busy is asked again")
     assistant_images: bool = _choice(
-        default=True, about="whether models get pictures, rather than their descriptions"
+        default=True,
+        about="whether models get pictures, rather than their descriptions",
+        project_may_set=False,
     )
     assistant_prompts: str = _choice(
         "",
@@ -267,7 +269,7 @@ class Settings:
         project_may_set=False,
     )
     assistant_transcripts: bool = _choice(
-        default=True, about="whether chats are kept, to be resumed"
+        default=True, about="whether chats are kept, to be resumed", project_may_set=False
     )
     origins: Mapping[str, SettingOrigin] = field(default_factory=dict, repr=False, compare=False)
     warnings: tuple[str, ...] = field(default=(), repr=False, compare=False)

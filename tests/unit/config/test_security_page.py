@@ -40,3 +40,12 @@ def test_every_setting_that_is_named_exists_and_is_not_for_projects() -> None:
     for name in ("pass_variables", "kernel", "assistant_prompts", "assistant_base_url"):
         assert not SPECS[name].project_may_set
     assert "`pass_variables`" in PAGE
+
+
+def test_everything_that_is_kept_in_the_state_folder_is_listed() -> None:
+    kept = re.compile(r"state_directory\(\)\)?(?: /|,) f?\"([\w.-]+)")
+    code = "".join(path.read_text() for path in (ROOT / "src" / "cellwright").rglob("*.py"))
+    names = {*kept.findall(code)} - {"engine-", "runtime-folder"}  # locks and links, said as such
+    assert names >= {"assistant", "artifacts", "batches", "engine.log", "mcp-token-"}
+    assert [name for name in sorted(names) if f"`{name}" not in PAGE] == []
+    assert "`journal.sqlite3`" in PAGE
