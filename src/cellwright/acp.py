@@ -28,7 +28,8 @@ from cellwright.assistant.chat import (
 )
 from cellwright.assistant.permissions import Decision, find_effect
 from cellwright.assistant.requests import is_notebook, resolve_file
-from cellwright.errors import CellwrightError
+from cellwright.engine import wire
+from cellwright.errors import CellwrightError, InvalidCall
 from cellwright.outputs.sanitize import make_all_visible, make_visible, one_line
 from cellwright.tools.fence import build_fence, choose_number, make_readable, remove_fences
 from cellwright.tools.wording import code_block, code_span, quote_path
@@ -315,11 +316,46 @@ class ChatAgent:
             await self._client.session_update(session_id=session.id, update=update)
 
 
+class EditorPipes:
+    """The messages of an editor, one a line; what is none is passed over.
+
+    The library's own would end at a line of JSON that is not an object.
+    """
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._frames = wire.Frames()
+        self._turn = asyncio.Lock()
+
+    async def receive(self) -> dict[str, Any] | None:
+        """Return the next message; None at the end."""
+        while True:
+            while (line := self._frames.next()) is not None:
+                with contextlib.suppress(InvalidCall):
+                    return wire.decode(line)
+            chunk = await self._reader.read(2**16)
+            if not chunk:
+                return None
+            self._frames.feed(chunk)
+
+    async def send(self, message: dict[str, Any]) -> None:
+        """Send a message after those before it."""
+        async with self._turn:
+            self._writer.write(wire.encode(message))
+            await self._writer.drain()
+
+    async def close(self) -> None:
+        """Hang up."""
+        self._writer.close()
+
+
 async def serve_editor(mode: Mode, model: str | None) -> None:
     """Serve the editor at stdin and stdout until it leaves."""
     agent = ChatAgent(mode, model)
+    reader, writer = await acp.stdio_streams()
     try:
-        await acp.run_agent(agent)  # type: ignore[arg-type]  # its protocol has unstable parts
+        await acp.run_agent(agent, EditorPipes(reader, writer))  # type: ignore[arg-type]  # its protocol has unstable parts
     finally:
         await agent.close()
 

@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import re
+import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -173,6 +174,36 @@ async def test_what_is_wrong_is_an_error_with_its_code(notebook: Path) -> None:
         session = (await agent.new_session(cwd=str(notebook.parent))).session_id
         with pytest.raises(acp.RequestError):
             await agent.set_session_mode(session_id=session, mode_id="root")
+
+
+HOSTILE = (
+    *(b"", b"{", b"[1]", b"7", b"null", b'"x"', b"[" * 100_000, b"\xff\xfe", b"x" * 10**7),
+    *(b'{"id":1,"method":' + b"[" * 100_000, b'{"jsonrpc":"2.0","id":{},"method":"x"}'),
+    *(b'{"id":1,"method":["a"]}', b'{"id":1,"method":"session/prompt","params":[]}'),
+    *(b'{"id":1,"method":"session/new","params":{"cwd":7}}', b'{"id":1,"result":{}}'),
+    b'{"id":1,"method":"session/new","params":{"cwd":"\\ud800","mcpServers":[]}}',
+    b'{"id":1,"method":"session/new","params":{"cwd":"a\\u0000b","mcpServers":[]}}',
+    b'{"id":1,"method":"session/load","params":{"cwd":"/","sessionId":"../x","mcpServers":[]}}',
+    b'{"method":"session/cancel","params":{"sessionId":{}}}',
+)
+
+
+def test_no_line_ends_the_agent_or_is_called_a_bug(tmp_path: Path) -> None:
+    params = {"protocolVersion": acp.PROTOCOL_VERSION, "clientCapabilities": {}}
+    hello = {"jsonrpc": "2.0", "id": "last", "method": "initialize", "params": params}
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "cellwright", "acp"],
+        input=b"\n".join([*HOSTILE, json.dumps(hello).encode(), b""]),
+        cwd=tmp_path,
+        capture_output=True,
+        timeout=100,
+        check=False,
+    )
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [each["result"]["agentInfo"]["name"] for each in answers if each["id"] == "last"] == [
+        "cellwright"
+    ]
+    assert (done.returncode, b"bug" in done.stderr) == (0, False), done.stderr[-500:]
 
 
 def write(path: Path, *sources: str) -> Path:

@@ -29,6 +29,8 @@ REAL = "/somewhere/nb.ipynb"
 def _nothing_owned(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget what other tests of this process own: their files are in places of their own."""
     monkeypatch.setattr(module, "_owned_here", set())
+
+
 OTHER = """
 import sys
 from cellwright.workspace.hosts.leases import Leases

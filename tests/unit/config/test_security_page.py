@@ -9,6 +9,7 @@ from cellwright.config.settings import SPECS
 from tests.browser.test_chat_hostile import TEXTS
 from tests.browser.test_chat_route import MESSAGES
 from tests.conftest import ROOT
+from tests.integration.assistant.test_acp import HOSTILE
 from tests.integration.hostile import doors
 from tests.integration.hostile.repository import KINDS
 from tests.integration.hostile.test_forgery import PLACES
@@ -25,6 +26,7 @@ def test_the_counts_of_the_attacks_are_those_of_the_tests() -> None:
     assert f"each of {len(PLACES)} strings" in PAGE
     assert f"| {len(TEXTS)} hostile texts" in PAGE
     assert f"| {len(MESSAGES)} messages that no page sends" in PAGE
+    assert f"| {len(HOSTILE)} lines that no editor sends" in PAGE
     commands, calls = list(doors.reading_commands("x")), list(doors.reading_calls("x"))
     assert f"through {len(commands)} commands and {len(calls)} calls of tools" in PAGE
 

@@ -209,6 +209,16 @@ def test_a_page_is_never_longer_than_its_budget(
     assert len(page.pictures) <= IMAGES
 
 
+def test_all_pictures_of_a_page_share_one_budget_of_pixels() -> None:
+    page = Page(5000)
+    large = picture(6000, 5000)  # 30 of 40 million pixels
+    page.show_outputs("first", [large])
+    assert len(page.pictures) == 1
+    page.show_outputs("second", [large])
+    assert len(page.pictures) == 1
+    assert "too many pixels for one answer" in page.text()
+
+
 def test_a_page_tells_how_much_of_a_text_is_not_shown() -> None:
     page = Page(200)
     assert page.show("short", "x " * 50) == 0
