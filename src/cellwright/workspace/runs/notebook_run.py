@@ -27,6 +27,7 @@ from cellwright.workspace.runs.execution import (
     CellError,
     Execution,
     Executions,
+    find_error_output,
     find_failing_line,
     strip_traceback,
 )
@@ -474,17 +475,21 @@ class NotebookRun(Run):
             line = find_failing_line(traceback, run.count)
             error = CellError(outcome.error.ename, outcome.error.evalue, traceback, line)
         tags = cell.metadata.get("tags")
+        shown = next(each.outputs for each in outputs if each.run is run)
         return Execution(
             outcome.status,
             cell.handle,
             cell.index,
-            outputs=next(each.outputs for each in outputs if each.run is run),
+            outputs=shown,
             seconds=outcome.seconds,
             count=run.count,
             error=error,
-            expected=outcome.status == "error"
-            and isinstance(tags, list)
-            and _EXPECTS_ERROR in tags,
+            expected=isinstance(tags, list)
+            and _EXPECTS_ERROR in tags
+            and (
+                outcome.status == "error"
+                or (outcome.status == "ok" and find_error_output(shown) is not None)
+            ),
             saved=landed.saved,
             stale=landed.stale,
             save_error=landed.save_error,
