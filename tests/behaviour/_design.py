@@ -39,7 +39,7 @@ ROWS = (
     row("D-125", "§7", "The journal is SQLite in WAL mode, one per user and host; rollback mode on network file systems", Done("tests/unit/journal/test_place.py::test_there_is_one_journal_per_user_in_wal_mode_and_in_rollback_mode_on_a_network")),
 
     # The command line
-    row("D-126", "§9", "The commands and their shapes are the design's, as cellwright and as cw", NotYet("batch")),
+    row("D-126", "§9", "The commands and their shapes are the design's, as cellwright and as cw", Done("tests/unit/cli/test_main.py::test_the_commands_are_those_of_the_design_and_a_few_more", also=("tests/integration/cli/test_cli.py::test_the_command_has_two_names_and_is_a_module", "tests/integration/cli/test_doctor.py::test_the_demo_plays_to_its_end_and_leaves_nothing_behind"))),
     row("D-127", "§9", "stdout is data and stderr is talk", Done("tests/integration/cli/test_cli.py::test_stdout_is_data_and_stderr_is_talk")),
     row("D-128", "§9", "--json gives ok, data and error with code, message, hint and retryable", Done("tests/integration/cli/test_cli.py::test_json_is_all_there_is_with_json")),
     row("D-129", "§9", "Exit codes: 0, 1, 2, 3, 4, 5, 6, 124 and 130, as listed", Done("tests/unit/cli/test_exit_codes.py::test_every_error_ends_with_the_one_code_of_its_kind", also=("tests/integration/cli/test_eval.py::test_the_exit_code_says_how_the_cell_ended", "tests/integration/cli/test_eval.py::test_ctrl_c_stops_the_cell_and_leaves_nothing", "tests/unit/cli/test_exit_codes.py::test_a_failing_command_ends_with_its_code_says_why_and_changes_nothing"))),
