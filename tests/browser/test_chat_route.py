@@ -1,4 +1,4 @@
-"""The route of the assistant in a real Jupyter server: who may use it, and a turn from end to end."""
+"""The routes of pages in a real Jupyter server: who may use them, and a turn from end to end."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from tornado.httpclient import HTTPRequest
 from tornado.websocket import websocket_connect
 
 from tests.browser.conftest import read_saved
+from tests.engines import ask as ask_engine
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -23,6 +24,21 @@ if TYPE_CHECKING:
     from tornado.websocket import WebSocketClientConnection
 
     from tests.browser.conftest import Server
+
+
+ROUTES = ("chat", "engine")
+# What no page says: no JSON, no objects, too deep, calls that are ours alone, other types.
+MESSAGES = (
+    *("", "{", "[1]", "7", '"x"', "null", "[" * 100_000, '{"id": 1, "method": ' + "[" * 100_000),
+    *('{"id": 1, "method": "stop"}', '{"id": 1, "method": "hello", "params": {}}'),
+    *('{"id": 1, "method": ["stop"]}', '{"id": 1, "method": {"stop": 1}, "params": []}'),
+    *('{"id": {}, "method": "chat.key"}', '{"id": 1, "method": "chat.key", "params": {"key": 1}}'),
+    *('{"id": 1, "method": "\\ud800", "params": {"path": "\\udcff"}}', "\0", "\u202e" * 1000),
+    *('{"method": "stop", "params": {"call": {}}}', '{"id": NaN, "method": "status"}'),
+    '{"id": 1, "method": "editor.register", "params": {"path": "../x", "kernel": {"id": 7}}}',
+    '{"id": 1, "method": "editor.presence", "params": {"path": 1, "kernel": {"token": "mine"}}}',
+    b"\xff\xfe\xfd",
+)
 
 
 @contextlib.asynccontextmanager
@@ -37,13 +53,13 @@ async def connect(server: Server, route: str, **headers: str) -> AsyncIterator[C
             pass
 
 
-def knock(server: Server, token: str, **headers: str) -> int:
+def knock(server: Server, token: str, route: str = "chat", **headers: str) -> int:
     """Ask for a WebSocket, and give the status of the answer."""
     place = urlsplit(server.url)
     upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
     key = {"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}
     with contextlib.closing(HTTPConnection(place.netloc, timeout=30)) as connection:
-        address = f"{place.path}cellwright/chat{token}"
+        address = f"{place.path}cellwright/{route}{token}"
         connection.request("GET", address, headers={**upgrade, **key, **headers})
         with connection.getresponse() as answer:
             return answer.status
@@ -55,7 +71,7 @@ class Client:
     def __init__(self, socket: WebSocketClientConnection) -> None:
         self.socket = socket
         self.heard: list[dict[str, Any]] = []
-        self._number = 0
+        self.number = 0
 
     async def read(self) -> dict[str, Any]:
         async with asyncio.timeout(60):
@@ -65,10 +81,10 @@ class Client:
         return self.heard[-1]
 
     async def call(self, method: str, /, **params: Any) -> Any:
-        self._number += 1
-        message = {"jsonrpc": "2.0", "id": self._number, "method": method, "params": params}
+        self.number += 1
+        message = {"jsonrpc": "2.0", "id": self.number, "method": method, "params": params}
         await self.socket.write_message(json.dumps(message))
-        while (answer := await self.read()).get("id") != self._number:
+        while (answer := await self.read()).get("id") != self.number:
             pass
         return answer.get("result", answer)
 
@@ -86,14 +102,20 @@ async def test_only_a_user_of_the_server_gets_in_and_no_page_of_another_site(
 ) -> None:
     token = f"?token={server.token}"
     host = urlsplit(server.url).netloc
-    assert knock(server, token) == 101
-    for wrong in ("", "?token=wrong"):
-        assert knock(server, wrong) == knock(server, wrong, Origin=f"http://{host}") == 403
+    for route in ROUTES:
+        assert knock(server, token, route) == 101
+        for wrong in ("", "?token=wrong"):
+            for headers in ({}, {"Origin": f"http://{host}"}):
+                assert knock(server, wrong, route, **headers) == 403
     with urlopen(f"{server.url}api/contents{token}", timeout=30) as answer:  # noqa: ASYNC210, S310
         cookies = [each.partition(";")[0] for each in answer.headers.get_all("Set-Cookie")]
     cookie = "; ".join(cookies)  # which a browser sends along from every site
-    assert knock(server, "", Cookie=cookie, Origin=f"http://{host}") == 101
-    assert knock(server, "", Cookie=cookie, Origin="http://evil.example") == 403
+    for route in ROUTES:
+        assert knock(server, "", route, Cookie=cookie, Origin=f"http://{host}") == 101
+        for origin in ("evil.example", f"{host}.evil.example", "localhost.evil.example"):
+            assert knock(server, "", route, Cookie=cookie, Origin=f"http://{origin}") == 403
+        assert knock(server, "", route, Cookie=cookie, Origin="null") == 403
+        assert knock(server, "", route, Cookie=cookie, Host="evil.example") == 403
     async with connect(server, f"cellwright/chat{token}", Origin=f"http://{host}") as client:
         answer = await client.call("hello")
         assert answer["error"]["data"]["code"] == "INVALID_CALL"
@@ -130,3 +152,24 @@ async def test_the_built_in_assistant_runs_a_cell_and_a_page_that_comes_later_se
         assert "".join(read_saved(path)[0]["outputs"][0]["text"]) == "42\n"
         outside = await client.call("chat.send", prompt="x", **{**asked, "files": ["../x"]})
         assert outside["error"]["data"]["code"] == "OUTSIDE_ROOT"
+
+
+@pytest.mark.parametrize("route", ROUTES)
+async def test_no_message_of_a_page_ends_the_server_or_brings_its_token_into_the_log(
+    server: Server, route: str
+) -> None:
+    address = f"cellwright/{route}?token={server.token}"
+    before = len(server.log.read_text())
+    pid = ask_engine("status")["pid"]
+    async with connect(server, address) as client:
+        client.number = 1000  # the hostile ones have small numbers
+        for message in MESSAGES:
+            await client.socket.write_message(message, binary=isinstance(message, bytes))
+        method = "chat.list" if route == "chat" else "status"
+        answer = await client.call(method)
+    assert ("chats" if route == "chat" else "pid") in answer
+    assert server.token not in json.dumps(client.heard)
+    assert ask_engine("status")["pid"] == pid
+    logged = server.log.read_text()[before:]
+    assert server.token not in logged
+    assert "Traceback" not in logged

@@ -1,7 +1,8 @@
 """The whole crash test with its report; `./dev faults` runs it.
 
 Every operation on three sizes of file: killed at each system call, and each call made to fail in
-the ways it can. Ends with status 1 if anything was found, or if too little was tried.
+the ways it can. Then the faults around a save, and a small client beside a greedy one. Ends with
+status 1 if anything was found, or if too little was tried.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from tests.faults.harness import FALSE_SUCCESS, KINDS, STRAY, TORN, Outcome, Scenario
-from tests.faults.surroundings import SURROUNDINGS
+from tests.faults.surroundings import PROMISED, SURROUNDINGS
 from tests.faults.worker import OPERATIONS, SIZES, WAYS
 from tests.integration.engine import neighbours
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from tests.faults.surroundings import Surrounding
 
 LEAST_KILLS, LEAST_ERRORS = 300, 150
 
@@ -54,15 +57,19 @@ def main() -> int:
     print(row("all", everything))
     print_problems(found)
     is_whole = not (chosen.operation or chosen.size)
-    around = [fault() for fault in SURROUNDINGS] if is_whole else []
-    if around:
+    around: list[Surrounding] = []
+    status = 0
+    if is_whole:
         print("\naround a save")
-        print(*around, sep="\n")
-        print("\na small client beside a greedy one")
-        if neighbours.main():
-            return 1
-    print(f"\n{len(everything)} runs in {time.monotonic() - started:.0f} s")
-    return max(verdict(everything, whole=is_whole), int(any(each.problems for each in around)))
+        for fault in SURROUNDINGS:
+            around.append(fault())
+            print(around[-1], flush=True)
+        print("\na small client beside a greedy one", flush=True)
+        status = neighbours.main()
+    points = len(everything) + sum(each.points for each in around)
+    print(f"\n{points} runs in {time.monotonic() - started:.0f} s: {summarize(everything, around)}")
+    status = max(status, int(any(each.problems for each in around)))
+    return max(verdict(everything, whole=is_whole), status)
 
 
 def run_scenario(scenario: Scenario) -> list[Outcome]:
@@ -117,6 +124,19 @@ def print_problems(found: dict[Scenario, list[Outcome]]) -> None:
     for (_, problem), where in sorted(places.items()):
         more = f", and {len(where) - 1} more" if len(where) > 1 else ""
         print(f"  {problem}\n      {where[0]}{more}")
+
+
+def summarize(outcomes: Iterable[Outcome], around: Iterable[Surrounding]) -> str:
+    """Count what must never happen, over all runs."""
+    counts: Counter[str] = Counter()
+    for outcome in outcomes:
+        kinds = {problem.kind for problem in outcome.problems}
+        counts["false successes"] += FALSE_SUCCESS in kinds
+        counts["lost acknowledged edits"] += TORN in kinds
+    for each in around:
+        for problem, count in each.problems.items():
+            counts.update({name: count for name in PROMISED if problem.startswith(name)})
+    return ", ".join(f"{counts[name]} {name}" for name in PROMISED)
 
 
 def verdict(outcomes: list[Outcome], *, whole: bool) -> int:

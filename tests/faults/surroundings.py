@@ -48,6 +48,14 @@ _ERRORS = {
     "readv": ("EIO",),
     "write": ("ENOSPC", "EIO"),
 }
+PROMISED = (
+    "false successes",
+    "lost acknowledged edits",
+    "histories put aside",
+    "processes left",
+    "without an answer",
+)
+"""The kinds of problems that the report counts by name; there are others."""
 _EDIT = ("edit", "nb.ipynb", "replace", "load", "changed = True", "--json")
 
 
@@ -237,8 +245,9 @@ def fill_disks() -> Surrounding:
                 said = (done.stdout + done.stderr).decode(errors="replace")
                 points += 1
                 problems.update(["called a bug"] if "bug" in said else [])
-                is_wrong = (done.returncode == 0) != place.has_new_bytes
-                problems.update(["false answers"] if is_wrong else [])
+                if (done.returncode == 0) != place.has_new_bytes:
+                    problems["false failures" if done.returncode else "false successes"] += 1
+                problems.update(["histories put aside"] if place.lost_history else [])
                 (target / "filler").unlink()
                 points += 1
                 if place.run("edit", "nb.ipynb", "insert", "y").returncode:
@@ -350,12 +359,21 @@ def _answer(place: Place, words: tuple[str, ...], own: float) -> Iterator[str]:
     except subprocess.TimeoutExpired:
         yield "without an answer"
         return
+    yield from _judge_words(done)
+    if place.lost_history:
+        yield "histories put aside"
+    if words == _EDIT and done.returncode == 0 and not place.has_new_bytes:
+        yield "false successes"
+    if words == _EDIT and done.returncode and place.has_new_bytes:
+        yield "false failures"
+
+
+def _judge_words(done: subprocess.CompletedProcess[bytes]) -> Iterator[str]:
+    """What is wrong with any answer of a command."""
     said = (done.stdout + done.stderr).decode(errors="replace")
     if "bug" in said or "Traceback" in said:
         yield "called a bug"
-    if words == _EDIT and (done.returncode == 0) != place.has_new_bytes:
-        yield "false answers"
-    if done.returncode and not done.stderr and not done.stdout:
+    if done.returncode and not said.strip():
         yield "failures without a word"
 
 
@@ -454,6 +472,113 @@ def _judge_outputs(place: Place, done: subprocess.CompletedProcess[bytes]) -> It
         yield f"not told as unsaved (exit {done.returncode}, {said[-300:]!r})"
 
 
+# --- The outputs of a run, while the engine saves them --------------------------------------------
+
+_RENAME = "rename,renameat,renameat2"
+_LANDING = {
+    "openat": ("EMFILE", "EIO", "EINTR"),
+    "writev": ("ENOSPC", "EIO", "EINTR"),
+    "write": ("ENOSPC", "EIO"),
+    "fsync": ("ENOSPC", "EIO", "EINTR"),
+    _RENAME: ("ENOSPC", "EIO", "EROFS"),
+    "pwrite64": ("ENOSPC", "EIO"),
+    "fdatasync": ("ENOSPC", "EIO"),
+    "flock": ("ENOLCK", "EIO", "EINTR"),
+    "close": ("EIO", "EINTR"),
+    "fstat": ("EIO",),
+    "unlink": ("EIO",),
+}
+_KILLED_AT = ("openat", "writev", "fsync", _RENAME, "pwrite64", "fdatasync", "flock", "close")
+# The first or second of a thread, the first one and all after it: strace counts by thread.
+_WHEN = ("1", "2", "1+")
+
+
+def fail_landing(every: int = 1) -> Surrounding:
+    """Calls of the engine fail, or it is killed, while it saves what a cell printed (11, 15, 17)."""
+    name = "the engine, while outputs of a run land"
+    if os.geteuid() != 0:
+        return Surrounding(name, 0, Counter(), skipped="strace needs root to attach to it")
+    ways = [
+        (call, f"error={error}", when)
+        for call, errors in _LANDING.items()
+        for error in errors
+        for when in (_WHEN if error != "EINTR" else _WHEN[:2])  # a call is tried again after it
+    ]
+    ways += [(call, "signal=KILL", when) for call in _KILLED_AT for when in _WHEN[:2]]
+    problems: Counter[str] = Counter()
+    points = 0
+    with make_place("always") as place:
+        for number, way in enumerate(ways[::every]):
+            is_hit, found = _land(place, number, *way)
+            points += is_hit
+            problems.update({f"{each} ({' '.join(way)})" for each in found})
+        if place.lost_history:
+            problems["histories put aside"] += 1
+        pids = {*place.list_processes()}
+        problems.update(_judge_words(place.run("engine", "stop", within=2 * PATIENCE + BEYOND)))
+        problems["processes left"] += _count_left(pids)
+    return Surrounding(name, points, +problems)
+
+
+def _land(place: Place, number: int, call: str, action: str, when: str) -> tuple[bool, list[str]]:
+    """Edit a cell, and run it with a fault; whether it was met, and what is wrong afterwards."""
+    token = f"token-{number}"
+    place.run("run", "nb.ipynb", "later")  # the engine and the kernel run
+    edit = place.run("edit", "nb.ipynb", "replace", "later", f"print('{token}')", "--json")
+    if edit.returncode:
+        return True, ["no recovery: the next edit fails"]
+    engine = place.find_engine()
+    before = {*place.list_processes()}
+    log = place.folder / "strace"
+    how = ("-e", f"trace={call}", "-e", f"inject={call}:{action}:when={when}")
+    words = ["strace", "-f", "-qq", "-o", str(log), *how, "-p", str(engine)]
+    with subprocess.Popen(words, stderr=subprocess.DEVNULL) as strace:
+        try:
+            _wait_until_traced(engine)
+            try:
+                done = place.run("run", "nb.ipynb", "later", "--json", within=2 * WITHIN)
+            except subprocess.TimeoutExpired:
+                return True, ["without an answer"]
+        finally:
+            strace.terminate()
+    traced = log.read_text(errors="replace")
+    is_killed = not is_alive(engine)
+    return "(INJECTED)" in traced or is_killed, list(
+        _judge_landing(place, done, token, before if is_killed else set())
+    )
+
+
+def _wait_until_traced(pid: int) -> None:
+    until = time.monotonic() + WITHIN
+    while time.monotonic() < until:
+        threads = [each.read_text() for each in Path(f"/proc/{pid}/task").glob("*/status")]
+        if all("TracerPid:\t0" not in each for each in threads):
+            return
+        time.sleep(0.01)
+    raise TimeoutError("strace does not attach")
+
+
+def _judge_landing(
+    place: Place, done: subprocess.CompletedProcess[bytes], token: str, lost: set[int]
+) -> Iterator[str]:
+    yield from _judge_words(done)
+    said = (done.stdout + done.stderr).decode(errors="replace")
+    cells: list[dict[str, Any]] = json.loads(place.notebook.read_bytes())["cells"]
+    cell = next(cell for cell in cells if cell["id"] == "later")
+    if token not in "".join(cell["source"]):
+        yield "lost acknowledged edits"
+    is_saved = any(token in "".join(each.get("text", "")) for each in cell["outputs"])
+    has_run = '"status": "ok"' in said  # else its kernel or the engine was lost
+    if done.returncode == 0 and not is_saved:
+        yield "false successes"
+    if has_run and not is_saved and not (done.returncode == 3 and "only in this answer" in said):
+        yield f"not told as unsaved (exit {done.returncode})"
+    if has_run and is_saved and "only in this answer" in said:
+        yield "told as unsaved, but saved"
+    if lost and _count_left(lost):
+        yield "processes left"
+
+
 SURROUNDINGS: tuple[Callable[..., Surrounding], ...] = (
     fail_journal,
     fail_after_rename,
@@ -461,5 +586,6 @@ SURROUNDINGS: tuple[Callable[..., Surrounding], ...] = (
     stop_processes,
     save_in_place,
     fail_outputs,
+    fail_landing,
     fill_disks,
 )

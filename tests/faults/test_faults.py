@@ -6,6 +6,7 @@ The slice for every run; `./dev faults` does all of it and prints a report.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -118,6 +119,7 @@ def test_the_harness_notices_a_save_that_is_not_atomic() -> None:
         (surroundings.fail_after_rename, 20),
         (surroundings.save_in_place, 2),
         (surroundings.fail_outputs, 5),
+        pytest.param(surroundings.fail_landing, 12, marks=pytest.mark.root),
         pytest.param(surroundings.lose_engine, 1, marks=pytest.mark.all),
         pytest.param(surroundings.stop_processes, 1, marks=pytest.mark.all),
     ],
@@ -128,6 +130,22 @@ def test_a_fault_around_a_save_costs_no_history_and_no_true_word(
     found = fault(every)
     assert found.points >= 2
     assert not found.problems, str(found)
+
+
+def test_the_report_counts_what_must_never_happen_over_all_runs() -> None:
+    fault = Fault("fsync", 1, "error=EIO")
+    bad = [harness.Problem(harness.FALSE_SUCCESS, "…"), harness.Problem(harness.STRAY, "…")]
+    torn = [harness.Problem(harness.TORN, "…")]
+    found = [Outcome(fault, True, "ok", "old", each) for each in (bad, bad, torn, [])]
+    problems = Counter({"processes left (fsync)": 2, "false successes": 1, "something else": 7})
+    around = [
+        surroundings.Surrounding("x", 9, problems),
+        surroundings.Surrounding("y", 1, +Counter()),
+    ]
+    assert run.summarize(found, around) == (
+        "3 false successes, 1 lost acknowledged edits, 0 histories put aside, 2 processes left, "
+        "0 without an answer"
+    )
 
 
 @pytest.mark.root

@@ -171,9 +171,7 @@ class Conversations:
                 return found
             earlier = None
             if name is not None:
-                earlier = await asyncio.to_thread(open_transcripts().load, name)
-                if not is_same_folder(earlier.root, self.root):
-                    raise WorkspaceError(f"The chat {name} is not one of this folder")
+                earlier = await asyncio.to_thread(self._load, name)
             if found is None:
                 found = self._make(earlier)
             if earlier is not None:
@@ -194,11 +192,17 @@ class Conversations:
         return one_line(found.title)
 
     async def delete(self, name: str) -> None:
-        """Delete a chat; the edits of its turns stay."""
+        """Delete a chat; the edits of its turns stay.
+
+        Raises:
+            WorkspaceError: there is no such chat here.
+        """
         found = self._open.pop(name, None)
         if found is not None:
             found.transcripts = None
             await found.close()
+        else:
+            await asyncio.to_thread(self._load, name)
         await asyncio.to_thread(open_transcripts().delete, name)
         for listener in list(self._listeners):
             listener("deleted", {"chat": name})
@@ -208,6 +212,16 @@ class Conversations:
         for each in self._open.values():
             await each.close()
         self._open.clear()
+
+    def _load(self, name: str) -> Transcript:
+        """Load a chat of this folder; one of another folder does not exist here."""
+        try:
+            found = open_transcripts().load(name)
+        except WorkspaceError:
+            found = None
+        if found is None or not is_same_folder(found.root, self.root):
+            raise WorkspaceError(f"There is no chat `{name}` here")
+        return found
 
     def _make(self, earlier: Transcript | None) -> Conversation:
         """Make a chat; where the model of an earlier one is gone, that of the settings answers."""

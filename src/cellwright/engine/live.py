@@ -413,31 +413,36 @@ class LiveLanding:
                 pass
             else:
                 return
-        if self._in_file is None:
+        if self._in_file is None or self._unsaved:
             self._move_to_file()
         self._land_in_file(make, is_last=is_last, on_saved=on_saved, on_failed=on_failed)
 
     def end(self) -> None:
-        """Have the editor save the notebook; what it could not save goes into the file."""
-        if self._in_file is None and self._unsaved:
+        """Have the editor save the notebook; if it is gone, what it had goes into the file.
+
+        Raises:
+            EditorSilent, EditorUnfit: it has not saved what landed, which it still shows.
+        """
+        if self._unsaved:
             try:
-                if self._host.editor is None:
+                if self._in_file is not None or self._host.editor is None:
                     raise EditorLost(self._host.file.path)  # noqa: TRY301  # as if it went now
                 self._host.save()
             except EditorLost:
                 self._move_to_file()
-            except (EditorSilent, EditorUnfit):
-                pass  # they are in the tab, where the person sees that it is not saved
-            self._unsaved.clear()
+            finally:
+                self._unsaved.clear()
         if self._in_file is not None:
             self._in_file.end()
 
     def _move_to_file(self) -> None:
         """From now on land in the file, all that is not there yet first."""
-        self._in_file = self._host.file.begin_landing(self._start)
-        for make, on_saved, on_failed in self._unsaved:
+        if self._in_file is None:
+            self._in_file = self._host.file.begin_landing(self._start)
+        while self._unsaved:
+            make, on_saved, on_failed = self._unsaved[0]
             self._land_in_file(make, on_saved=on_saved, on_failed=on_failed)
-        self._unsaved.clear()
+            del self._unsaved[0]
 
     def _land_in_file(
         self,

@@ -46,6 +46,7 @@ _DECISIONS = {
 }
 _HOW = "Answer `yes`, `no`, `chat` (for the rest of this chat) or `always` (for this notebook)."
 _LONGEST_RESULT = 2000
+_PERSONAS = "jupyter-ai-personas"  # how the names of all personas begin
 
 
 class CellwrightPersona(BasePersona):
@@ -133,6 +134,8 @@ class CellwrightPersona(BasePersona):
         text = str(message.body).replace(f"@{self.as_user().mention_name}", " ").strip()
         question = self._question
         if question is not None and found.running is not None:
+            if str(message.sender).startswith(_PERSONAS):
+                return "A person has to answer the question above."
             answer = (
                 text if question["kind"] == "input" else _DECISIONS.get(text.strip(".! ").lower())
             )

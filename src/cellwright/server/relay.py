@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
 import os
 
@@ -24,7 +23,7 @@ from cellwright.app.workspaces import name_actor
 from cellwright.engine import wire
 from cellwright.engine.client import EngineConnection
 from cellwright.engine.launch import greet_engine
-from cellwright.errors import CellwrightError
+from cellwright.errors import CellwrightError, InvalidCall
 from cellwright.workspace.caller import Caller
 
 TYPE_CHECKING = False
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("cellwright.server")
 
 # What a page may not say itself.
-_OURS = frozenset({"hello", "stop"})
+_OURS = ("hello", "stop")
 _READ = 2**18
 _MOST_WAITING = 20_000  # messages for a page that does not read them
 
@@ -77,6 +76,17 @@ class PageHandler(WebSocketMixin, tornado.websocket.WebSocketHandler, JupyterHan
             raise tornado.web.HTTPError(403)
         await super().get(*args, **kwargs)
 
+    def log_exception(self, kind: Any, error: Any, trace: Any) -> None:
+        """Log an error of ours without the page's address, which may have a token inside."""
+        if isinstance(error, tornado.web.HTTPError):
+            super().log_exception(kind, error, trace)
+        else:
+            log.error("%s failed", self.request.path, exc_info=(kind, error, trace))
+
+    def _hang_up(self, code: int, why: str) -> None:
+        """Close the connection; the reason has at most 123 bytes."""
+        self.close(code, why.encode("utf-8", "replace")[:120].decode("utf-8", "ignore"))
+
 
 class EngineHandler(PageHandler):
     """A page that speaks with the engine."""
@@ -99,7 +109,7 @@ class EngineHandler(PageHandler):
         try:
             connected = await asyncio.to_thread(greet_engine, greet, start=True)
         except (CellwrightError, OSError) as error:
-            self.close(1011, str(error)[:120])
+            self._hang_up(1011, str(error))
             return
         assert connected is not None  # noqa: S101  # it was started, or an error raised
         reader, self._writer = await asyncio.open_unix_connection(sock=connected, limit=_READ)
@@ -110,10 +120,8 @@ class EngineHandler(PageHandler):
         if self._writer is None:
             return
         try:
-            shape = json.loads(message)
-        except ValueError:
-            return
-        if not isinstance(shape, dict):
+            shape = wire.decode(_to_bytes(message))
+        except InvalidCall:
             return
         if shape.get("method") in _OURS and "id" in shape:
             return
@@ -176,8 +184,7 @@ class ChatHandler(PageHandler):
     def on_message(self, message: str | bytes) -> None:
         """Carry out what the page asks for, beside what it asked for before."""
         if self._page is not None:
-            line = message.encode("utf-8", "replace") if isinstance(message, str) else message
-            self._page.take(line)
+            self._page.take(_to_bytes(message))
 
     def on_close(self) -> None:
         """Let the turns continue without the page."""
@@ -198,6 +205,10 @@ class ChatHandler(PageHandler):
         with contextlib.suppress(tornado.websocket.WebSocketClosedError, OSError):
             while True:
                 await self.write_message((await self._lines.get()).decode())
+
+
+def _to_bytes(message: str | bytes) -> bytes:
+    return message.encode("utf-8", "replace") if isinstance(message, str) else message
 
 
 async def _ensure(value: Any) -> Any:

@@ -27,6 +27,7 @@ class LiveEditor(ScriptedEditor):
             self.cells, self.hash = content.cells, content.hash
         self.path = file.name
         self.is_silent = False
+        self.refuses: set[str] = set()  # what it answers with an error
         self._answers: dict[int, Any] = {}
         self._answered = threading.Condition()
         self._socket = connect_or_start()
@@ -71,6 +72,9 @@ class LiveEditor(ScriptedEditor):
                     with self._answered:
                         self._answers[message["id"]] = message
                         self._answered.notify_all()
+                elif message["method"] in self.refuses:
+                    error = {"code": -32000, "message": "the disk of the page is full"}
+                    self._socket.sendall(wire.encode({"id": message["id"], "error": error}))
                 elif not self.is_silent:
                     result = self.answer(message["method"], message["params"])
                     self._socket.sendall(wire.encode(wire.make_answer(message["id"], result)))

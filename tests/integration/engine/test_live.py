@@ -96,6 +96,42 @@ def test_when_the_editor_goes_in_the_middle_of_a_run_the_outputs_are_in_the_file
     assert answer.host == "file"
 
 
+def test_outputs_that_the_editor_does_not_save_fail_the_run_with_the_artifact_that_has_them(
+    editor: LiveEditor, book: Any, file: Path
+) -> None:
+    before = file.read_bytes()
+    editor.type("a", "print('in the page')")
+    editor.refuses = {"editor.save"}
+    (cell,) = book.run(["a"])
+    assert (cell.status, cell.saved, cell.save_error) == ("ok", False, "EDITOR_UNFIT")
+    assert "in the page that has the notebook open" in cell.notes[-1]
+    assert "in the page" in book.workspace.artifact(cell.artifact).text
+    assert "".join(editor.find("a")["outputs"][0]["text"]) == "in the page\n"
+    assert file.read_bytes() == before
+    editor.refuses = set()
+    (again,) = book.run(["a"])
+    assert (again.saved, again.save_error) == (True, None)
+
+
+def test_outputs_of_a_page_that_went_and_whose_file_cannot_be_written_are_not_called_saved(
+    editor: LiveEditor, book: Any, file: Path, tmp_path: Path
+) -> None:
+    go = tmp_path / "go"
+    wait = f"import os, time\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)"
+    editor.type("a", "print('first')")
+    editor.type("b", f"print('second', flush=True)\n{wait}")
+    run = book.run(["a", "b"], detach=0.0)
+    wait_for(lambda: "second" in str(editor.find("b").get("outputs")), "the first output")
+    file.rename(tmp_path / "away.ipynb")
+    editor.close()
+    go.touch()
+    ended = book.workspace.attach(run.run).answer
+    assert [cell.saved for cell in ended] == [False, False]
+    for cell, text in zip(ended, ("first", "second"), strict=True):
+        assert cell.save_error == "NOTEBOOK_NOT_FOUND"
+        assert text in book.workspace.artifact(cell.artifact).text
+
+
 def test_an_editor_that_does_not_answer_is_an_error_and_the_file_is_not_touched(
     editor: LiveEditor, book: Any
 ) -> None:

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -23,6 +23,12 @@ if TYPE_CHECKING:
     from cellwright import Workspace
 
 REAL = "/somewhere/nb.ipynb"
+
+
+@pytest.fixture(autouse=True)
+def _nothing_owned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget what other tests of this process own: their files are in places of their own."""
+    monkeypatch.setattr(module, "_owned_here", set())
 OTHER = """
 import sys
 from cellwright.workspace.hosts.leases import Leases
@@ -196,6 +202,36 @@ def test_a_full_folder_is_called_that_and_leaks_no_lock(monkeypatch: pytest.Monk
         mine.own(REAL)  # without a name
         mine.release(REAL)
     Leases("another").own(REAL)
+
+
+@pytest.mark.parametrize("error", [errno.EIO, errno.EACCES, errno.ENOLCK])
+@pytest.mark.parametrize("call", ["fstat", "stat", "flock"])
+def test_a_call_that_fails_at_a_lease_is_said_and_leaks_no_lock(
+    call: str, error: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, other = Leases("mine"), Leases("other")
+    where: Any = module.fcntl if call == "flock" else module.os
+    plain = getattr(where, call)
+
+    def refuse(place: Any, *more: Any) -> Any:
+        if call == "stat" and not str(place).endswith(".lease"):
+            return plain(place, *more)
+        raise OSError(error, os.strerror(error))
+
+    def share(real: str) -> None:
+        with mine.share(real):
+            pass
+
+    before = sorted(Path("/proc/self/fd").iterdir())
+    for act in (mine.own, share):
+        with monkeypatch.context() as patch:
+            patch.setattr(where, call, refuse)
+            with pytest.raises(NotSaved, match=os.strerror(error)):
+                act(REAL)
+    assert sorted(Path("/proc/self/fd").iterdir()) == before
+    assert not mine.is_held(REAL)
+    other.own(REAL)
+    other.close()
 
 
 def test_leases_whose_files_were_deleted_are_taken_again() -> None:

@@ -6,6 +6,8 @@ import re
 from collections import Counter
 
 from cellwright.config.settings import SPECS
+from tests.browser.test_chat_hostile import TEXTS
+from tests.browser.test_chat_route import MESSAGES
 from tests.conftest import ROOT
 from tests.integration.hostile import doors
 from tests.integration.hostile.repository import KINDS
@@ -21,13 +23,15 @@ def test_the_counts_of_the_attacks_are_those_of_the_tests() -> None:
     assert {name: int(count) for name, count in rows} == planted
     assert f"plant {len(KINDS)} kinds" in PAGE
     assert f"each of {len(PLACES)} strings" in PAGE
+    assert f"| {len(TEXTS)} hostile texts" in PAGE
+    assert f"| {len(MESSAGES)} messages that no page sends" in PAGE
     commands, calls = list(doors.reading_commands("x")), list(doors.reading_calls("x"))
     assert f"through {len(commands)} commands and {len(calls)} calls of tools" in PAGE
 
 
 def test_every_test_that_is_named_exists() -> None:
     named = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", PAGE)
-    assert len(named) >= 14
+    assert len(named) >= 26
     for file, test in named:
         assert re.search(rf"^(async )?def {test}\(", (ROOT / file).read_text(), re.MULTILINE), test
 

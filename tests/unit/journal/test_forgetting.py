@@ -12,13 +12,28 @@ import pytest
 
 import cellwright
 from cellwright.errors import ChangeNotFound
+from cellwright.journal._database import JournalDatabase
 from cellwright.journal.executions import ExecutionRecord
 from tests.unit.journal.conftest import Desk, assert_counts_are_right, notebook_bytes
 
 if TYPE_CHECKING:
+    import sqlite3
+
     from cellwright.journal import Entry, Journal
 
 MARK = "sesame-7f3a-open"
+
+
+@pytest.fixture(autouse=True)
+def _plain_sqlite(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have SQLite leave what it deletes in the file, as most builds do; that of Debian does not."""
+    set_up = JournalDatabase._set_up
+
+    def set_up_plainly(self: JournalDatabase, connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA secure_delete = OFF")
+        set_up(self, connection)
+
+    monkeypatch.setattr(JournalDatabase, "_set_up", set_up_plainly)
 
 
 def find_bytes(journal: Journal, text: str) -> list[str]:

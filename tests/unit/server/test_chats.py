@@ -205,3 +205,28 @@ async def test_a_message_that_is_none_is_refused_and_nothing_else_happens(page: 
     page.say(json.dumps({"id": 3, "method": "chat.open", "params": {"id": "../../etc"}}).encode())
     await page.until(lambda: len(page.sent) == 7)
     assert all("error" in message for message in page.sent)
+
+
+async def test_a_chat_of_another_folder_does_not_exist_for_a_page(
+    page: Page, use: Use, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    use("yes", "yes")
+    other = Conversations(str(tmp_path_factory.mktemp("other")), actor="chat:ada", engine=False)
+    theirs = await other.open()
+    theirs.begin(theirs.state.build_request("a question"))
+    await theirs.wait()
+    assert open_transcripts().load(theirs.id)
+    messages = set()
+    for method, more in {"open": {}, "rename": {"title": "mine"}, "delete": {}}.items():
+        for name in (theirs.id, "20260101-000000-abcd"):
+            with pytest.raises(Refused) as refused:
+                await page.call(method, id=name, **more)
+            assert refused.value.code == "WORKSPACE_ERROR"
+            messages.add(str(refused.value).replace(name, "…"))
+    assert len(messages) == 1  # it cannot be told from one that never was
+    for name in ("../chats/20260101-000000-abcd", "/etc/passwd", ""):
+        with pytest.raises(Refused):
+            await page.call("delete", id=name)
+    assert open_transcripts().load(theirs.id).title == "a question"
+    assert page.heard("deleted") == []
+    await other.close()

@@ -13,7 +13,12 @@ import time
 from typing import NamedTuple
 
 from cellwright.document.edits import SetMetadata
-from cellwright.errors import CellwrightError, DurabilityUnconfirmed
+from cellwright.errors import (
+    CellwrightError,
+    DurabilityUnconfirmed,
+    EditorSilent,
+    EditorUnfit,
+)
 from cellwright.journal.executions import ExecutionRecord
 from cellwright.workspace.runs.widgets import drop_dangling_views, make_widget_edits
 from cellwright.workspace.staleness import PARAMETERS
@@ -79,9 +84,23 @@ class RunRecord:
         """What the notebook held after the last landing; None if nothing landed."""
         return self._landing.written
 
-    def end(self) -> None:
-        """Finish: the run is over."""
-        self._landing.end()
+    def end(self) -> CellwrightError | None:
+        """Finish: the run is over; returns why what had landed is not saved, if it is not."""
+        try:
+            self._landing.end()
+        except DurabilityUnconfirmed:
+            pass  # the new bytes are there
+        except CellwrightError as failure:
+            return failure
+        return None
+
+    def keep_unsaved(self, outputs: Sequence[dict[str, Any]], failure: CellwrightError) -> Landed:
+        """Keep the outputs of a cell that had landed, and were not saved in the end."""
+        artifact, where = self._keep(list(outputs))
+        if isinstance(failure, (EditorSilent, EditorUnfit)):
+            where = f"in the page that has the notebook open, and {where.removeprefix('only ')}"
+        note = f"The outputs are {where}: {failure.message}"
+        return Landed(notes=[note], save_error=failure.code, artifact=artifact)
 
     def land_so_far(self, run: CellRun, outputs: Sequence[OutputsSoFar]) -> None:
         """Put what a cell has said until now into the notebook; not an entry of the history.

@@ -195,12 +195,23 @@ class NotebookRun(Run):
         return await self.book.hub.in_file_thread(measure_usage, pid)
 
     async def _end_cells(self) -> None:
+        in_thread = self.book.hub.in_file_thread
+        unsaved: CellwrightError | None = None
         if self._record.needs_end:
-            await finish_despite_cancel(self.book.hub.in_file_thread(self._record.end))
+            unsaved = await finish_despite_cancel(in_thread(self._record.end))
         for place, execution in enumerate(self.executions):
             run = next((run for run in self._runs if run.cell.index == execution.index), None)
             if run is not None:
-                self.executions[place] = self._renew(execution, run)
+                found = self._renew(execution, run)
+                if unsaved is not None and found.saved:
+                    kept = await in_thread(self._record.keep_unsaved, found.outputs, unsaved)
+                    found = found.replace(
+                        saved=False,
+                        save_error=kept.save_error,
+                        artifact=kept.artifact,
+                        notes=[*found.notes, *kept.notes],
+                    )
+                self.executions[place] = found
             elif execution.status == "pending" and not execution.notes:
                 self.executions[place] = self._describe_unreached(self._chosen[place])
 
