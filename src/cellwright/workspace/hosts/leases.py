@@ -23,7 +23,7 @@ from cellwright.errors import NotSaved, OwnedElsewhere, UnsafeDirectory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from types import TracebackType
 
 # A writer shares the lease for milliseconds; an owner-to-be waits for it that long.
 _PATIENCE = 2.0
@@ -99,35 +99,13 @@ class Leases:
             _close(descriptor)
         return False
 
-    @contextlib.contextmanager
-    def share(self, real: str) -> Iterator[None]:
-        """Write to a notebook inside this block.
+    def share(self, real: str) -> SharedLease:
+        """Write to a notebook inside the `with` block of what this returns.
 
         Raises:
             OwnedElsewhere: another process runs it; the edit has to go through that one.
         """
-        if real in _owned_here:
-            yield
-            return
-        began = time.monotonic()
-        while (descriptor := _lock(real, fcntl.LOCK_SH)) < 0:
-            # An owner writes its name as soon as it has the lock. Who only removes the file writes
-            # none, but the name of an owner who died may still be there.
-            holder = _holder(real)
-            if time.monotonic() - began > (_PATIENCE if holder is None else _DOUBT):
-                raise OwnedElsewhere(real, holder or "another process")
-            time.sleep(0.005)
-        try:
-            with contextlib.suppress(OSError):
-                if os.fstat(descriptor).st_size:
-                    os.truncate(descriptor, 0)  # the name of an owner that died
-            yield
-        finally:
-            # The last one who shares it can have it alone, and removes the file.
-            with contextlib.suppress(OSError, MemoryError, UnsafeDirectory):
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                remove_locked(_place(real), descriptor)
-            _close(descriptor)
+        return SharedLease(real)
 
     def release(self, real: str) -> None:
         """Own a notebook no more."""
@@ -172,18 +150,72 @@ class Leases:
             self.release(real)
 
 
+class SharedLease:
+    """The lease of a notebook that is only written to, held inside its `with` block.
+
+    With `is_optional`, a system that can keep no leases is no reason not to begin.
+    """
+
+    __slots__ = ("_descriptor", "_is_optional", "_place", "_real")
+
+    def __init__(self, real: str, *, is_optional: bool = False) -> None:
+        self._real = real
+        self._is_optional = is_optional
+        self._place = ""
+        self._descriptor = -1
+
+    def __enter__(self) -> None:
+        if self._real in _owned_here:
+            return
+        try:
+            self._place = _place(self._real)
+            self._wait()
+        except UnsafeDirectory:
+            if not self._is_optional:
+                raise
+
+    def _wait(self) -> None:
+        began = time.monotonic()
+        while (descriptor := _lock(self._real, fcntl.LOCK_SH, self._place)) < 0:
+            # An owner writes its name as soon as it has the lock. Who only removes the file writes
+            # none, but the name of an owner who died may still be there.
+            holder = _holder(self._real)
+            if time.monotonic() - began > (_PATIENCE if holder is None else _DOUBT):
+                raise OwnedElsewhere(self._real, holder or "another process")
+            time.sleep(0.005)
+        self._descriptor = descriptor
+        with contextlib.suppress(OSError):
+            if os.fstat(descriptor).st_size:
+                os.truncate(descriptor, 0)  # the name of an owner that died
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor < 0:
+            return
+        # The last one who shares it can have it alone, and removes the file.
+        with contextlib.suppress(OSError, MemoryError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            remove_locked(self._place, descriptor)
+        _close(descriptor)
+
+
 def _place(real: str) -> str:
     return f"{runtime_directory()}/{name_lock(real)}.lease"
 
 
-def _lock(real: str, how: int) -> int:
+def _lock(real: str, how: int, place: str | None = None) -> int:
     """Return a descriptor that holds the lease, or -1 if another holds it, or did a moment ago.
 
     Raises:
         UnsafeDirectory: the runtime directory cannot be written to.
         NotSaved: the system cannot lock a file there.
     """
-    place = _place(real)
+    place = place or _place(real)
     for _ in range(_ATTEMPTS):
         try:
             descriptor = os.open(place, _FLAGS, 0o600)
