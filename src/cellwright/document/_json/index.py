@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import sys
-from bisect import bisect_right
 from itertools import accumulate, repeat
 from operator import add
 
@@ -222,9 +221,9 @@ class CellBlocks:
 
     def span(self, cell: int) -> tuple[int, int]:
         """Where a cell starts and ends."""
-        block = bisect_right(self._firsts, cell) - 1
+        block, first = self.block_of(cell)
         starts, ends = self._measure(block)
-        return starts[cell - self._firsts[block]], ends[cell - self._firsts[block]]
+        return starts[cell - first], ends[cell - first]
 
     def spans(self) -> tuple[list[int], list[int]]:
         """Where all cells start and end."""
@@ -235,6 +234,8 @@ class CellBlocks:
 
     def block_of(self, cell: int) -> tuple[int, int]:
         """The number of the block that has a cell, and its first cell."""
+        from bisect import bisect_right  # large files only: every read would import it
+
         block = bisect_right(self._firsts, cell) - 1
         return block, self._firsts[block]
 
