@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from cellwright import Workspace
 
 CELL = "1+1"
+MANY = 300
+HERE = Path(__file__).parent.parent
 RAW = "raw jupyter_client"
 NOTHING = "python -c pass"
 PLACES = ("CONFIG_HOME", "CACHE_HOME", "RUNTIME_DIR", "STATE_HOME")
@@ -39,6 +41,7 @@ def run(*, quick: bool = False) -> list[str]:
     with tempfile.TemporaryDirectory(prefix="cw") as name, _engine(Path(name)) as workspace:
         folder = Path(name)
         missed = _cells(folder, workspace, 30 if quick else 200)
+        missed += _many(folder, workspace, 2 if quick else 5)
         missed += _first(folder, workspace, 3 if quick else 10)
         missed += _processes(folder, workspace, 5 if quick else 15)
         missed += _large(folder, workspace, 3 if quick else 7)
@@ -129,12 +132,41 @@ def _cells(folder: Path, workspace: Workspace, rounds: int) -> list[str]:
         rows.setdefault("run, saved, with a notary", []).append(_timed(save))
     shutil.rmtree(folder / "jupyter")
     goals = {
-        "eval, ipykernel": (RAW, 1.2),
-        "eval, runner": (RAW, 1.2),
-        "run, saved": (RAW, 2.0),
+        "eval, ipykernel": (RAW, 1.0),
+        "eval, runner": (RAW, 1.0),
+        "run, saved": (RAW, 1.6),
     }
     title = f"One cell `{CELL}` through the engine's socket · {rounds} rounds"
     return compare(title, rows, RAW, goals)
+
+
+def _many(folder: Path, workspace: Workspace, rounds: int) -> list[str]:
+    """Many short cells in one run, each saved in the end, against nbclient, which saves nothing."""
+    path = folder / "many.ipynb"
+    _notebook(path, *(_code(f"c{number}", CELL) for number in range(MANY)))
+    book = workspace.open("many.ipynb")
+    rows: dict[str, list[float]] = {"nbclient": [], "run, saved": []}
+
+    def save() -> None:
+        assert all(done.saved for done in book.run())
+
+    words = [os.environ["CELLWRIGHT_BENCH_RIVALS"], "-m", "benchmarks.nbclient_rival", str(path)]
+    with subprocess.Popen(
+        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=HERE
+    ) as rival:
+        assert rival.stdin is not None
+        assert rival.stdout is not None
+        rival.stdout.readline()  # its kernel is there
+        book.run(["c0"])
+        for _ in range(rounds):
+            print(file=rival.stdin, flush=True)
+            rows["nbclient"].append(float(rival.stdout.readline()) / MANY)
+            rows["run, saved"].append(_timed(save) / MANY)
+        rival.stdin.close()
+    counts = {cell["execution_count"] for cell in json.loads(path.read_bytes())["cells"]}
+    assert len(counts) == MANY, "a cell is not in the file"
+    goals = {"run, saved": ("nbclient", 1.1)}
+    return compare(f"Each of {MANY} cells of one run · {rounds} rounds", rows, "nbclient", goals)
 
 
 def _have_notary(folder: Path) -> None:
@@ -159,7 +191,7 @@ def _first(folder: Path, workspace: Workspace, rounds: int) -> list[str]:
         for _ in range(5):
             rows["a warm cell"].append(_timed(partial(book.run, ["a"])))
         workspace.kernel("shutdown", str(path))
-    goals = {"first cell, spare": ("a warm cell", 5.0)}
+    goals = {"first cell, spare": ("a warm cell", 2.0)}
     return compare(f"The first cell of a notebook · {rounds} rounds", rows, "a warm cell", goals)
 
 

@@ -3,10 +3,16 @@
 Every notebook of the corpus that is Python is run by nbclient, by us, and by nbclient again, at the
 same path and with kernels of the same environment. Where the two runs of nbclient differ, the
 notebook is left to chance (times, random numbers, threads) and proves nothing.
+
+All of it takes an hour, so every outcome is kept in `.dev/fidelity.jsonl` at once, and a run that
+was stopped goes on where it was. Outcomes of other code are forgotten; a difference without a
+reason is looked at again.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
 import os
 import re
@@ -14,7 +20,7 @@ import shutil
 import subprocess
 import tempfile
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ROOT = Path(__file__).resolve().parent.parent
+RECORD = ROOT / ".dev" / "fidelity.jsonl"
 PYTHON = ROOT / ".dev" / "corpus" / "bin" / "python"
 NBCLIENT = ROOT / "tests" / "kernels" / "nbclient_side.py"
 SECONDS = 240
@@ -42,28 +49,71 @@ class Outcome(NamedTuple):
     verdict: str
     detail: str = ""
 
+    def __str__(self) -> str:
+        return ": ".join(filter(None, self))
+
 
 def run(*, quick: bool = False) -> list[str]:
     """Compare the runs, print every difference and the tally; the goal is none without a reason."""
-    names = list_notebooks()
+    paths = list_notebooks()
     if quick:
-        names = names[::20]
-    print(f"\nOutputs beside nbclient's, {len(names)} notebooks; those that differ:", flush=True)
-    outcomes = []
+        paths = paths[::20]
+    code = fingerprint()
+    known = load_outcomes(RECORD, code)
+    outcomes = [known[name] for path in paths if (name := corpus.ids(path)) in known]
+    print(f"\nOutputs beside nbclient's, {len(paths)} notebooks", flush=True)
+    if outcomes:
+        print(f"{len(outcomes)} of them were compared before, by the same code: {RECORD.name}")
     with tempfile.TemporaryDirectory(prefix="cwb") as place, ThreadPoolExecutor(WORKERS) as pool:
         for variable in ("XDG_STATE_HOME", "XDG_RUNTIME_DIR", "IPYTHONDIR"):
             (Path(place) / variable.lower()).mkdir(mode=0o700)
             os.environ[variable] = f"{place}/{variable.lower()}"
-        for each in pool.map(compare_runs, names):
-            outcomes.append(each)
-            if each.verdict != SAME:
-                detail = f": {each.detail}" if each.detail else ""
-                print(f"{len(outcomes):5}  {each.name}: {each.verdict}{detail}", flush=True)
-    print(f"\nOutputs beside nbclient's, {len(names)} notebooks")
+        todo = [path for path in paths if corpus.ids(path) not in known]
+        futures = [pool.submit(compare_runs, path) for path in todo]
+        try:
+            for future in as_completed(futures):
+                outcomes.append(future.result())
+                keep_outcome(RECORD, code, outcomes[-1])
+                print(f"{len(outcomes):5}  {outcomes[-1]}", flush=True)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+    print("\nThose that differ")
+    for each in sorted(outcomes):
+        if each.verdict != SAME:
+            print(f"       {each}")
+    print(f"\nOutputs beside nbclient's, {len(outcomes)} notebooks")
     for verdict, count in Counter(each.verdict for each in outcomes).most_common():
         print(f"{count:6}  {verdict}")
-    bad = [each.name for each in outcomes if each.verdict == UNEXPLAINED]
+    bad = sorted(each.name for each in outcomes if each.verdict == UNEXPLAINED)
     return [f"fidelity: {name} differs from nbclient without a reason" for name in bad]
+
+
+def fingerprint() -> str:
+    """One line that changes with all that an outcome depends on, but for the machine."""
+    kernels = ROOT / "tests" / "kernels"
+    files = [
+        *sorted((ROOT / "src").rglob("*.py")),
+        *(Path(__file__), NBCLIENT, kernels / "comparing.py", ROOT / "requirements" / "corpus.txt"),
+    ]
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
+
+
+def load_outcomes(record: Path, code: str) -> dict[str, Outcome]:
+    """What the record knows of this code, by name, but for differences without a reason."""
+    known: dict[str, Outcome] = {}
+    for line in record.read_text("utf-8").splitlines() if record.exists() else ():
+        with contextlib.suppress(ValueError):  # the last line, cut when a run was killed
+            of, *outcome = json.loads(line)
+            if of == code and outcome[1] != UNEXPLAINED:
+                known[outcome[0]] = Outcome(*outcome)
+    return known
+
+
+def keep_outcome(record: Path, code: str, outcome: Outcome) -> None:
+    """Add one to the record, which may end in a line that was cut."""
+    record.parent.mkdir(exist_ok=True)
+    with record.open("a", encoding="utf-8") as file:
+        file.write(f"\n{json.dumps([code, *outcome])}\n")
 
 
 def list_notebooks() -> list[Path]:

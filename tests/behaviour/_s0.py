@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.behaviour.promise import Done, NotOurs, NotYet, row
+from tests.behaviour.promise import Done, NotOurs, row
 
 # fmt: off
 ROWS = (
@@ -15,7 +15,7 @@ ROWS = (
     row("S0-006", "24", "The same file matches by another spelling, through a symlink, or percent-encoded", Done("tests/unit/assistant/test_detection.py::test_the_same_file_by_another_name_matches")),
     row("S0-007", "27", "A notebook must be attached explicitly even when it is the active editor", Done("tests/integration/assistant/test_how_to_test_http.py::test_without_an_attachment_it_is_a_general_assistant")),
     row("S0-008", "31", "Inline chat in a cell turns notebook mode on by itself", Done("tests/integration/assistant/test_how_to_test_http.py::test_inline_it_has_its_own_place_prompt_and_cell", also=("tests/unit/assistant/test_detection.py::test_inline_in_a_cell_it_is_on_without_an_attachment",))),
-    row("S0-009", "34", "Inline chat checks that its editor belongs to a notebook", NotYet("JupyterLab")),
+    row("S0-009", "34", "Inline chat checks that its editor belongs to a notebook", Done("tests/browser/test_chat.py::test_a_chat_in_a_cell_proposes_a_diff_that_is_refined_accepted_or_rejected", only_all=True)),
     row("S0-010", "35", "The location of an inline chat request is Notebook", Done("tests/integration/assistant/test_how_to_test_http.py::test_inline_it_has_its_own_place_prompt_and_cell")),
     row("S0-011", "36", "Inline chat goes to the notebook participant, which has a prompt of its own", Done("tests/integration/assistant/test_how_to_test_http.py::test_inline_it_has_its_own_place_prompt_and_cell")),
     row("S0-012", "37", "The notebook participant gets the context and knows which cell it is in", Done("tests/integration/assistant/test_how_to_test_http.py::test_inline_it_has_its_own_place_prompt_and_cell")),
@@ -62,7 +62,7 @@ ROWS = (
     row("S0-047", "122", "The modifying tools also need the chat pane", Done("tests/integration/assistant/test_how_to_test_http.py::test_inline_it_has_its_own_place_prompt_and_cell", also=("tests/unit/assistant/test_availability.py::test_inline_only_reading_tools_are_there",))),
     row("S0-048", "130", "Naming a tool in a prompt signals the wish to use it", Done("tests/integration/assistant/test_how_to_test_http.py::test_naming_a_reading_tool_works_in_ask_and_edit", also=("tests/integration/assistant/test_how_to_test_http.py::test_naming_a_changing_tool_works",))),
     row("S0-049", "134-137", "A tool is named in a prompt by # and its reference name", Done("tests/integration/assistant/test_how_to_test_http.py::test_all_five_tools_leave_and_all_can_be_named", also=("tests/unit/assistant/test_availability.py::test_references_come_from_the_prompt_and_from_what_is_attached",))),
-    row("S0-050", "139-141", "The attachment button lists the tools", NotYet("JupyterLab")),
+    row("S0-050", "139-141", "The attachment button lists the tools", Done("tests/browser/test_chat.py::test_tools_are_named_with_a_sign_or_attached", only_all=True)),
     row("S0-051", "145", "All five notebook tools can be referenced in a prompt", Done("tests/unit/tools/test_table.py::test_every_tool_can_be_referenced_and_says_whether_it_only_reads")),
     row("S0-052", "147-151", "The five reference names are runNotebookCells, addNotebookCell, updateNotebookCell, getCellOutputs and getNotebookCells", Done("tests/unit/assistant/test_availability.py::test_the_others_are_answered_with_the_switch_to_agent")),
     row("S0-053", "155", "A reference forces neither the availability nor the use of a tool", Done("tests/integration/assistant/test_how_to_test_http.py::test_a_reference_forces_nothing_and_allows_nothing", also=("tests/integration/assistant/test_how_to_test_http.py::test_an_attached_tool_enters_the_prompt_and_the_model_decides",))),
@@ -131,7 +131,7 @@ ROWS = (
     row("S0-106", "358-360", "Without an attached notebook: no notebook tools, no context, a general assistant", Done("tests/integration/assistant/test_how_to_test_http.py::test_without_an_attachment_it_is_a_general_assistant", also=("tests/integration/assistant/test_scenarios_http.py::test_what_leaves_and_what_is_done_in_every_scenario_and_mode",))),
     row("S0-107", "363-368", "The trace log says which prompt file each mode loaded", Done("tests/integration/assistant/test_how_to_test_http.py::test_the_log_tells_the_file_whose_text_leaves")),
     row("S0-108", "376", "#runNotebookCells in Ask or Edit is answered with the suggestion of Agent mode", Done("tests/integration/assistant/test_how_to_test_http.py::test_naming_a_changing_tool_elsewhere_brings_the_mode_to_switch_to", also=("tests/unit/assistant/test_how_to_test.py::test_a_running_reference_suggests_agent_mode",))),
-    row("S0-109", "381-383", "The attachment list shows only the available tools, and an attached one enters the prompt", NotYet("JupyterLab")),
+    row("S0-109", "381-383", "The attachment list shows only the available tools, and an attached one enters the prompt", Done("tests/browser/test_chat.py::test_tools_are_named_with_a_sign_or_attached", only_all=True)),
     row("S0-110", "385", "References of a prompt appear in the request's toolReferences", Done("tests/integration/assistant/test_how_to_test_http.py::test_the_events_of_the_command_line_have_the_references", also=("tests/unit/assistant/test_availability.py::test_references_come_from_the_prompt_and_from_what_is_attached",))),
     row("S0-111", "385-387", "The model gets the references, decides, and stays bound by the mode", Done("tests/integration/assistant/test_how_to_test_http.py::test_a_reference_forces_nothing_and_allows_nothing", also=("tests/integration/assistant/test_how_to_test_http.py::test_an_attached_tool_enters_the_prompt_and_the_model_decides",))),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.behaviour.promise import Done, NotYet, row
+from tests.behaviour.promise import Done, row
 
 # fmt: off
 ROWS = (
@@ -65,7 +65,7 @@ ROWS = (
     row("S2-047", "363-365", "A delete reports: cell deleted, what was removed and the index it had", Done("tests/unit/cli/test_changes.py::test_a_delete_tells_what_was_removed_and_where_it_was")),
 
     # Beyond the editor
-    row("S2-048", "377-382", "The extension of a running JupyterLab, which the document put off, is there", NotYet("JupyterLab")),
+    row("S2-048", "377-382", "The extension of a running JupyterLab, which the document put off, is there", Done("tests/browser/test_tab.py::test_an_edit_appears_in_the_tab_in_place_and_is_saved")),
     row("S2-049", "386", "Notebook paths are validated", Done("tests/unit/workspace/hosts/test_paths.py::test_no_way_leads_out_of_the_root")),
     row("S2-050", "387", "The structure of a notebook is verified before it is edited", Done("tests/behaviour/test_documents.py::test_the_structure_is_verified_before_anything_is_written")),
     row("S2-051", "388", "Editing executes nothing of what a notebook holds", Done("tests/behaviour/test_documents.py::test_editing_executes_nothing_of_what_a_notebook_holds")),

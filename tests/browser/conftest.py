@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import inspect
 import json
 import os
 import re
@@ -11,6 +13,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.request import Request, urlopen
@@ -49,6 +52,17 @@ def browser() -> Iterator[Browser]:
         found = playwright.chromium.launch(executable_path=chromium, args=arguments)
         yield found
         found.close()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a coroutine in a thread of its own: Playwright's loop runs in this one."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    wanted = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, pyfuncitem.obj(**wanted)).result()
+    return True
 
 
 class Server:

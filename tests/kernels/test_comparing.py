@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
+from benchmarks import fidelity
 from tests.kernels.comparing import comparable, frame, plain
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_what_is_compared_leaves_out_nothing_but_chance() -> None:
@@ -48,3 +54,18 @@ def test_the_rest_of_a_file_is_all_but_counts_and_outputs(
     )
     assert old in text
     assert (frame(text) == frame(text.replace(old, new))) is is_same
+
+
+def test_a_comparison_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
+    record = tmp_path / "folder" / "record.jsonl"
+    same, bad = fidelity.Outcome("a", fidelity.SAME), fidelity.Outcome("b", fidelity.UNEXPLAINED)
+    last = fidelity.Outcome("c", fidelity.CHANCE)
+    assert fidelity.load_outcomes(record, "now") == {}
+    for each in (same, bad):
+        fidelity.keep_outcome(record, "now", each)
+    with record.open("a") as file:
+        file.write('["now", "cut')
+    fidelity.keep_outcome(record, "now", last)
+    # A difference without a reason is looked at again.
+    assert fidelity.load_outcomes(record, "now") == {"a": same, "c": last}
+    assert fidelity.load_outcomes(record, "other code") == {}

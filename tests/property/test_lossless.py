@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cellwright import Notebook
+from cellwright.document._bytes.slots import FileSlots, Slot, Survey, SurveyMaker
 from cellwright.document._json import index as indexing
 from tests.property import checks, strategies
 
@@ -31,6 +32,28 @@ def test_both_parsers_find_the_same_cells(data: bytes) -> None:
         assert (fast.starts, fast.ends) == (careful.starts, careful.ends)
         assert (fast.cells_open, fast.cells_close) == (careful.cells_open, careful.cells_close)
         assert fast.members.keys() == careful.members.keys()
+
+
+@given(strategies.files(), st.integers(0, 200))
+def test_blocks_of_any_size_have_the_same_cells(data: bytes, size: int) -> None:
+    start = indexing.skip_space(data, 3 if data.startswith(indexing.BOM) else 0)
+    careful = indexing.index_with_standard_library(data, start)
+    survey = SurveyMaker(len(data))
+    found = indexing.index_in_blocks(data, start, survey.note, size)
+    if found is None:  # written on one line, no cells, or cells that are not valid
+        return
+    assert found.blocks is not None
+    spans = (careful.starts, careful.ends)
+    assert [found.blocks.span(i) for i in range(found.blocks.count)] == list(
+        zip(*spans, strict=True)
+    )
+    assert found.blocks.spans() == spans
+    assert (found.cells_open, found.cells_close) == (careful.cells_open, careful.cells_close)
+    assert found.members.keys() == careful.members.keys()
+    slots = FileSlots.of_blocks(data, found.blocks, survey)
+    one_by_one = [Slot(data, *span) for span in zip(*spans, strict=True)]
+    assert [slot.row for slot in slots] == [slot.row for slot in one_by_one]
+    assert slots.survey().revision == Survey.of(slot.row for slot in one_by_one).revision
 
 
 @given(strategies.files(), strategies.text, st.data())

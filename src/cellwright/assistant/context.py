@@ -286,7 +286,7 @@ def _find_stale(notebook: Notebook, runtime: RuntimeState) -> dict[str, str] | N
 
     return {
         row.cell: row.stale_reason or "its result is stale"
-        for row in describe_staleness(notebook, runtime.runs)
+        for row in describe_staleness(notebook, runtime.runs, now=runtime.now)
         if row.state == "stale"
     }
 

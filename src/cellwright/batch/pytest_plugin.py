@@ -3,7 +3,7 @@
 | option | |
 |---|---|
 | `--cellwright` | collect `*.ipynb` |
-| `--cellwright-check` | outputs must be those in the notebook |
+| `--cellwright-check`, `--check` | outputs must be those in the notebook |
 | `--cellwright-mask REGEX` | what may differ; may be repeated |
 | `--cellwright-tolerance R` | numbers may differ by this part of their size |
 | `--cellwright-timeout S` | seconds for each cell |
@@ -55,6 +55,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--cellwright-timeout", type=float, default=0.0, metavar="S", help="Seconds for each cell."
     )
+
+
+def pytest_load_initial_conftests(args: list[str]) -> None:
+    """Understand `--check` beside `--cellwright`; as an option it could be another plugin's."""
+    if "--cellwright" in args:
+        args[:] = ["--cellwright-check" if each == "--check" else each for each in args]
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.File | None:

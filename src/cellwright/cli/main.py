@@ -64,6 +64,7 @@ COMMANDS = {
     "conformance": ("conformance", "Test one side of the Notebook Manipulator Protocol"),
     "config": ("setup", "Show the settings and where each comes from"),
     "doctor": ("setup", "Report whether cells can run, and what is installed"),
+    "demo": ("setup", "Show the main job on a small notebook"),
     "completion": ("setup", "Print the completion script for a shell"),
 }
 

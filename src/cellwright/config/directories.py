@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 PRIVATE = 0o700
 TEMPORARY_FOLDERS = ("/tmp", "/var/tmp", "/usr/tmp")  # noqa: S108 - the system's own list
+_VARIABLES = ("XDG_RUNTIME_DIR", "TMPDIR", "TEMP", "TMP", "HOME")
+# The variables, what the folder was like, the folder, and the place in it that was found.
+_found: tuple[object, tuple[int, ...] | None, str, str] | None = None
 
 
 def runtime_directory() -> str:
@@ -42,11 +45,13 @@ def runtime_directory() -> str:
     path = _usual_place()
     # All processes must agree on one folder, also if the name becomes free while they work: so
     # before it is made, the record is looked at. In a private folder, no other user takes names.
-    if not os.path.lexists(path) and not _is_private(os.path.dirname(path)):
-        second = _find_second(path)
+    try:
+        status = os.lstat(path)
+    except OSError:
+        second = None if _is_private(os.path.dirname(path)) else _find_second(path)
         if second is not None:
             return second
-    status = _find_or_make(path)
+        status = _find_or_make(path)
     if _is_squatted(status) and not _is_private(os.path.dirname(path)):
         return _find_second(path) or _make_second(path)
     _check(path, status)
@@ -111,16 +116,36 @@ def _second_record() -> str:
 
 
 def _usual_place() -> str:
+    global _found  # noqa: PLW0603  # every save asks, and finding it takes a dozen system calls
+    wanted = (*map(os.environ.get, _VARIABLES), os.geteuid(), TEMPORARY_FOLDERS)
+    if _found and _found[0] == wanted and _found[1] == _identify(_found[2]):
+        return _found[3]
     session = os.environ.get("XDG_RUNTIME_DIR")
+    passed_over = bool(session)
     if session and os.path.isabs(session) and _is_private(session) and not _is_in_home(session):
-        return os.path.join(session, "cellwright")
+        place = os.path.join(session, "cellwright")
+        _found = (wanted, _identify(session), session, place)
+        return place
     # The order of `tempfile`, but without its test file: the choice must not depend on free
     # space, or two writers would use different locks.
     chosen = (os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
-    for folder in (*chosen, *TEMPORARY_FOLDERS):
-        if folder and os.path.isabs(folder) and _is_shared(folder) and not _is_in_home(folder):
-            return os.path.join(folder, f"cellwright-{os.geteuid()}")
+    for folder in filter(None, (*chosen, *TEMPORARY_FOLDERS)):
+        if os.path.isabs(folder) and _is_shared(folder) and not _is_in_home(folder):
+            place = os.path.join(folder, f"cellwright-{os.geteuid()}")
+            # A folder that comes first may be usable later, and other processes will take it.
+            _found = None if passed_over else (wanted, _identify(folder), folder, place)
+            return place
+        passed_over = True
     raise _unsafe(TEMPORARY_FOLDERS[0], "no temp folder outside the home folder can be used")
+
+
+def _identify(folder: str) -> tuple[int, ...] | None:
+    """What changes if the folder is another one, or other users may do other things there."""
+    try:
+        status = os.stat(folder)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_mode, status.st_uid, status.st_gid
 
 
 def _is_private(folder: str) -> bool:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from cellwright.document._bytes.cell_writer import CellWriter, new_id
 from cellwright.document._bytes.layout import place_gaps
-from cellwright.document._bytes.slots import Slot
+from cellwright.document._bytes.slots import Slot, SlotFacts
 from cellwright.document._bytes.validity import cell_problem, is_valid_id, notebook_metadata_problem
 from cellwright.document._json.scan import decode
 from cellwright.document._json.writing import (
     Style,
     change_members,
+    has_surrogates,
     is_object,
     merge_patch,
     replace_value,
@@ -394,8 +395,16 @@ class Draft:
             self.replaced[i] = slot if whole is raw else Slot.of(whole)
 
     def _set_source(self, i: int, source: str) -> None:
-        if source != self._slot(i).facts.source:
-            self._set_bytes(i, self.writer.set_source(self._slot(i).raw, source, i))
+        slot = self._slot(i)
+        facts = slot.facts
+        if source != facts.source:
+            raw = self.writer.set_source(slot.raw, source, i, (facts.type, self._new_id))
+            # The new cell need not be decoded: only its source differs, unless it lacked an id.
+            # Two halves of a character become one in the file.
+            is_known = self.minor < 5 or is_valid_id(facts.id)
+            is_known = is_known and not has_surrogates(source)
+            known = SlotFacts(facts.id, facts.type, source, None) if is_known else None
+            self.replaced[i] = Slot(raw, 0, len(raw), known)
 
     def _set_cell_type(self, i: int, cell_type: str) -> None:
         facts = self._slot(i).facts

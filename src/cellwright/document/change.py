@@ -106,6 +106,11 @@ class State:
         return Pieces(layout.skeleton, [slot.raw for slot in layout.slots], layout.gaps)
 
     @property
+    def is_surveyed(self) -> bool:
+        """Whether its revision is known, or worked out in no time."""
+        return self._snapshot is not None or bool(getattr(self.layout.slots, "is_surveyed", False))
+
+    @property
     def snapshot(self) -> Snapshot:
         """Ids and hashes, computed when first needed."""
         if self._snapshot is None:

@@ -88,7 +88,7 @@ class _EngineLocks:
         while True:
             history = _lock_history()
             if history is not None:
-                runtime = location.take_lock(location.lock_path())
+                runtime = location.lock_place(location.lock_path())
                 if runtime >= 0:
                     return cls(history, runtime)
                 _close(history)
@@ -102,7 +102,7 @@ class _EngineLocks:
         path = location.lock_path()
         if location.is_same_file(self._runtime, path):
             return True
-        fresh = location.take_lock(path)
+        fresh = location.lock_place(path)
         if fresh < 0:
             return False
         _close(self._runtime)
@@ -128,7 +128,7 @@ def _lock_history() -> int | None:
     path = location.history_lock_path()
     try:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)  # noqa: PTH103, PTH120
-        descriptor = location.take_lock(path)
+        descriptor = location.lock_place(path)
     except OSError:
         return -1
     return descriptor if descriptor >= 0 else None

@@ -229,7 +229,12 @@ class Connection:
         if wire.is_large(message):
             self._put_line(await asyncio.to_thread(wire.encode_in_pieces, message))
         else:
-            self._put(message)
+            line = wire.encode(message)
+            is_behind = self._waiting_bytes or self._spill or self.is_closed
+            if is_behind or self._writer.transport.get_write_buffer_size():
+                self._put_line(line)
+            else:
+                self._writer.write(line)  # at once: the client waits for it
         await self._has_room.wait()
 
     def _put(self, message: dict[str, Any], *, spills: bool = False) -> None:

@@ -65,23 +65,15 @@ def draining_paths() -> list[str]:
     return sorted(os.path.join(folder, each) for each in found if each.endswith(".sock"))
 
 
-def take_lock(path: str) -> int:
+def lock_place(path: str) -> int:
     """Lock a file that others find at `path`; returns its descriptor, or -1 if another has it."""
-    import fcntl
+    from cellwright.document.disk.lock import open_lock, take_lock
 
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(descriptor)
-            return -1
-        except OSError:
-            os.close(descriptor)
-            raise
-        if is_same_file(descriptor, path):
-            return descriptor
-        os.close(descriptor)
+        descriptor = open_lock(path)
+        is_held = take_lock(descriptor, path)
+        if is_held is not None:
+            return descriptor if is_held else -1
 
 
 def is_same_file(descriptor: int, path: str) -> bool:
@@ -95,7 +87,7 @@ def is_same_file(descriptor: int, path: str) -> bool:
 def find_pid() -> int | None:
     """The process of the engine that runs, as its lock says; None if none runs."""
     try:
-        descriptor = take_lock(lock_path())
+        descriptor = lock_place(lock_path())
         if descriptor >= 0:
             os.close(descriptor)
             return None

@@ -336,7 +336,8 @@ class LeftRun(Run):
             return self.executions[0]
         run.end(outcome)
         outputs = run.take_outputs()
-        landed = record.land(run, CellOutcome(outcome, kernel=heard.life), [outputs])
+        ran = CellOutcome(outcome, kernel=heard.life)
+        (landed,) = record.land([(run, ran)], [outputs])
         return Execution(
             finished.status,
             run.cell.handle,

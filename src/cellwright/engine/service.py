@@ -185,14 +185,15 @@ class Service:
         request = parse_request(verb, params, **callbacks)
         if request.runs_cells and self.draining and not self._has_session(caller, request):
             raise EngineDraining(self.draining)
-        with act_for(client.name, callbacks["until"]):
-            work = asyncio.ensure_future(self._take_turn(caller, request))
-        # A call that only looks on ends when it is stopped; one that runs cells stops its run, and
-        # one that asks `until` answers by itself.
-        if request.waits and request.effect == "read" and "until" not in request.FIELDS:
-            client.on_stop(number, work.cancel)
         try:
-            return request.encode_answer(await work)
+            with act_for(client.name, callbacks["until"]):
+                work: Awaitable[Any] = self._take_turn(caller, request)
+                # A call that only looks on ends when it is stopped; one that runs cells stops its
+                # run, and one that asks `until` answers by itself.
+                if request.waits and request.effect == "read" and "until" not in request.FIELDS:
+                    work = task = asyncio.ensure_future(work)
+                    client.on_stop(number, task.cancel)
+                return request.encode_answer(await work)
         except asyncio.CancelledError:
             if not client.is_stopped(number):
                 raise

@@ -9,6 +9,7 @@ import os
 import threading
 import time
 
+from cellwright.document.disk.lock import try_lock
 from cellwright.errors import JournalUnavailable
 from cellwright.journal.place import is_network, make_private
 
@@ -291,20 +292,17 @@ class JournalDatabase:
 
     def _move_aside(self) -> str:
         """Rename the damaged file, unless another process has done so; returns its new path."""
-        import fcntl
-
         self.close()
         place = name_aside(self.path)
         folder = -1
         try:
             folder = os.open(os.path.dirname(self.path), os.O_RDONLY | os.O_CLOEXEC)
-            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not try_lock(folder):
+                return "being replaced"
             status = os.stat(self.path)
             if (status.st_dev, status.st_ino) != self._file:
                 return "replaced"
             rename_with_logs(self.path, place)
-        except BlockingIOError:
-            return "being replaced"
         except OSError as error:
             raise JournalUnavailable(f"it is damaged and cannot be moved: {error}") from error
         finally:

@@ -23,7 +23,7 @@ from cellwright.journal._store import PieceStore
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import TypeVar
 
     from cellwright.document._bytes.layout import Layout
@@ -112,21 +112,23 @@ class JournalRecorder:
         announced: WrittenChange,
         signature: str | None,
         *,
-        run: ExecutionRecord | None = None,
+        runs: Sequence[ExecutionRecord] = (),
     ) -> Entry | None:
         """Record that a change was made; the whole change, if it could not be announced.
 
-        `run` is the execution whose outputs it contains, if there was one.
+        `runs` are the executions whose outputs it contains.
         """
         is_untidy = False
 
         def work(writer: ChangeWriter) -> ChangeRow | None:
             nonlocal is_untidy
             connection = writer.connection
-            if run is not None:
+            if runs:
                 from cellwright.journal import executions
 
-                executions.add_execution(connection, find_or_add_notebook(connection, key).id, run)
+                book = find_or_add_notebook(connection, key).id
+                for run in runs:
+                    executions.add_execution(connection, book, run)
             is_untidy = pruning.needs_pruning(connection, self.limits)
             rows = []
             if announced.row is not None:

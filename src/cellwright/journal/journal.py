@@ -13,7 +13,7 @@ from cellwright.journal.pruning import ForgottenHistory, JournalLimits
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from types import TracebackType
     from typing import Literal, Self, TypeVar
 
@@ -347,14 +347,14 @@ class Recording:
         self._announced = recorder.announce(*self._about)
 
     def finish(
-        self, signature: str | None = None, run: ExecutionRecord | None = None
+        self, signature: str | None = None, runs: Sequence[ExecutionRecord] = ()
     ) -> Entry | None:
         """Confirm that it was saved, with the current signature of the file.
 
-        Returns None if it changed nothing or could not be recorded. `run` is the execution whose
+        Returns None if it changed nothing or could not be recorded. `runs` are the executions whose
         outputs it contains; see `Journal.executed`.
         """
-        return self._recorder.confirm(*self._about, self._announced, signature, run=run)
+        return self._recorder.confirm(*self._about, self._announced, signature, runs=runs)
 
     def abandon(self) -> None:
         """Remove it again, because it was not saved and the file is as it was."""

@@ -110,7 +110,8 @@ class SessionPool:
     ) -> Session:
         """Get the session of that key, or make it; the least recently used idle one makes room.
 
-        `client` is for whom an eval session is kept: each has a number of its own.
+        `client` is for whom an eval session is kept: each has a number of its own. A session that
+        several have used counts for none of them, as none may end what the others use.
 
         Raises:
             SessionsBusy: no session fell idle in `session_wait_timeout` seconds.
@@ -129,7 +130,7 @@ class SessionPool:
                         kind=kind,
                         retries=kind == "eval",
                     )
-                    session.client, session.loss = client, self._losses.pop(key, None)
+                    session.loss = self._losses.pop(key, None)
                     self._sessions[key] = session
                     if self._on_new is not None:
                         self._on_new(session)
@@ -143,6 +144,7 @@ class SessionPool:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(min(left, 0.05)):
                         await self._changed.wait()
+            session.clients.add(client)
             if owner is not None:
                 session.owners.add(owner)
             return session
@@ -189,7 +191,7 @@ class SessionPool:
     def _list_rivals(self, client: str | None) -> list[Session]:
         """The sessions one of which has to end before a client gets another; none if none has."""
         kept = [session for session in self if session.kind == "eval"]
-        own = [session for session in kept if session.client == client]
+        own = [session for session in kept if session.clients == {client}]
         if len(own) >= self.settings.eval_sessions_kept:
             return own
         most = max(self.settings.eval_sessions_total, self.settings.eval_sessions_kept)

@@ -546,8 +546,11 @@ def _find_group_counters() -> list[Path]:
 def _read_count(file: Path) -> int:
     """Read a counter; without `pathlib`, because this happens before every execution."""
     try:
-        with open(file, "rb", buffering=0) as opened:  # noqa: PTH123
-            text = opened.read(_LONGEST_COUNTER)
+        opened = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            text = os.read(opened, _LONGEST_COUNTER)
+        finally:
+            os.close(opened)
         for line in text.splitlines():
             if line.startswith(b"oom_kill "):
                 return int(line[9:])

@@ -307,7 +307,7 @@ class Session:
         self.key = key
         self.kind = kind
         self.note = ""  # free for the caller that made the session
-        self.client: str | None = None  # for whom it is kept
+        self.clients: set[str | None] = set()  # for whom it is kept
         self.loss: str | None = None  # what an earlier session of the same key took with it
         self.owners: set[str] = set()
         self.created = time.time()

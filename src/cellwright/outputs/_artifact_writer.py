@@ -12,6 +12,7 @@ import time
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 
+from cellwright.document.disk.lock import try_lock
 from cellwright.errors import ArtifactsUnavailable, CellwrightError
 from cellwright.outputs.sizes import human_size, whole_end, whole_start
 
@@ -302,13 +303,11 @@ class ArtifactWriter:
 
 
 def _create(path: Path) -> int:
-    import fcntl
-
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(path, flags, 0o600)
     # Held until the file is closed or the process dies; so others see that it is being written.
     with suppress(OSError):
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try_lock(descriptor)
     return descriptor
 
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cellwright.config.defaults import ARTIFACT_MAX_BYTES, ARTIFACT_QUOTA_BYTES
+from cellwright.document.disk.lock import remove_unlocked
 from cellwright.errors import ArtifactNotFound, ArtifactsUnavailable
 from cellwright.outputs._artifact_writer import SCHEME, Artifact, ArtifactWriter, read_record
 from cellwright.outputs.sizes import whole_end, whole_start
@@ -345,17 +346,8 @@ class ArtifactFolder:
 
     def _sweep(self, names: Iterable[str]) -> None:
         """Remove files without a record, unless a process is still writing them."""
-        import fcntl
-
         for name in names:
-            path = self.path / name
-            with suppress(OSError):
-                descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-                try:
-                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    path.unlink()
-                finally:
-                    os.close(descriptor)
+            remove_unlocked(str(self.path / name))
 
 
 def _is_artifact(id: str, names: Names) -> bool:  # noqa: A002

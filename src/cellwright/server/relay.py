@@ -1,9 +1,10 @@
 """The routes of pages: to the engine, and to the assistant.
 
-To the engine it is a WebSocket on one side, and the engine's socket on the other. A page speaks the engine's own messages (`docs/engine.md`, `docs/live.md`), one a frame. Jupyter
-checks who it is: its token or cookie, the origin, and the right to execute. The relay says the
-greeting in the page's place, so that a page is confined to the server's root folder, and adds the
-address of the kernel that the page names.
+To the engine it is a WebSocket on one side, and the engine's socket on the other. A page speaks the
+engine's own messages (`docs/engine.md`, `docs/live.md`), one a frame. Jupyter checks who it is: its
+token or cookie, the origin, and the right to execute. The relay says the greeting in the page's
+place, so that a page is confined to the server's root folder, and adds the address of the kernel
+that the page names.
 """
 
 from __future__ import annotations

@@ -201,10 +201,9 @@ def _describe_marker(line: str) -> str:
 
 def _describe_line(line: str) -> str:
     """Say what is wrong with a line that should be a marker."""
-    if not line.strip():
+    line = line.rstrip()  # what a marker is forgiven is not what is wrong
+    if not line:
         return "it is blank"
-    if line.endswith("\r"):
-        return "it ends in a carriage return; lines must end in a line feed alone"
     if line.startswith("\ufeff"):
         return "there is a byte order mark before it"
     if line.startswith("{"):

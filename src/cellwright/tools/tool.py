@@ -197,7 +197,10 @@ def _simplify(value: Any, shapes: dict[str, Any]) -> Any:
         return value
     if "$ref" in value:
         rest = {name: item for name, item in value.items() if name != "$ref"}
-        return _simplify({**shapes[value["$ref"].rpartition("/")[2]], **rest}, shapes)
+        shape = {**shapes[value["$ref"].rpartition("/")[2]], **rest}
+        if "description" in shape:  # of a docstring, what follows its first line is for us
+            shape["description"] = shape["description"].partition("\n")[0]
+        return _simplify(shape, shapes)
     kept: dict[str, Any] = {}
     for name, item in value.items():
         if name == "properties":

@@ -121,7 +121,10 @@ def _describe_invalid(tool: Tool, error: ValidationError) -> ToolResult:
     for problem in error.errors(include_url=False, include_context=False, include_input=False):
         place = ".".join(quote_name(str(step)) for step in problem["loc"]) or "parameters"
         wrong[str(problem["loc"][0]) if problem["loc"] else ""] = None
-        problems.append(shorten(f"{place}: {problem['msg'].removeprefix('Value error, ')}", 300))
+        said = problem["msg"].removeprefix("Value error, ")
+        if problem["type"] == "model_type":  # pydantic would name a class of ours
+            said = "Input should be an object"
+        problems.append(shorten(f"{place}: {said}", 300))
     if tool.refused is not None:
         return tool.refused(InvalidParameters("; ".join(problems[:3])))
     properties = tool.schema(frozenset(EFFECT_ORDER))["properties"]

@@ -73,6 +73,7 @@ class Caller:
         self.client = actor if actor.startswith(_COMMAND_LINE) else self.owner
         self._environ = environ
         self._withheld = withheld
+        self._kernel_environment: Mapping[str, str] | None = None  # once known: it stays the same
         self._server_token = server_token
         self._settings: Settings | None = None
         self._journal = journal
@@ -117,7 +118,9 @@ class Caller:
         from cellwright.kernel.environment import build_kernel_environment
 
         if self._withheld is not None:  # the caller knew what may be passed
-            return build_kernel_environment(self.environ, ["*"])[0], tuple(self._withheld)
+            if self._kernel_environment is None:
+                self._kernel_environment = build_kernel_environment(self.environ, ["*"])[0]
+            return self._kernel_environment, tuple(self._withheld)
         return build_kernel_environment(self.environ, [*passed, *self.settings.pass_variables])
 
     @property

@@ -190,6 +190,11 @@ class Hub:
         """Whether there is any run to list."""
         return self._runs is not None
 
+    @property
+    def has_active_runs(self) -> bool:
+        """Whether anything runs, or waits to."""
+        return self._runs is not None and self._runs.has_active
+
     def list_active_cells(self, real: str) -> dict[str, str] | None:
         """Return the cells of a notebook that run or wait, by handle.
 

@@ -15,7 +15,7 @@ from cellwright.workspace.api.answers import CellStaleness, StaleReason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Container, Iterator, Sequence
 
     from cellwright.document.cells import Cell as NotebookCell
     from cellwright.document.notebook import Notebook
@@ -26,13 +26,20 @@ PARAMETERS = "(parameters)"
 
 
 def describe_staleness(
-    notebook: Notebook, executions: Sequence[ExecutionRecord], kernel: str | None = None
+    notebook: Notebook,
+    executions: Sequence[ExecutionRecord],
+    kernel: str | None = None,
+    *,
+    now: Container[str] | None = None,
 ) -> list[CellStaleness]:
-    """Describe for every code cell whether it is fresh, stale or never run, and why."""
+    """Describe for every code cell whether it is fresh, stale or never run, and why.
+
+    `now` has the cells that run or wait, by handle; None if that is not known.
+    """
     with _stop_if_abandoned():
         states = staleness(
             list_dataflow_cells(notebook),
-            list_dataflow_runs(executions),
+            list_dataflow_runs(executions, now),
             find_language(notebook),
             kernel=kernel,
             should_stop=is_abandoned,
@@ -55,7 +62,10 @@ def describe_staleness(
 
 
 def find_stale_reasons(
-    notebook: Notebook, executions: Sequence[ExecutionRecord], seconds: float
+    notebook: Notebook,
+    executions: Sequence[ExecutionRecord],
+    seconds: float,
+    now: Container[str] | None = None,
 ) -> dict[str, str | None] | None:
     """Return the stale cells by handle, with the reasons; None if that takes longer than so long."""
     # Of this thread: what else the machine does must not decide it.
@@ -67,7 +77,7 @@ def find_stale_reasons(
     try:
         states = staleness(
             list_dataflow_cells(notebook),
-            list_dataflow_runs(executions),
+            list_dataflow_runs(executions, now),
             find_language(notebook),
             should_stop=should_stop,
         )
@@ -113,14 +123,26 @@ def list_dataflow_cells(notebook: Notebook) -> list[DataflowCell]:
     return [DataflowCell(cell.handle, cell.source, cell.type) for cell in notebook.cells]
 
 
-def list_dataflow_runs(executions: Sequence[ExecutionRecord]) -> list[DataflowRun]:
+def list_dataflow_runs(
+    executions: Sequence[ExecutionRecord], now: Container[str] | None = None
+) -> list[DataflowRun]:
     """Return the runs on record as the analysis takes them.
 
-    A cell that runs for long is on record as `running` until it ends; then it is there twice.
+    A cell that runs for long is on record as `running` until it ends; then it is there twice. One
+    that is there once, and is not among those that run `now`, died with its engine.
     """
     ended = {(run.cell, run.kernel, run.began) for run in executions if run.status != "running"}
     return [
-        DataflowRun(run.cell, run.order, run.status, run.kernel, run.source, run.hash)
+        DataflowRun(
+            run.cell,
+            run.order,
+            "died"
+            if run.status == "running" and now is not None and run.cell not in now
+            else run.status,
+            run.kernel,
+            run.source,
+            run.hash,
+        )
         for run in executions
         if run.status != "running" or (run.cell, run.kernel, run.began) not in ended
     ]
@@ -193,8 +215,10 @@ def describe_loss(language: str, lost: Sequence[str], replay: Sequence[str], cel
     from cellwright.dataflow.analyse import is_python
 
     cell = quote_id(cell)
-    many = ", ".join(map(quote_id, lost)) or "no cell on record"
-    text = f"Variables lost: those of {many}"
+    many = ", ".join(map(quote_id, lost))
+    text = (
+        f"Variables lost: those of {many}" if lost else "The last kernel and its variables are lost"
+    )
     if not replay:
         return f"{text}; cell {cell} needs none of them"
     how = (

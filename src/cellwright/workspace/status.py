@@ -58,7 +58,7 @@ def describe_notebook(
     if stale:
         from cellwright.workspace.staleness import find_stale_reasons
 
-        reasons = find_stale_reasons(notebook, executions, STALE_SECONDS)
+        reasons = find_stale_reasons(notebook, executions, STALE_SECONDS, now)
     views = [
         describe_cell(
             cell,

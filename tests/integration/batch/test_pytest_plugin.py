@@ -73,6 +73,24 @@ def test_outputs_are_compared_with_masks_and_a_tolerance(tmp_path: Path) -> None
     assert "-[stdout] b\n+[stdout] a" in said
 
 
+def test_check_is_short_for_the_option_beside_cellwright(tmp_path: Path) -> None:
+    write(tmp_path / "other.ipynb", ("print('a')", "b\n", ""))
+    code, said = run(tmp_path, "--cellwright", "--check", "-n", "1")
+    assert code == 1
+    assert "cell c0 (index 0) shows something else:" in said
+    assert "unrecognized arguments: --check" in run(tmp_path, "--check")[1]
+
+
+def test_a_display_may_fail_in_a_cell_that_says_so(tmp_path: Path) -> None:
+    shown = "class Shy:\n    def _repr_html_(self):\n        1 / 0\nShy()"
+    write(tmp_path / "announced.ipynb", (shown, "", "raises-exception"))
+    write(tmp_path / "surprise.ipynb", (shown, "", ""))
+    code, said = run(tmp_path, "--cellwright")
+    assert code == 1
+    assert "1 failed, 1 passed" in said
+    assert "surprise.ipynb" in said.rpartition("short test summary")[2]
+
+
 def test_what_a_notebook_says_is_not_obeyed_by_the_terminal(tmp_path: Path) -> None:
     unsafe = "\x1b]0;title\x07\u202e\U000e0041"
     write(tmp_path / "a.ipynb", (f"raise ValueError({unsafe!r})  # \u202e", "", ""))

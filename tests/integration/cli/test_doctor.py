@@ -1,9 +1,11 @@
-"""`cellwright doctor` asks git, in a process."""
+"""`cellwright doctor` asks git, and `cellwright demo` types commands, in processes."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+import tempfile
 from importlib import metadata
 from pathlib import Path
 
@@ -55,7 +57,7 @@ def test_the_doctor_answers_with_versions_folders_and_problems(
     ]
     assert {"ipykernel", "msgspec", "pydantic"} < report["packages"].keys()
     assert report["kernels"]["python3"].endswith(" (the default: own environment)")
-    extras = {"acp", "assistant", "batch", "charts", "images", "lab", "mcp"}
+    extras = {"acp", "assistant", "batch", "charts", "images", "jupyter-ai", "lab", "mcp"}
     assert report["extras"].keys() == extras
     assert report["extras"]["mcp"].startswith("installed (mcp ")
     assert report["problems"] == []
@@ -118,3 +120,20 @@ def test_the_doctor_says_how_to_install_an_extra(
     done = succeed("doctor")
     assert "mcp needs mcp: pip install 'cellwright[mcp]'\n" in done.text
     assert folder.exists()
+
+
+def test_the_demo_plays_to_its_end_and_leaves_nothing_behind(
+    places: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CELLWRIGHT_ENGINE")
+    monkeypatch.delenv("CI", raising=False)  # there, an engine is used only if asked for
+    before = sorted(path.name for path in places.iterdir())
+    monkeypatch.setattr(tempfile, "tempdir", str(places))
+    steps = succeed("demo", "--json").data["steps"]
+    assert [step["exit"] for step in steps] == [0, 0, 0, 0, 0, 6, 0, 0]
+    assert all(step["command"].startswith("cellwright ") for step in steps)
+    assert sorted(path.name for path in places.iterdir()) == before
+    mark = f"CELLWRIGHT_RUNTIME_DIR={places}/cellwright-".encode()
+    for process in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            assert mark not in process.read_bytes(), process

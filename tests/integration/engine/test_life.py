@@ -417,8 +417,12 @@ def delete_folder() -> None:
     ],
 )
 def test_one_whose_place_was_deleted_is_found_again_with_its_kernels(
-    engine: Engine, delete: Callable[[], None]
+    no_engine_yet: Engine, delete: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    engine = no_engine_yet
+    # A kernel that starts at this moment makes the folder of its connection file again, and so
+    # the folder above, for others to enter: that is refused.
+    monkeypatch.setenv("CELLWRIGHT_SPARE_KERNEL", "false")
     assert process("run", "nb.ipynb", "load").code == 0
     first = engine.pid
     delete()

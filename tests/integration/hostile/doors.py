@@ -87,6 +87,7 @@ ELSEWHERE = {
     "acp": "tests/integration/assistant/test_acp.py",
     "chat": "tests/unit/cli/chat",
     "conformance": "tests/kernels/test_manipulator_conformance.py",
+    "demo": "tests/integration/cli/test_doctor.py",
     "doctor": "tests/integration/hostile/test_reading.py",
     "key": "tests/unit/cli",
     "lab": "tests/browser",

@@ -325,9 +325,11 @@ async def test_tools_of_every_profile_are_called_by_name(bridge: Bridge) -> None
 
 
 HELPERS = """
+import os, pathlib
 from cellwright_kernel import session
-print(sorted(session.info()), session.info()["session"])
-print(session.artifacts_dir().is_dir(), session.save_artifact("a.txt", "x").read_text())
+print(sorted(session.info()), session.info()["session"], session.info()["root"] == os.getcwd())
+saved = session.save_artifact("a.txt", "x")
+print(saved == pathlib.Path(os.environ["ARTIFACTS"], "a.txt"), saved.read_text())
 print(session.call_tool("notebook_list")["ok"], len(session.list_tools("text")))
 """
 
@@ -338,7 +340,7 @@ async def test_code_in_a_kernel_has_helpers_for_its_session(folder: Path) -> Non
         assert done.cells[0].text == "True\n", done
         done = await workspace.eval([HELPERS], session="mine")
     assert done.cells[0].text.splitlines() == [
-        "['mode', 'notebook', 'root', 'session'] mine",
+        "['mode', 'notebook', 'root', 'session'] mine True",
         "True x",
         "True 4",
     ], done

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import subprocess
 import sys
@@ -212,7 +213,7 @@ def test_a_call_that_fails_at_a_lease_is_said_and_leaks_no_lock(
     call: str, error: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mine, other = Leases("mine"), Leases("other")
-    where: Any = module.fcntl if call == "flock" else module.os
+    where: Any = fcntl if call == "flock" else module.os
     plain = getattr(where, call)
 
     def refuse(place: Any, *more: Any) -> Any:

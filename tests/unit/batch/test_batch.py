@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,10 @@ import pytest
 from cellwright import Workspace
 from cellwright.batch import run_batch
 from cellwright.batch.batch import count_jobs
+from cellwright.config.directories import state_directory
+from cellwright.config.settings import Settings
 from cellwright.errors import CellFailed
+from cellwright.workspace.hub import Hub
 from tests.unit.workspace.memory import MemoryKernels, make_hub, make_notebook
 
 if TYPE_CHECKING:
@@ -232,3 +236,24 @@ def test_as_many_run_at_once_as_there_are_cores_and_memory_for(
     ):
         monkeypatch.setattr(module, "_list_free_memory", lambda free=free: free)
         assert count_jobs(most) == expected
+
+
+def test_long_outputs_of_a_batch_keep_to_the_quota_of_artifacts(
+    folder: Path, kernels: MemoryKernels
+) -> None:
+    quota, count = 2**20, 6
+    names = [f"long{number}.ipynb" for number in range(count)]
+    for name in names:
+        make_notebook(folder, f"print {name}{'x' * 400_000}", name=name)
+    settings = Settings(artifact_quota_bytes=quota, notebook_output_bytes=1024)
+
+    def open_workspace() -> Workspace:
+        return Workspace(folder, cwd=str(folder), hub=Hub(settings, kernels=kernels))  # type: ignore[arg-type]
+
+    report = run_batch(names, open_workspace=open_workspace, jobs=1, out="out")
+    assert report.ok
+    kept = list((state_directory() / "artifacts").iterdir())
+    assert 0 < sum(path.stat().st_size for path in kept) <= quota
+    newest = (folder / "out" / names[-1]).read_text()
+    (name,) = set(re.findall(r"artifact://([\w-]+)", newest))
+    assert any(path.name.startswith(name) for path in kept), "the newest is kept"

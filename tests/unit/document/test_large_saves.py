@@ -1,4 +1,7 @@
-"""Large notebooks are saved in a thread, while the revision is worked out; nothing else differs."""
+"""Large notebooks are read in blocks of cells; nothing else differs.
+
+Where that is not possible, they are saved in a thread while the revision is worked out.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ import pytest
 
 import cellwright
 from cellwright.document import files
+from cellwright.document._bytes.slots import FileSlots, Slot, SurveyMaker
+from cellwright.document._json.index import index_in_blocks
 from cellwright.document.disk.save import run_side_by_side
 from tests.unit.document.samples import code, write
 
@@ -43,10 +48,11 @@ def test_the_revision_is_known_when_the_save_is_over(
     notebook, change = cellwright.edit(path, EDIT)
     from cellwright.document._json import fast
 
-    def again(_data: memoryview) -> list[Any]:
+    def again(*_: object) -> list[Any]:
         raise AssertionError("it was worked out before")
 
     monkeypatch.setattr(fast, "cell_facts", again)
+    monkeypatch.setattr(fast, "decode_block", again)
     revisions = (change.before.snapshot.revision, notebook.revision)
     monkeypatch.undo()
     read = cellwright.read(path)
@@ -74,6 +80,77 @@ def test_the_bytes_are_on_the_disk_before_the_file_is_replaced(
     inode = path.stat().st_ino
     folder = path.parent.stat().st_ino
     assert steps == [("fsync", inode), ("rename", inode), ("fsync", folder)]
+
+
+# --- In blocks -----------------------------------------------------------------------------------
+
+
+def test_a_large_file_is_read_in_blocks_and_cells_are_found_when_needed() -> None:
+    noted: list[Any] = []
+    found = index_in_blocks(LARGE, 0, noted.append)
+    assert found is not None
+    assert found.blocks is not None
+    assert len(noted) > 3
+    assert sum(map(len, noted)) == found.blocks.count == 4000
+    start, end = found.blocks.span(2000)
+    assert b'"id-2000"' in LARGE[start:end]
+    assert LARGE[start:end] == cellwright.Notebook(LARGE).cells[2000].raw
+
+
+FALSE_CUTS = {
+    "outputs that are indented like cells": b"""{
+ "cells": [
+  {"cell_type": "code", "source": "a", "outputs": [
+  {"p": 1
+  },
+  {"q": 2
+  }
+  ]},
+  {"cell_type": "code", "source": "b"}
+ ], "nbformat": 4}""",
+    "a second list of objects": b"""{
+ "cells": [
+  {"cell_type": "code", "source": "a"
+  },
+  {"cell_type": "code", "source": "b"
+  }
+ ], "more": [
+  {"cell_type": "code", "source": "c"
+  },
+  {"cell_type": "code", "source": "d"
+  }
+ ], "nbformat": 4}""",
+    "no end": b'{\n "cells": [\n  {"cell_type": "code", "source": "a"\n  },\n  {',
+    "a beginning that is no JSON": b'{"x": tru, "cells": [\n  {"cell_type": "code", "source": ""}]}',
+    "bytes that are not UTF-8": b"""{"cells": [
+  {"cell_type": "code", "source": "", "x": "\xff"
+  },
+  {"cell_type": "code", "source": ""}]}""",
+    "bytes at the end that are not UTF-8": b"""{"cells": [
+  {"cell_type": "code", "source": ""
+  },
+  {"cell_type": "code", "source": ""}], "x": "\xff"}""",
+}
+
+
+@pytest.mark.parametrize("data", FALSE_CUTS.values(), ids=FALSE_CUTS)
+def test_a_block_that_is_no_list_of_cells_is_not_believed(data: bytes) -> None:
+    assert index_in_blocks(data, 0, lambda _: None, 0) is None
+
+
+def test_sources_that_are_not_kept_are_decoded_again() -> None:
+    survey = SurveyMaker(0)
+    survey._room = 0
+    found = index_in_blocks(LARGE, 0, survey.note)
+    assert found is not None
+    assert found.blocks is not None
+    slots = FileSlots.of_blocks(LARGE, found.blocks, survey)
+    assert [slot.row for slot in slots] == [
+        slot.row for slot in cellwright.Notebook(LARGE).state.layout.slots
+    ]
+    other = slots.with_replaced({600: Slot.of(slots[601].raw)}).survey()
+    assert other.revision != slots.survey().revision
+    assert other.texts(slice(599, 602)) == [slots[599].text, slots[601].text, slots[601].text]
 
 
 # --- Side by side --------------------------------------------------------------------------------

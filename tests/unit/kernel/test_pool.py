@@ -98,6 +98,16 @@ async def test_a_client_makes_room_among_its_own_sessions_only(
     assert sorted(each.key.session for each in pool) == ["b", "c", "d", "e", "theirs"]
 
 
+async def test_a_session_that_two_clients_use_is_not_one_of_them_to_evict(
+    pool: SessionPool, kernels: Kernels
+) -> None:
+    for client in ("bob", "ada"):
+        await run(await pool.get(key("shared"), kernels.start, client=client), "set x 1")
+    for name in "abcde":
+        await run(await pool.get(key(name), kernels.start, client="bob"), "set x 1")
+    assert sorted(each.key.session for each in pool) == ["b", "c", "d", "e", "shared"]
+
+
 async def test_all_clients_together_have_a_limit_too(kernels: Kernels) -> None:
     async with SessionPool(settings(eval_sessions_total=5)) as pool:
         for number in range(7):

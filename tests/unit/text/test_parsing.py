@@ -50,6 +50,21 @@ def test_text_before_the_first_marker_is_refused_with_its_line(start: str) -> No
     assert len(raised.value.message) < 240
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("print(1)\r", "it is `print(1)`"),  # carriage returns are forgiven
+        ("  \r", "it is blank"),
+        ("\ufeff# %% [code]", "there is a byte order mark before it"),
+        ('{"cells": []}', "this looks like the JSON of a notebook"),
+    ],
+)
+def test_what_stands_in_place_of_the_first_marker_is_said(line: str, said: str) -> None:
+    with pytest.raises(InvalidText) as raised:
+        parse_text(text(line, "# %% [code] cell:0", "x"))
+    assert raised.value.message.endswith(said)
+
+
 def test_a_text_without_any_marker_is_refused() -> None:
     with pytest.raises(InvalidText):
         parse_text("\n")

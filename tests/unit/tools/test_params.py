@@ -148,6 +148,8 @@ async def test_a_wrong_shape_is_answered_with_the_right_one(call: Call) -> None:
     assert answer.data["code"] == "INVALID_PARAMETERS"
     assert 'cells has the shape {"items": {"type": "string"}, "type": "array"' in answer.text
     assert 'view has the shape {"default": "cells"' in answer.text
+    answer = await call("notebook_edit", path="nb.ipynb", edits=7)
+    assert "- edits.0: Input should be an object\n" in answer.text
 
 
 async def test_an_empty_source_of_a_profile_is_a_source(call: Call, folder: Path) -> None:

@@ -115,6 +115,12 @@ def test_a_schema_keeps_to_what_every_model_api_takes(name: str) -> None:
 
 
 @for_each("name", ALL)
+def test_what_a_docstring_says_to_us_is_not_in_the_schema(name: str) -> None:
+    for schema in walk(ALL[name].schema(allowed_effects("agent"))):
+        assert "\n" not in schema.get("description", "")
+
+
+@for_each("name", ALL)
 def test_strict_apis_can_say_that_an_optional_choice_is_not_made(name: str) -> None:
     """They make the model give every parameter, so that one of the choices must be the default."""
     for schema in walk(ALL[name].schema(allowed_effects("agent"))):

@@ -218,9 +218,13 @@ async def test_what_died_with_its_process_is_not_called_running(
     real = runner.caller.journal.executions(book.real)[-1]
     unfinished = replace(real, status="running", seconds=0.0)
     with Workspace(folder) as later, patch.object(Journal, "executions", lambda *_: [unfinished]):
-        assert later.open("m.ipynb").read().cells[0].status == "running"  # another process owns it
+        found = later.open("m.ipynb").read(stale=True).cells[0]
+        assert found.status == "running"  # another process owns it
+        assert found.stale_reason == "It is still running."
         runner.caller.hub.leases.release(book.real)
-        assert later.open("m.ipynb").read().cells[0].status == "died"
+        found = later.open("m.ipynb").read(stale=True).cells[0]
+        assert (found.status, found.stale_reason) == ("died", "The kernel died while it ran.")
+        assert later.open("m.ipynb").stale().cells[0].stale_reason == found.stale_reason
 
 
 def test_a_reader_does_not_wait_for_staleness_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -353,7 +353,10 @@ def test_run_puts_outputs_into_the_notebook_and_reports_on_the_way(stage: Stage,
         *(done[place].count for place in range(3)),
         None,
     ]
-    assert [entry.kind for entry in book.log()] == ["run"] * 3
+    # The first of a kernel is on record at once; short ones after it land together.
+    # In a tab, where a person watches, all do.
+    together = ["run c", "run b"] if stage.host == "tab" else ["run b, c"]
+    assert [entry.label for entry in book.log()] == [*together, "run a"]
     assert [run.cell for run in book.executions()] == ["a", "b", "c"]
     assert [cell.status for cell in book.read().cells[1:]] == ["ok", "ok", "ok", "never"]
     assert stage.workspace().open("nb.ipynb").run(["b"])[0].status == "ok"  # the same kernel

@@ -1,10 +1,13 @@
-"""The installation: `cellwright config`, `doctor` and `completion`."""
+"""The installation: `cellwright config`, `doctor`, `demo` and `completion`."""
 
 from __future__ import annotations
 
+import json
 import os
 import platform
+import shlex
 import sys
+from contextlib import contextmanager
 
 import click
 
@@ -14,10 +17,17 @@ from cellwright.errors import CellwrightError, KernelMissing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
     from typing import Any
 
 _MISSING = "not installed"
+# A cell each: its id and its source.
+_DEMO_CELLS = {
+    "rain": "rain = {'Bergen': 2495, 'Lima': 16, 'Zürich': 1121}",
+    "total": "print(sum(rain.values()), 'mm a year')",
+    "chart": "for city, mm in rain.items():\n    print(f'{city:7}', '█' * (mm // 60), mm)",
+}
 _PACKAGES = ("click", "ipykernel", "msgspec", "nbformat", "pydantic", "rich")
 
 
@@ -242,6 +252,113 @@ def _describe_git() -> str:
     from cellwright.cli.commands.git import describe_drivers
 
     return describe_drivers(os.getcwd())  # noqa: PTH109
+
+
+@click.command()
+@click.argument("folder", metavar="[FOLDER]", required=False)
+@common
+def demo_command(call: CommandCall, folder: str | None) -> int:
+    """Show the main job on a small notebook: run, look, edit and run, a conflict, undo.
+
+    It plays in a temporary folder with an engine and a history of its own, or in FOLDER, where the
+    notebook stays. Lines that begin with $ are commands that you can type yourself.
+
+    \b
+    cellwright demo
+    cellwright demo ~/first-steps
+    """
+    from contextlib import nullcontext
+    from pathlib import Path
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory(prefix="cellwright-") as apart:
+        place = Path(folder).expanduser() if folder else Path(apart)
+        place.mkdir(parents=True, exist_ok=True)
+        environ = dict(os.environ)
+        if not folder:
+            (place / "run").mkdir(mode=0o700)
+            environ |= {
+                "CELLWRIGHT_RUNTIME_DIR": str(place / "run"),
+                "XDG_STATE_HOME": str(place / "state"),
+            }
+        played: list[dict[str, Any]] = []
+        with nullcontext() if folder else _stop_engine(environ):
+            code = _play_demo(call, place, environ, played)
+    call.output.data({"steps": played}, ())
+    if not code:
+        call.output.say("That was it. `cellwright --help` lists the commands", color="green")
+    return code
+
+
+@contextmanager
+def _stop_engine(environ: dict[str, str]) -> Iterator[None]:
+    """Stop the engine of these variables at the end."""
+    try:
+        yield
+    finally:
+        _type_command(["engine", "stop"], None, environ, shows=False)
+
+
+def _type_command(
+    words: list[str], place: Path | None, environ: dict[str, str], *, shows: bool
+) -> int:
+    """Run one of our commands in a process of its own; returns its exit code."""
+    import subprocess
+
+    command = [sys.executable, "-P", "-m", "cellwright", *words]
+    done = subprocess.run(  # noqa: S603
+        command,
+        cwd=place,
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        stdout=None if shows else subprocess.DEVNULL,
+        stderr=subprocess.STDOUT,  # in the order in which it was said
+        check=False,
+    )
+    return done.returncode
+
+
+def _play_demo(
+    call: CommandCall, place: Path, environ: dict[str, str], played: list[dict[str, Any]]
+) -> int:
+    """Play the demo; returns the exit code of the step that did not end as it should, or 0."""
+    from cellwright.document.files import read
+
+    name = "rain.ipynb"
+    edits = [{"op": "insert", "id": id_, "source": text} for id_, text in _DEMO_CELLS.items()]
+    (place / "edits.json").write_text(json.dumps(edits), encoding="utf-8")
+    steps: list[tuple[str, list[str], int]] = [
+        ("A notebook of three cells", ["new", name], 0),
+        ("", ["edit", name, "apply", "edits.json"], 0),
+        ("It runs, and its outputs are saved in the file", ["run", name], 0),
+        ("The notebook, with its outputs", ["show", name, "--no-pager"], 0),
+        (
+            "Edit a cell, and run what that makes stale, in one call",
+            ["edit", name, "replace-text", "rain", "16", "160", "--run", "stale"],
+            0,
+        ),
+        (
+            "An edit that is based on what was there before overwrites nothing",
+            ["edit", name, "replace", "rain", "rain = {}", "--base", "BASE"],
+            6,
+        ),
+        ("Everything is on record, and can be undone, outputs included", ["undo", name], 0),
+        ("", ["log", name], 0),
+    ]
+    base = ""
+    for about, words, expected in steps:
+        if words[0] == "show":
+            base = read(place / name).revision
+        typed = [base if word == "BASE" else word for word in words]
+        shown = shlex.join(["cellwright", *typed])
+        if not call.output.as_json:
+            write((f"\n# {about}\n" if about else "") + f"$ {shown}\n")
+        code = _type_command(typed, place, environ, shows=not call.output.as_json)
+        played.append({"command": shown, "exit": code})
+        if code != expected:
+            call.output.say(f"The demo ends here: exit code {code}, not {expected}", color="red")
+            return code or 1
+    return 0
 
 
 @click.command()

@@ -41,17 +41,30 @@ class CellWriter:
         self.layout = layout
         self.minor = minor
 
-    def set_source(self, raw: bytes, source: str, index: int) -> bytes:
-        """Replace the source, in the form it has: a list of lines or one string."""
+    def set_source(
+        self,
+        raw: bytes,
+        source: str,
+        index: int,
+        completed: tuple[str, Callable[[], str]] | None = None,
+    ) -> bytes:
+        """Replace the source, in the form it has: a list of lines or one string.
+
+        With `completed`, the type of the cell and what makes ids, the cell is also completed.
+        """
         found = self._members(raw, index)
-        style, indent = self.style(raw)
+        style, indent = self.style(raw, found)
         member = found.get("source")
         old = raw[member.start : member.end] if member else b""
         as_list = self._takes_lists(index) if old in (b"", b'""') else old[0] != QUOTE
         shape = ListShape.of_array(old, style.comma) if old[:1] == b"[" else None
         shape = shape or self._source_shape(index, style) or ListShape.of_style(style, indent)
-        new = encode_source(source, style, shape, old, as_list=as_list)
-        return change_members(raw, {"source": new}, style, indent, f"cell {index}", found=found)
+        changes: dict[str, bytes | None] = {
+            "source": encode_source(source, style, shape, old, as_list=as_list)
+        }
+        if completed is not None:
+            changes = {**self._missing(raw, found, style, *completed), **changes}
+        return change_members(raw, changes, style, indent, f"cell {index}", found=found)
 
     def set_type(self, raw: bytes, cell_type: str, index: int) -> bytes:
         """Change the type, and remove the members that the new type does not have."""
@@ -128,7 +141,21 @@ class CellWriter:
     def complete(self, raw: bytes, cell_type: str, index: int, make_id: Callable[[], str]) -> bytes:
         """Add the members that a valid cell needs, and remove those of other types."""
         found = self._members(raw, index)
-        style, indent = self.style(raw)
+        style, indent = self.style(raw, found)
+        changes = self._missing(raw, found, style, cell_type, make_id)
+        if not changes:
+            return raw
+        return change_members(raw, changes, style, indent, f"cell {index}", found=found)
+
+    def _missing(
+        self,
+        raw: bytes,
+        found: dict[str, Member],
+        style: Style,
+        cell_type: str,
+        make_id: Callable[[], str],
+    ) -> dict[str, bytes | None]:
+        """What a cell with these members lacks, and None for what it has to lose."""
         changes: dict[str, bytes | None] = {}
         if "source" not in found:
             changes["source"] = b"[]"
@@ -147,9 +174,7 @@ class CellWriter:
             id_ = self._load(raw, found["id"], "The id") if "id" in found else None
             if not is_valid_id(id_):
                 changes["id"] = style.encode(make_id())
-        if not changes:
-            return raw
-        return change_members(raw, changes, style, indent, f"cell {index}", found=found)
+        return changes
 
     def join_attachments(self, raws: Sequence[bytes], index: int) -> bytes:
         """The first cell with the attachments of all cells; its own win over the same names."""
@@ -195,9 +220,10 @@ class CellWriter:
     def _load(self, raw: bytes, member: Member, where: str) -> Any:
         return decode(raw[member.start : member.end], where)
 
-    def style(self, raw: bytes) -> tuple[Style, bytes]:
-        """The style of a cell and the indentation of its members."""
-        style = Style.of_object(raw, self.layout.escapes_unicode)
+    def style(self, raw: bytes, found: Mapping[str, Member] | None = None) -> tuple[Style, bytes]:
+        """The style of a cell and the indentation of its members, which may be known."""
+        known = None if found is None else list(found.values())
+        style = Style.of_object(raw, self.layout.escapes_unicode, known=known)
         if style is None:
             return self._outer_style()
         if not style.newline:

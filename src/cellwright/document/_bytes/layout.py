@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from cellwright.document._bytes.slots import FileSlots
+from cellwright.document._bytes.slots import FileSlots, SurveyMaker
 from cellwright.document._json.index import BOM, index_notebook
-from cellwright.document._json.scan import members, skip_space
+from cellwright.document._json.scan import Member, members, skip_space
 from cellwright.document._json.writing import Style, change_members, escapes_unicode
 from cellwright.errors import InvalidNotebook, UnsupportedVersion
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cellwright.document._bytes.slots import Slot
-    from cellwright.document._json.scan import Member
 
 
 class Layout:
@@ -55,15 +54,31 @@ class Layout:
     @classmethod
     def of_file(cls, data: bytes) -> Layout:
         """Split a file into its pieces; raises `InvalidNotebook` or a subclass."""
-        found = index_notebook(data)
+        survey = SurveyMaker(len(data))
+        found = index_notebook(data, survey.note)
         if found.cells_open < 0:
             if "cells" in found.members:
                 raise InvalidNotebook("`cells` is not an array")
             # nbformat 2 and 3 keep their cells in worksheets.
             return cls(data, (), (b"",))
         within = (found.cells_open + 1, found.cells_close)
-        slots = FileSlots.of_file(data, found.starts, found.ends, strict=found.strict)
-        return cls(data[: within[0]] + data[within[1] :], slots, None, within=within)
+        if found.blocks is not None:
+            slots = FileSlots.of_blocks(data, found.blocks, survey)
+        else:
+            slots = FileSlots.of_file(data, found.starts, found.ends, strict=found.strict)
+        skeleton = data[: within[0]] + data[within[1] :]
+        shift = within[0] - within[1]
+        members = {
+            key: Member(
+                key,
+                m.key_start + shift * (m.key_start > within[0]),
+                m.key_end + shift * (m.key_start > within[0]),
+                m.start + shift * (m.key_start > within[0]),
+                m.end + shift * (m.end > within[0]),
+            )
+            for key, m in found.members.items()
+        }
+        return cls(skeleton, slots, None, within=within, members=members)
 
     def with_replaced(self, slots: Mapping[int, Slot]) -> Layout:
         """The same layout with some cells replaced."""

@@ -26,9 +26,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from cellwright.document._json.fast import FullFacts
+    from cellwright.document._json.index import CellBlocks
+
 CELL_TYPES = frozenset({"code", "markdown", "raw"})
 # A caller who needs one cell of many will need its neighbours: this many are decoded together.
 _PAGE = 64
+# All cells of a file of this size are decoded as fast as one of them.
+_SMALL = 100_000
+# Sources are kept in memory, besides the file, up to this part of its size.
+_SHARE = 4
 # Cells are hashed in blocks, so that after an edit of one only its block is hashed again.
 _BLOCK = 512
 
@@ -163,19 +170,17 @@ class FileSlots(Sequence[Slot]):
     In a file of ten thousand cells, making an object of each would cost more than an edit.
     """
 
-    __slots__ = ("_cache", "_replaced", "buffer", "ends", "starts")
+    __slots__ = ("_cache", "_count", "_replaced", "buffer")
 
     def __init__(
         self,
         buffer: bytes,
-        starts: list[int],
-        ends: list[int],
+        count: int,
         cache: _Cache,
         replaced: Mapping[int, Slot] | None = None,
     ) -> None:
         self.buffer = buffer
-        self.starts = starts
-        self.ends = ends
+        self._count = count
         self._cache = cache
         self._replaced: Mapping[int, Slot] = replaced or {}
 
@@ -184,17 +189,37 @@ class FileSlots(Sequence[Slot]):
         cls, buffer: bytes, starts: list[int], ends: list[int], *, strict: bool
     ) -> FileSlots:
         """The cells of a file at these places; `strict` if msgspec accepted the file."""
-        return cls(buffer, starts, ends, _Cache(strict=strict))
+        return cls(buffer, len(starts), _Cache((starts, ends), strict=strict))
+
+    @classmethod
+    def of_blocks(cls, buffer: bytes, blocks: CellBlocks, survey: SurveyMaker) -> FileSlots:
+        """The cells of a file that was read in blocks, and what was noted about them."""
+        return cls(buffer, blocks.count, _Cache(None, strict=True, blocks=blocks, survey=survey))
+
+    @property
+    def starts(self) -> list[int]:
+        """Where each cell starts in the file, whether it was replaced or not."""
+        return self._cache.spans()[0]
+
+    @property
+    def ends(self) -> list[int]:
+        """Where each cell ends in the file."""
+        return self._cache.spans()[1]
+
+    @property
+    def is_surveyed(self) -> bool:
+        """Whether a survey takes no time."""
+        return self._cache.is_surveyed
 
     def with_replaced(self, slots: Mapping[int, Slot]) -> FileSlots:
         """The same cells with some replaced; shared ones stay the same objects."""
         replaced = {**self._replaced, **slots}
-        return FileSlots(self.buffer, self.starts, self.ends, self._cache, replaced)
+        return FileSlots(self.buffer, self._count, self._cache, replaced)
 
     def pieces(self) -> Iterator[tuple[int, int, Slot]]:
         """The replaced cells: start and end in the file, and the new cell."""
         for i in sorted(self._replaced):
-            yield self.starts[i], self.ends[i], self._replaced[i]
+            yield *self._cache.span(i), self._replaced[i]
 
     def survey(self) -> Survey:
         """The ids, types and texts of all cells, in the fastest way."""
@@ -206,7 +231,7 @@ class FileSlots(Sequence[Slot]):
         return known.with_replaced({i: slot.row for i, slot in self._replaced.items()})
 
     def __len__(self) -> int:
-        return len(self.starts)
+        return self._count
 
     @overload
     def __getitem__(self, index: int) -> Slot: ...
@@ -216,10 +241,11 @@ class FileSlots(Sequence[Slot]):
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         if index < 0:
-            index += len(self.starts)
+            index += self._count
         slot = self._replaced.get(index) or self._cache.slots.get(index)
         if slot is None:
-            slot = Slot(self.buffer, self.starts[index], self.ends[index], self._cache.facts(index))
+            facts = self._cache.facts(index, self.buffer)
+            slot = Slot(self.buffer, *self._cache.span(index), facts)
             self._cache.slots[index] = slot
         return slot
 
@@ -227,13 +253,59 @@ class FileSlots(Sequence[Slot]):
 class _Cache:
     """What is known about the cells of a file; shared by all `FileSlots` made from it."""
 
-    __slots__ = ("_page", "_strict", "_survey", "slots")
+    __slots__ = ("_blocks", "_page", "_spans", "_strict", "_survey", "slots")
 
-    def __init__(self, *, strict: bool) -> None:
+    def __init__(
+        self,
+        spans: tuple[list[int], list[int]] | None,
+        *,
+        strict: bool,
+        blocks: CellBlocks | None = None,
+        survey: SurveyMaker | None = None,
+    ) -> None:
         self.slots: dict[int, Slot] = {}
+        self._spans = spans
         self._strict = strict
+        self._blocks = blocks
         self._survey: Survey | None = None
         self._page: tuple[int, list[str]] = (-1, [])
+        if survey is not None:
+            self._survey = survey.finish(self._block_texts)
+
+    @property
+    def is_surveyed(self) -> bool:
+        """Whether a survey takes no time."""
+        return self._survey is not None
+
+    def span(self, index: int) -> tuple[int, int]:
+        """Where a cell starts and ends in the file."""
+        if self._spans is not None:
+            return self._spans[0][index], self._spans[1][index]
+        assert self._blocks is not None  # noqa: S101  # one of the two is there
+        return self._blocks.span(index)
+
+    def spans(self) -> tuple[list[int], list[int]]:
+        """Where all cells start and end in the file."""
+        if self._spans is None:
+            assert self._blocks is not None  # noqa: S101  # one of the two is there
+            self._spans = self._blocks.spans()
+        return self._spans
+
+    def _block_texts(self, cells: slice) -> list[str]:
+        """The texts of a range of cells of a file in blocks."""
+        assert self._blocks is not None  # noqa: S101  # nobody else asks
+        at, stop, step = cells.indices(self._blocks.count)
+        assert step == 1  # noqa: S101  # a range
+        found: list[str] = []
+        while at < stop:
+            block, first = self._blocks.block_of(at)
+            last, sources = self._page
+            if last != block:
+                sources = join_sources(self._blocks.decode(block))
+                self._page = block, sources
+            found += sources[at - first : stop - first]
+            at = first + len(sources)
+        return found
 
     def survey(self, buffer: bytes) -> Survey | None:
         """Survey all cells of the file at once; None if they must be decoded one by one."""
@@ -248,11 +320,16 @@ class _Cache:
                     return None  # some cell is not valid
         return self._survey
 
-    def facts(self, index: int) -> SlotFacts | None:
-        """The facts of one cell, if all cells have been surveyed already."""
+    def facts(self, index: int, buffer: bytes) -> SlotFacts | None:
+        """The facts of one cell, if all cells have been surveyed, or that takes no time."""
         found = self._survey
+        if found is None and len(buffer) <= _SMALL:
+            found = self.survey(buffer)
         if found is None:
             return None
+        if self._blocks is not None:
+            source = found.texts(slice(index, index + 1))[0]
+            return SlotFacts(found.ids[index], found.types[index], source, None)
         page, place = divmod(index, _PAGE)
         last, sources = self._page
         if last != page:
@@ -267,13 +344,66 @@ def _survey_file(buffer: bytes) -> Survey:
 
     facts = cell_facts(memoryview(buffer)[len(BOM) * buffer.startswith(BOM) :])
     sources = [fact.source for fact in facts]
-    found = Survey(
-        [fact.id for fact in facts],
-        [fact.cell_type for fact in facts],
-        lambda cells: decode_sources(sources[cells]),
-    )
+    if len(buffer) <= _SMALL:
+        texts: Callable[[slice], list[str]] = decode_sources(sources).__getitem__
+    else:
+
+        def texts(cells: slice) -> list[str]:
+            return decode_sources(sources[cells])
+
+    found = Survey([fact.id for fact in facts], [fact.cell_type for fact in facts], texts)
     _ = found.revision  # kept for later; also checks that every source is text
     return found
+
+
+class SurveyMaker:
+    """Makes a survey from the facts of cells that come in blocks.
+
+    Texts that are large beside the rest of the file are hashed and not kept.
+    """
+
+    def __init__(self, file_size: int) -> None:
+        self._ids: list[str | None] = []
+        self._types: list[str] = []
+        self._texts: list[str] = []
+        self._digests: dict[int, bytes] = {}
+        self._room = max(_SMALL, file_size // _SHARE)
+        self._dropped = 0
+
+    def note(self, facts: list[FullFacts]) -> None:
+        """Take the facts of the next cells."""
+        self._ids += [fact.id for fact in facts]
+        self._types += [fact.cell_type for fact in facts]
+        texts = join_sources(facts)
+        self._texts += texts
+        self._room -= sum(map(len, texts))
+        while len(self._ids) - len(self._digests) * _BLOCK >= _BLOCK:
+            self._hash_block()
+
+    def _hash_block(self) -> None:
+        block = len(self._digests)
+        cells = slice(block * _BLOCK, (block + 1) * _BLOCK)
+        texts = self._texts[cells.start - self._dropped : cells.stop - self._dropped]
+        row = (self._ids[cells], self._types[cells], texts)
+        self._digests[block] = blake2b(_encode_rows(row), digest_size=16).digest()
+        if self._room < 0:
+            del self._texts[: cells.stop - self._dropped]
+            self._dropped = cells.stop
+
+    def finish(self, texts: Callable[[slice], list[str]]) -> Survey:
+        """The survey; `texts` returns those of a range of cells, if they were not kept."""
+        if len(self._ids) > len(self._digests) * _BLOCK:
+            self._hash_block()
+        kept = texts if self._dropped else self._texts.__getitem__
+        found = Survey(self._ids, self._types, kept)
+        found.know(self._digests)
+        return found
+
+
+def join_sources(facts: list[FullFacts]) -> list[str]:
+    """The sources of cells, each as one string."""
+    join = "".join
+    return [fact.source if type(fact.source) is str else join(fact.source) for fact in facts]
 
 
 class Survey:
@@ -294,6 +424,10 @@ class Survey:
         self._digests: dict[int, bytes] = {}
         self._before: Survey | None = None
         self._touched: frozenset[int] = frozenset()
+
+    def know(self, digests: dict[int, bytes]) -> None:
+        """Take over what blocks hash to."""
+        self._digests = digests
 
     @classmethod
     def of(cls, rows: Iterable[tuple[str | None, str, str]]) -> Survey:

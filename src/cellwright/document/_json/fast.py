@@ -16,6 +16,14 @@ class FastFacts(msgspec.Struct, gc=False):
     id: str | None = None
 
 
+class FullFacts(msgspec.Struct, gc=False):
+    """Type, id and source of a cell."""
+
+    cell_type: Literal["code", "markdown", "raw"]
+    source: str | list[str]
+    id: str | None = None
+
+
 class _Spans(msgspec.Struct):
     cells: list[msgspec.Raw]
 
@@ -24,8 +32,11 @@ class _Facts(msgspec.Struct):
     cells: list[FastFacts]
 
 
+_LONG = 1_000_000
 _spans = msgspec.json.Decoder(_Spans).decode
 _facts = msgspec.json.Decoder(_Facts).decode
+_lengths = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_block = msgspec.json.Decoder(list[FullFacts]).decode
 _texts = msgspec.json.Decoder(list[str | list[str]]).decode
 encode = msgspec.json.Encoder().encode
 
@@ -38,8 +49,33 @@ def cell_lengths(data: memoryview) -> list[int]:
 def cell_facts(data: memoryview) -> list[FastFacts]:
     """The facts of every cell; raises if one lacks them."""
     facts = _facts(data).cells
-    time.sleep(0)  # decoding kept other threads waiting, such as the one that saves the file
+    if len(data) > _LONG:
+        time.sleep(0)  # decoding kept other threads waiting, such as the one that saves the file
     return facts
+
+
+def decode_block(block: memoryview, scratch: bytearray | None = None) -> list[FullFacts]:
+    """The facts of cells that are separated by commas; raises if they are not, or one lacks them.
+
+    `scratch` is memory for its use: new memory for every block would take longer than decoding.
+    """
+    data = bytearray() if scratch is None else scratch
+    data[:1] = b"["
+    data[1:] = block  # without becoming empty in between, which would give the memory back
+    data += b"]"
+    return _block(data)
+
+
+def decode_head(head: bytes) -> None:
+    """Raise `ValueError` unless it is a notebook without cells."""
+    head.decode()
+    if _spans(head).cells:
+        raise ValueError("it has cells")
+
+
+def measure_block(block: memoryview) -> list[int]:
+    """The lengths of cells that are separated by commas."""
+    return list(map(len, _lengths(b"".join((b"[", block, b"]")))))
 
 
 def decode_sources(sources: list[msgspec.Raw]) -> list[str]:

@@ -14,16 +14,14 @@ from operator import add
 
 from cellwright.document._json.scan import (
     CLOSE_ARRAY,
-    CLOSE_OBJECT,
-    COMMA,
     OPEN_ARRAY,
     OPEN_OBJECT,
     Member,
     check,
     decode_string,
     elements,
+    read_head,
     skip_space,
-    skip_string,
     skip_value,
 )
 from cellwright.errors import DuplicateKey, InvalidNotebook, NotUtf8
@@ -32,9 +30,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cellwright.document._json.fast import FullFacts
+
 BOM = b"\xef\xbb\xbf"
 # Until a process has read this much, the standard library is faster than importing msgspec.
 MSGSPEC_FROM_BYTES = 200_000
+# A block should stay in the processor's cache while it is decoded, and is decoded in one go.
+BLOCK_BYTES = 1 << 18
+BLOCKS_FROM_BYTES = 2 * BLOCK_BYTES
 _BLOCK = 1 << 14
 _bytes_read = 0
 
@@ -45,10 +48,10 @@ class NotebookIndex:
     """The top-level members of a notebook, and where every cell starts and ends.
 
     `strict` is whether msgspec accepted the file. Without a `cells` array at the top level
-    (nbformat 2 and 3), `cells_open` is -1.
+    (nbformat 2 and 3), `cells_open` is -1. With `blocks`, `starts` and `ends` are empty.
     """
 
-    __slots__ = ("cells_close", "cells_open", "ends", "members", "starts", "strict")
+    __slots__ = ("blocks", "cells_close", "cells_open", "ends", "members", "starts", "strict")
 
     def __init__(self) -> None:
         self.members: dict[str, Member] = {}
@@ -57,12 +60,23 @@ class NotebookIndex:
         self.starts: list[int] = []
         self.ends: list[int] = []
         self.strict = False
+        self.blocks: CellBlocks | None = None
 
 
-def index_notebook(data: bytes) -> NotebookIndex:
-    """Index a whole file; raises `InvalidNotebook` or a subclass."""
-    check_utf8(data)
+def index_notebook(
+    data: bytes, note: Callable[[list[FullFacts]], None] | None = None
+) -> NotebookIndex:
+    """Index a whole file; raises `InvalidNotebook` or a subclass.
+
+    A large file is read in blocks of cells, if its indentation shows where they begin. `note` then
+    gets the facts of the cells of each block; if the index has no blocks, they count for nothing.
+    """
     start = skip_space(data, len(BOM) if data.startswith(BOM) else 0)
+    if note is not None and len(data) >= BLOCKS_FROM_BYTES:
+        found = index_in_blocks(data, start, note)
+        if found is not None:
+            return found
+    check_utf8(data)
     global _bytes_read  # noqa: PLW0603  # of the process
     _bytes_read += len(data)
     if _bytes_read >= MSGSPEC_FROM_BYTES or "msgspec" in sys.modules:
@@ -109,7 +123,141 @@ def index_by_measuring(data: bytes, start: int) -> NotebookIndex | None:
     return found
 
 
-def check_utf8(data: bytes) -> None:
+def index_in_blocks(
+    data: bytes, start: int, note: Callable[[list[FullFacts]], None], size: int = BLOCK_BYTES
+) -> NotebookIndex | None:
+    """Index by decoding blocks of cells, each once; None if that cannot be done.
+
+    No string of JSON has a line break in it. So a closing brace, a comma and an opening brace on
+    lines with the indentation of the first cell are outside of strings; that they are between two
+    cells is shown when each block is an array of cells, and what is before the first cut and after
+    the last one completes it to a notebook.
+    """
+    try:
+        from cellwright.document._json.fast import (
+            GarbagePause,
+            cell_lengths,
+            decode_block,
+            decode_head,
+        )
+
+        opened = _find_cells(data, start)
+        first = skip_space(data, opened + 1)
+        indent = data[opened + 1 : first]
+        if b"\n" not in indent or data[first] != OPEN_OBJECT:
+            return None
+        between = indent + b"}," + indent + b"{"
+        blocks = CellBlocks(data)
+        view, at, scratch = memoryview(data), first, bytearray()
+        while (cut := data.find(between, at + size)) >= 0:
+            end = cut + len(indent) + 1
+            with GarbagePause():
+                facts = decode_block(view[at:end], scratch)
+            check_utf8(scratch)
+            blocks.add(at, end, len(facts))
+            note(facts)
+            at = end + 1 + len(indent)
+        # What is left: the last block and all that follows, and the beginning.
+        rest = b"".join((b'{"cells":[', view[at:]))
+        check_utf8(rest)
+        with GarbagePause():
+            lengths = cell_lengths(memoryview(rest))
+            end = _place_cells(data, at, lengths)[1][-1]
+            facts = decode_block(view[at:end])
+        blocks.add(at, end, len(facts))
+        note(facts)
+        decode_head(b"".join((view[start:first], b"]}")))
+    except (ImportError, ValueError, IndexError, RecursionError, InvalidNotebook):
+        return None
+
+    def compare(_: NotebookIndex, at: int) -> None:
+        if at != opened:
+            raise InvalidNotebook("The parsers disagree about the cells")
+
+    try:
+        found = _walk(data, start, compare, blocks)
+    except DuplicateKey:
+        raise
+    except InvalidNotebook:
+        return None
+    found.strict = True
+    return found
+
+
+def _find_cells(data: bytes, start: int) -> int:
+    """Where the array of cells opens, in data that may be anything; raises if it is not found."""
+    at = start + 1
+    while head := read_head(data, at):
+        value, at = head.span(2)
+        value = head.end() if at < 0 else value
+        if data[slice(*head.span(1))] == b'"cells"':
+            if data[value] == OPEN_ARRAY:
+                return value
+            break
+        at = skip_value(data, value) if at < 0 else at
+    raise InvalidNotebook("There is no `cells` array")
+
+
+class CellBlocks:
+    """The cells of a file in blocks: where each block is, and within it every cell if asked for."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._places: list[tuple[int, int]] = []
+        self._firsts: list[int] = []
+        self._spans: dict[int, tuple[list[int], list[int]]] = {}
+        self.count = 0
+
+    def add(self, start: int, end: int, count: int) -> None:
+        """Add the next block: where it starts and ends, and its number of cells."""
+        self._places.append((start, end))
+        self._firsts.append(self.count)
+        self.count += count
+
+    @property
+    def end(self) -> int:
+        """The place after the last cell."""
+        return self._places[-1][1]
+
+    def span(self, cell: int) -> tuple[int, int]:
+        """Where a cell starts and ends."""
+        block, first = self.block_of(cell)
+        starts, ends = self._measure(block)
+        return starts[cell - first], ends[cell - first]
+
+    def spans(self) -> tuple[list[int], list[int]]:
+        """Where all cells start and end."""
+        found = [self._measure(block) for block in range(len(self._places))]
+        return [at for starts, _ in found for at in starts], [
+            at for _, ends in found for at in ends
+        ]
+
+    def block_of(self, cell: int) -> tuple[int, int]:
+        """The number of the block that has a cell, and its first cell."""
+        from bisect import bisect_right  # large files only: every read would import it
+
+        block = bisect_right(self._firsts, cell) - 1
+        return block, self._firsts[block]
+
+    def decode(self, block: int) -> list[FullFacts]:
+        """The facts of the cells of a block."""
+        from cellwright.document._json.fast import GarbagePause, decode_block
+
+        start, end = self._places[block]
+        with GarbagePause():
+            return decode_block(memoryview(self._data)[start:end])
+
+    def _measure(self, block: int) -> tuple[list[int], list[int]]:
+        if block not in self._spans:
+            from cellwright.document._json.fast import measure_block
+
+            start, end = self._places[block]
+            lengths = measure_block(memoryview(self._data)[start:end])
+            self._spans[block] = _place_cells(self._data, start, lengths)
+        return self._spans[block]
+
+
+def check_utf8(data: bytes | bytearray) -> None:
     """Raise `NotUtf8` at the first byte that is not UTF-8, with little extra memory."""
     if data.isascii():
         return
@@ -130,29 +278,35 @@ def check_utf8(data: bytes) -> None:
         at += len(block)
 
 
-def _walk(data: bytes, start: int, find: Callable[[NotebookIndex, int], None]) -> NotebookIndex:
+def _walk(
+    data: bytes,
+    start: int,
+    find: Callable[[NotebookIndex, int], None],
+    blocks: CellBlocks | None = None,
+) -> NotebookIndex:
     """Walk the top level of a valid file; `find` finds the cells in their array."""
     found = NotebookIndex()
-    at = skip_space(data, start + 1)
-    while data[at] != CLOSE_OBJECT:
-        key_start, key_end = at, skip_string(data, at)
+    found.blocks = blocks
+    at = start + 1
+    while head := read_head(data, at):
+        key_start, key_end = head.span(1)
         key = decode_string(data, key_start, key_end)
-        value = skip_space(data, skip_space(data, key_end) + 1)
+        value, end = head.span(2)
+        value = head.end() if end < 0 else value
         if key in found.members:
             raise DuplicateKey(key, "the notebook")
         if key == "cells" and data[value] == OPEN_ARRAY:
             found.cells_open = value
             find(found, value)
-            found.cells_close = skip_space(data, found.ends[-1] if found.ends else value + 1)
+            last = found.ends[-1] if found.ends else value + 1
+            found.cells_close = skip_space(data, last if blocks is None else blocks.end)
             end = found.cells_close + 1
             if data[found.cells_close] != CLOSE_ARRAY:
                 raise InvalidNotebook("The parsers disagree about the cells")
-        else:
+        elif end < 0:
             end = skip_value(data, value)
         found.members[key] = Member(key, key_start, key_end, value, end)
-        at = skip_space(data, end)
-        if data[at] == COMMA:
-            at = skip_space(data, at + 1)
+        at = end
     return found
 
 

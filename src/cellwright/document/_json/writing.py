@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import islice
+from json.encoder import encode_basestring as quote
 
 from cellwright.document._json.scan import (
     OPEN_ARRAY,
@@ -21,7 +23,7 @@ from cellwright.errors import DuplicateKey, InvalidMetadata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
 _surrogates = re.compile("[\ud800-\udfff]")
@@ -54,17 +56,18 @@ class Style:
 
     @classmethod
     def of_object(
-        cls, raw: bytes, escapes_unicode: Callable[[], bool], comma: bytes | None = None
+        cls,
+        raw: bytes,
+        escapes_unicode: Callable[[], bool],
+        comma: bytes | None = None,
+        known: Sequence[Member] | None = None,
     ) -> Style | None:
         """The style of an object, or None if it is empty.
 
-        `comma` is used as separator if the object has a single member.
+        `comma` is used as separator if the object has a single member. `known` are its members
+        if they have been read.
         """
-        found = []
-        for member in members(raw, 0):
-            found.append(member)
-            if len(found) == 2:
-                break
+        found = list(islice(members(raw, 0), 2) if known is None else known[:2])
         if not found:
             return None
         first = found[0]
@@ -116,6 +119,11 @@ class Style:
 def _escape(found: re.Match[str]) -> str:
     units = found[0].encode("utf-16-be", "surrogatepass").hex()
     return "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))
+
+
+def has_surrogates(text: str) -> bool:
+    """Whether a text holds halves of characters."""
+    return not text.isascii() and _surrogates.search(text) is not None
 
 
 def escapes_unicode(data: bytes) -> bool:
@@ -177,7 +185,7 @@ def encode_source(
     list keep their spelling.
     """
     if not as_list:
-        return style.spell(json.dumps(source, ensure_ascii=False))
+        return style.spell(quote(source))
     if not source:
         return b"[]"
     known: dict[str, bytes] = {}
@@ -185,10 +193,7 @@ def encode_source(
         for start, end in elements(old, 0):
             if old[start] == QUOTE:
                 known[decode_string(old, start, end)] = old[start:end]
-    lines = [
-        known.get(line) or style.spell(json.dumps(line, ensure_ascii=False))
-        for line in split_lines(source)
-    ]
+    lines = [known.get(line) or style.spell(quote(line)) for line in split_lines(source)]
     return b"[" + shape.opening + shape.separator.join(lines) + shape.closing + b"]"
 
 
@@ -296,7 +301,7 @@ def _replace_and_remove(
 
 def _add(raw: bytes, key: str, value: bytes, style: Style, indent: bytes) -> bytes:
     ordered = list(members(raw, 0))
-    name = style.spell(json.dumps(key, ensure_ascii=False))
+    name = style.spell(quote(key))
     if not ordered:
         line = style.newline + indent if style.newline else b""
         end = style.newline + indent[: len(indent) - len(style.unit)] if style.newline else b""

@@ -96,10 +96,16 @@ def close(descriptor: int) -> None:
 def file_holds(path: str, parts: Parts) -> bool:
     """Whether a file has exactly these bytes, compared block by block."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    block = bytearray(_BLOCK)
     try:
-        if os.fstat(descriptor).st_size != sum(map(len, parts)):
+        size = sum(map(len, parts))
+        if os.fstat(descriptor).st_size != size:
             return False
+        if size <= _BLOCK:
+            data = os.read(descriptor, size + 1)
+            if len(data) == size:  # a short read may come at any time
+                return data == b"".join(parts)
+            os.lseek(descriptor, 0, os.SEEK_SET)
+        block = bytearray(_BLOCK)
         for part in parts:
             view = memoryview(part)
             for at in range(0, len(view), _BLOCK):

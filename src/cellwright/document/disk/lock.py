@@ -48,7 +48,7 @@ class FileLock:
         wait = 0.001
         while True:
             try:
-                self._descriptor = _try_lock(place)
+                self._descriptor = _open_locked(place)
             except OSError as error:
                 raise NotSaved(self.path, "lock", error.strerror or str(error)) from None
             if self._descriptor >= 0:
@@ -83,33 +83,58 @@ def sweep(folder: str, suffixes: tuple[str, ...] = (".lock", ".lease")) -> None:
     for name in os.listdir(folder):
         if not (name.endswith(suffixes) and len(name.partition(".")[0]) == 2 * _DIGEST):
             continue
-        place = f"{folder}/{name}"
-        try:
-            descriptor = os.open(place, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-        except OSError:
-            continue
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            remove_locked(place, descriptor)
-        except OSError:
-            pass  # it is in use
-        finally:
-            close(descriptor)
+        remove_unlocked(f"{folder}/{name}")
 
 
-def _try_lock(place: str) -> int:
-    """Take the lock: a descriptor that holds it, or -1 if another writer has it."""
-    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-    descriptor = os.open(place, flags, 0o600)
-    locked = False
+def remove_unlocked(place: str) -> None:
+    """Remove a file that no process has locked, if possible."""
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # A cleaner of temp folders may have removed the file meanwhile. Then the lock is
-        # useless, because the next writer makes another file.
-        locked = os.path.samestat(os.fstat(descriptor), os.stat(place))
-    except (BlockingIOError, FileNotFoundError):
+        descriptor = os.open(place, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return
+    try:
+        if try_lock(descriptor):
+            remove_locked(place, descriptor)
+    except OSError:
+        pass  # it only takes room
+    finally:
+        close(descriptor)
+
+
+def open_lock(place: str) -> int:
+    """Open the file of a lock; it is made if there is none."""
+    return os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+
+
+def try_lock(descriptor: int, *, shared: bool = False) -> bool:
+    """Lock an open file; False if another holds it. Raises `OSError` if the system cannot."""
+    try:
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def take_lock(descriptor: int, place: str, *, shared: bool = False) -> bool | None:
+    """Lock the file of `open_lock`; the descriptor is closed if that fails.
+
+    Returns False if another holds it, and None if the path leads to no or another file by now: its
+    last holder or a cleaner of temp folders may have removed it, and others will lock a new one.
+    """
+    is_held: bool | None = None
+    try:
+        if not try_lock(descriptor, shared=shared):
+            return False
+        is_held = os.path.samestat(os.fstat(descriptor), os.stat(place)) or None
+    except FileNotFoundError:
         pass
     finally:
-        if not locked:
+        if not is_held:
             close(descriptor)
-    return descriptor if locked else -1
+    return is_held
+
+
+def _open_locked(place: str) -> int:
+    """Take the lock: a descriptor that holds it, or -1 if another writer has it."""
+    descriptor = open_lock(place)
+    return descriptor if take_lock(descriptor, place) else -1

@@ -13,12 +13,12 @@ links) is refused by default, because the rename gives this name a file of its o
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import re
 import stat
 
 from cellwright.document.disk.load import close, file_holds
+from cellwright.document.disk.lock import remove_unlocked, try_lock
 from cellwright.errors import (
     Conflict,
     DurabilityUnconfirmed,
@@ -248,11 +248,9 @@ def _make_temp(folder: str, path: str, mode: int, flags: int = 0) -> tuple[str, 
                 hint=_hint_for_error(error),
             ) from None
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.fstat(descriptor).st_nlink:
+            # If not, a cleaner took the lock first, and is removing the file.
+            if try_lock(descriptor) and os.fstat(descriptor).st_nlink:
                 return temp, descriptor
-        except BlockingIOError:
-            pass  # a cleaner took the lock first, and is removing the file
         except OSError as error:
             _remove_temp(temp)
             close(descriptor)
@@ -275,18 +273,7 @@ def remove_abandoned_temps(folder: str) -> None:
     except OSError:
         return
     for name in names:
-        place = os.path.join(folder, name)
-        try:
-            descriptor = os.open(place, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        except OSError:
-            continue
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.unlink(place)
-        except OSError:
-            pass  # its writer is alive, or we may not remove it
-        finally:
-            close(descriptor)
+        remove_unlocked(os.path.join(folder, name))
 
 
 def _hint_for_error(error: OSError) -> str | None:

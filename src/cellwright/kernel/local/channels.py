@@ -197,7 +197,10 @@ class Channels:
             if is_iopub and self._is_held and not is_last:
                 return False
             try:
-                frames = socket.recv_multipart(1, copy=False)  # 1 is NOBLOCK
+                # `recv_multipart` would ask the socket after every frame whether there is more.
+                frames = [socket.recv(1, copy=False)]  # 1 is NOBLOCK
+                while frames[-1].more:
+                    frames.append(socket.recv(1, copy=False))
             except self._nothing_left:
                 if is_iopub and self._empty_since is None:
                     self._empty_since = now

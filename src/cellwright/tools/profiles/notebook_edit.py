@@ -107,7 +107,8 @@ async def edit_cell(caller: ToolCaller, params: NotebookEditParams) -> ToolResul
             f"\n  {cell.kind.capitalize()}: {quote_name(cell.handle)} (index {row['cell_index']})"
             for cell, row in zip(done.cells, rows, strict=True)
         )
-        text = f"✓ {len(items)} edits\n  Notebook: {quote_path(params.notebook_path)}{changed}"
+        many = "1 edit" if len(items) == 1 else f"{len(items)} edits"
+        text = f"✓ {many}\n  Notebook: {quote_path(params.notebook_path)}{changed}"
         return ToolResult(text + backup, {"success": True, "cells": rows, **facts})
     _, index, id_ = plans[0]
     if params.edit_mode == "insert":

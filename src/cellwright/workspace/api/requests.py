@@ -7,6 +7,7 @@ table.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Literal
 
 from cellwright.errors import InvalidCall
@@ -153,8 +154,9 @@ def parse_request(verb: str, params: dict[str, Any], **callbacks: Any) -> Reques
     kind = VERBS.get(verb)
     if kind is None:
         raise InvalidCall(f"There is no verb `{verb}`")
+    known = list_kinds(kind)
     for name, value in params.items():
-        kinds = list_kinds(kind).get(name)
+        kinds = known.get(name)
         if kinds is None:
             raise InvalidCall(f"`{verb}` has no parameter `{name}`")
         # To Python a bool is a number, but not in JSON.
@@ -172,6 +174,7 @@ def parse_request(verb: str, params: dict[str, Any], **callbacks: Any) -> Reques
         raise InvalidCall(f"`{verb}`: {error}") from None
 
 
+@cache
 def list_kinds(request: type[Request[Any]]) -> dict[str, tuple[type, ...]]:
     """Return the JSON types that each parameter of a verb takes, from its annotations."""
     found = {}

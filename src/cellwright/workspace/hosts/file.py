@@ -6,20 +6,21 @@ which are the file alone, without history.
 
 from __future__ import annotations
 
-import contextlib
 import os
 
 from cellwright.config.defaults import LOCK_TIMEOUT
 from cellwright.document import files
-from cellwright.errors import NotebookNotFound, UnreadableFile, UnsafeDirectory
+from cellwright.errors import NotebookNotFound
 from cellwright.journal.place import signature
 from cellwright.workspace.hosts.host import Presence, do_nothing
-from cellwright.workspace.hosts.leases import Leases  # now: a save that began opens no module
-from cellwright.workspace.paths import hold_folder, real_path
+
+# Now: a save that began opens no module.
+from cellwright.workspace.hosts.leases import SharedLease
+from cellwright.workspace.paths import hold_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from contextlib import AbstractContextManager
     from typing import Any
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from cellwright.document.notebook import Notebook
     from cellwright.document.snapshot import Snapshot
     from cellwright.workspace.hosts.host import Hook, Make
+    from cellwright.workspace.hosts.leases import Leases
     from cellwright.workspace.hosts.trust import Notary
 
 # A save that others follow does not wait long for another writer.
@@ -291,9 +293,10 @@ def write(
     place = path if path is not None else notebook.origin.path if notebook.origin else notebook.path
     if place is None:
         return files.write(notebook)  # which says that it has no path
-    with _share_lease(place):
+    real = files.find_real_path(os.fspath(place))
+    with SharedLease(real, is_optional=True):
         return files.write(
-            notebook, path, break_hard_links=break_hard_links, lock_timeout=lock_timeout
+            notebook, path, real=real, break_hard_links=break_hard_links, lock_timeout=lock_timeout
         )
 
 
@@ -311,21 +314,14 @@ def edit(
     Raises:
         OwnedElsewhere: another process runs the notebook.
     """
-    with _share_lease(path):
+    real = files.find_real_path(os.fspath(path))
+    with SharedLease(real, is_optional=True):
         return files.edit(
             path,
             edits,
+            real=real,
             base=base,
             create=create,
             lock_timeout=lock_timeout,
             break_hard_links=break_hard_links,
         )
-
-
-@contextlib.contextmanager
-def _share_lease(path: PathLike) -> Iterator[None]:
-    """Share the lease of a notebook inside this block; if it can have none, saving says why."""
-    with contextlib.ExitStack() as stack:
-        with contextlib.suppress(UnreadableFile, UnsafeDirectory):
-            stack.enter_context(Leases("a program").share(real_path(os.fspath(path))))
-        yield

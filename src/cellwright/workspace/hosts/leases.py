@@ -1,9 +1,9 @@
 """Who may run or write a notebook: at most one process owns it at a time.
 
 A lease is an flock on a file in the runtime directory, named after the notebook's real path, so
-it is free again when its holder dies. The last holder removes the file, as for locks. Whoever runs a notebook owns it, exclusively, for as long as
-it has a kernel. Whoever only writes to it shares the lease for that moment: such writers are kept
-apart by the lock of the file itself.
+it is free again when its holder dies. The last holder removes the file, as for locks. Whoever runs
+a notebook owns it, exclusively, for as long as it has a kernel. Whoever only writes to it shares
+the lease for that moment: such writers are kept apart by the lock of the file itself.
 """
 
 # pathlib is slow to import, and every save passes here.
@@ -12,18 +12,24 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import time
 from _thread import allocate_lock  # `threading` would cost every command its import
 
 from cellwright.config.directories import runtime_directory
-from cellwright.document.disk.lock import name_lock, remove_locked
+from cellwright.document.disk.load import close
+from cellwright.document.disk.lock import (
+    name_lock,
+    open_lock,
+    remove_locked,
+    take_lock,
+    try_lock,
+)
 from cellwright.errors import NotSaved, OwnedElsewhere, UnsafeDirectory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from types import TracebackType
 
 # A writer shares the lease for milliseconds; an owner-to-be waits for it that long.
 _PATIENCE = 2.0
@@ -31,7 +37,6 @@ _DOUBT = 0.05
 # What is missing for a moment says nothing about the folder.
 _SHORT = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.EIO})
 _ATTEMPTS = 100
-_FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 # What any hub of this process owns: its other workspaces may write there, since they see the same
@@ -56,7 +61,7 @@ class Leases:
         if real in self._owned:
             return
         began = time.monotonic()
-        while (descriptor := _lock(real, fcntl.LOCK_EX)) < 0:
+        while (descriptor := _lock(real)) < 0:
             if real in self._owned:  # by another thread, in the meantime
                 return
             holder = _holder(real)
@@ -92,42 +97,19 @@ class Leases:
         except OSError:
             return True  # who knows
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            return not try_lock(descriptor, shared=True)
         except OSError:
             return True
         finally:
-            _close(descriptor)
-        return False
+            close(descriptor)
 
-    @contextlib.contextmanager
-    def share(self, real: str) -> Iterator[None]:
-        """Write to a notebook inside this block.
+    def share(self, real: str) -> SharedLease:
+        """Write to a notebook inside the `with` block of what this returns.
 
         Raises:
             OwnedElsewhere: another process runs it; the edit has to go through that one.
         """
-        if real in _owned_here:
-            yield
-            return
-        began = time.monotonic()
-        while (descriptor := _lock(real, fcntl.LOCK_SH)) < 0:
-            # An owner writes its name as soon as it has the lock. Who only removes the file writes
-            # none, but the name of an owner who died may still be there.
-            holder = _holder(real)
-            if time.monotonic() - began > (_PATIENCE if holder is None else _DOUBT):
-                raise OwnedElsewhere(real, holder or "another process")
-            time.sleep(0.005)
-        try:
-            with contextlib.suppress(OSError):
-                if os.fstat(descriptor).st_size:
-                    os.truncate(descriptor, 0)  # the name of an owner that died
-            yield
-        finally:
-            # The last one who shares it can have it alone, and removes the file.
-            with contextlib.suppress(OSError, MemoryError, UnsafeDirectory):
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                remove_locked(_place(real), descriptor)
-            _close(descriptor)
+        return SharedLease(real)
 
     def release(self, real: str) -> None:
         """Own a notebook no more."""
@@ -138,7 +120,7 @@ class Leases:
                 with contextlib.suppress(OSError, UnsafeDirectory):
                     os.truncate(descriptor, 0)
                     remove_locked(_place(real), descriptor)
-                _close(descriptor)
+                close(descriptor)
 
     def renew(self) -> list[str]:
         """Take leases again whose files were deleted; returns those that others have by now."""
@@ -150,13 +132,13 @@ class Leases:
                         continue
                 except FileNotFoundError:
                     pass
-                descriptor = _lock(real, fcntl.LOCK_EX)
+                descriptor = _lock(real)
                 if descriptor < 0:
                     lost.append(real)
                     continue
                 self._owned[real] = descriptor
                 self._sign(descriptor)
-                _close(old)
+                close(old)
         return lost
 
     def touch(self) -> None:
@@ -172,42 +154,85 @@ class Leases:
             self.release(real)
 
 
+class SharedLease:
+    """The lease of a notebook that is only written to, held inside its `with` block.
+
+    With `is_optional`, a system that can keep no leases is no reason not to begin.
+    """
+
+    __slots__ = ("_descriptor", "_is_optional", "_place", "_real")
+
+    def __init__(self, real: str, *, is_optional: bool = False) -> None:
+        self._real = real
+        self._is_optional = is_optional
+        self._place = ""
+        self._descriptor = -1
+
+    def __enter__(self) -> None:
+        if self._real in _owned_here:
+            return
+        try:
+            self._place = _place(self._real)
+            self._wait()
+        except UnsafeDirectory:
+            if not self._is_optional:
+                raise
+
+    def _wait(self) -> None:
+        began = time.monotonic()
+        while (descriptor := _lock(self._real, self._place, shared=True)) < 0:
+            # An owner writes its name as soon as it has the lock. Who only removes the file writes
+            # none, but the name of an owner who died may still be there.
+            holder = _holder(self._real)
+            if time.monotonic() - began > (_PATIENCE if holder is None else _DOUBT):
+                raise OwnedElsewhere(self._real, holder or "another process")
+            time.sleep(0.005)
+        self._descriptor = descriptor
+        with contextlib.suppress(OSError):
+            if os.fstat(descriptor).st_size:
+                os.truncate(descriptor, 0)  # the name of an owner that died
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor < 0:
+            return
+        # The last one who shares it can have it alone, and removes the file.
+        with contextlib.suppress(OSError, MemoryError):
+            if try_lock(descriptor):
+                remove_locked(self._place, descriptor)
+        close(descriptor)
+
+
 def _place(real: str) -> str:
     return f"{runtime_directory()}/{name_lock(real)}.lease"
 
 
-def _lock(real: str, how: int) -> int:
+def _lock(real: str, place: str | None = None, *, shared: bool = False) -> int:
     """Return a descriptor that holds the lease, or -1 if another holds it, or did a moment ago.
 
     Raises:
         UnsafeDirectory: the runtime directory cannot be written to.
         NotSaved: the system cannot lock a file there.
     """
-    place = _place(real)
+    place = place or _place(real)
     for _ in range(_ATTEMPTS):
         try:
-            descriptor = os.open(place, _FLAGS, 0o600)
+            descriptor = open_lock(place)
         except OSError as error:
             if error.errno in _SHORT:
                 raise NotSaved(real, "lock", error.strerror or str(error)) from None
             raise UnsafeDirectory(runtime_directory(), error.strerror or str(error)) from None
-        locked = False
         try:
-            fcntl.flock(descriptor, how | fcntl.LOCK_NB)
-            # Where the last holder or a cleaner of temp folders removed the file, the lock on it
-            # is worth nothing.
-            locked = os.path.samestat(os.fstat(descriptor), os.stat(place))
-        except BlockingIOError:
-            return -1
-        except FileNotFoundError:
-            pass
+            is_held = take_lock(descriptor, place, shared=shared)
         except OSError as error:
             raise NotSaved(real, "lock", error.strerror or str(error)) from None
-        finally:
-            if not locked:
-                _close(descriptor)
-        if locked:
-            return descriptor
+        if is_held is not None:
+            return descriptor if is_held else -1
     return -1
 
 
@@ -218,9 +243,3 @@ def _holder(real: str) -> str | None:
             return file.read(200) or None
     except OSError:
         return None
-
-
-def _close(descriptor: int) -> None:
-    """Close a descriptor, which ends its lock even where the system reports an error."""
-    with contextlib.suppress(OSError):
-        os.close(descriptor)

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from cellwright.kernel.session import CellOutcome, Outcome
     from cellwright.outputs.collector import Collector
 
-# Saving takes at most a tenth of the time that a cell runs.
-_REST = 9.0
+# So that saving takes at most a tenth of the time that cells run.
+REST = 9.0
+"""How many times as long as a save takes, there is no other."""
 
 
 class CellRun:
@@ -129,9 +130,10 @@ class InterimSaves:
         """Save no more; a save that has begun is waited for."""
         self._interval = 0.0
         if self._task is not None:
-            if not self._is_saving:
+            if self._is_saving:
+                await asyncio.wait([self._task])
+            else:
                 self._task.cancel()
-            await asyncio.wait([self._task])
 
     async def _work(self) -> None:
         pause = self._interval
@@ -147,4 +149,4 @@ class InterimSaves:
                 self._is_saving = False
             if self._interval:
                 pause = self._interval if worked else pause * 2
-                await asyncio.sleep(max(pause, _REST * (time.monotonic() - began)))
+                await asyncio.sleep(max(pause, REST * (time.monotonic() - began)))

@@ -121,18 +121,19 @@ class Execution(Value):
 
     @property
     def shown_error(self) -> CellError | None:
-        """The exception among its outputs of a cell that ended well: a display that failed."""
-        if self.status != "ok":
+        """The exception among its outputs of a cell that ended well: a display that failed.
+
+        None if the cell's tag `raises-exception` announces it.
+        """
+        if self.status != "ok" or self.expected:
             return None
-        for output in self.outputs:
-            if output.get("output_type") == "error":
-                traceback = [str(line) for line in output.get("traceback") or ()]
-                return CellError(
-                    str(output.get("ename")),
-                    str(output.get("evalue")),
-                    strip_traceback(traceback),
-                )
-        return None
+        output = find_error_output(self.outputs)
+        if output is None:
+            return None
+        traceback = [str(line) for line in output.get("traceback") or ()]
+        return CellError(
+            str(output.get("ename")), str(output.get("evalue")), strip_traceback(traceback)
+        )
 
     @property
     def is_unsaved(self) -> bool:
@@ -263,6 +264,11 @@ class Executions(Base):
         found = cls(executions, run=shape["run"], done=shape["done"], skipped=skipped)
         found.usage = shape.get("usage")
         return found
+
+
+def find_error_output(outputs: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    """The first exception among outputs, if there is one."""
+    return next((each for each in outputs if each.get("output_type") == "error"), None)
 
 
 def strip_traceback(lines: Sequence[str]) -> list[str]:

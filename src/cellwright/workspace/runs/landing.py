@@ -4,6 +4,9 @@ A cell that runs for long is saved now and then. Such a save is announced to the
 confirmed, so that it is not an entry of the history: the next save of the same cell replaces it.
 If another caller changes the notebook in between, or this process dies, the next reader finds
 the notebook as it was announced, and only then it becomes an entry of its own.
+
+Short cells of one run land together, so that not every one of them waits for the disk: one save
+and one entry for all that ended since the last.
 """
 
 from __future__ import annotations
@@ -36,6 +39,8 @@ if TYPE_CHECKING:
     from cellwright.workspace.hosts.host import Make
     from cellwright.workspace.notebook import OpenNotebook
     from cellwright.workspace.runs.cell_run import CellRun, OutputsSoFar
+
+_NAMED = 3  # cells that a label names one by one
 
 
 class Landed(NamedTuple):
@@ -110,7 +115,7 @@ class RunRecord:
         """
         self.announce(run)
         self._land(
-            _make_landing(run, outputs, [], self.widgets), f"run {run.cell.handle}", is_last=False
+            _make_landing([run], outputs, {}, self.widgets), _describe_group([run]), is_last=False
         )
 
     def announce(self, run: CellRun) -> None:
@@ -118,18 +123,30 @@ class RunRecord:
         if run.cell.index not in self._announced_cells:
             self._announced_cells.add(run.cell.index)
             seconds = time.time() - run.began
-            self._record(self._describe(run, "running", kernel=run.life, seconds=seconds))
+            executed = self._describe(run, "running", kernel=run.life, seconds=seconds)
+            if executed is not None:
+                self._record(executed)
 
-    def land(self, run: CellRun, ran: CellOutcome, outputs: Sequence[OutputsSoFar]) -> Landed:
-        """Put the outputs of a cell that is over into the notebook, and the cell on record."""
+    def land(
+        self, ended: Sequence[tuple[CellRun, CellOutcome]], outputs: Sequence[OutputsSoFar]
+    ) -> list[Landed]:
+        """Put the outputs of cells that are over into the notebook, and the cells on record.
+
+        All of them in one save; returns what became of each. `outputs` may be of more cells.
+        """
         if self._is_check:
-            return Landed()
-        status, seconds = ran.outcome.status, ran.outcome.seconds
-        executed = self._describe(run, status, kernel=ran.kernel, seconds=seconds)
-        answer = self._land_or_keep(run, outputs, executed)
-        if run.injected is not None:
-            self.record_parameters(*run.injected)
-        return answer
+            return [Landed() for _ in ended]
+        executed = [
+            self._describe(run, ran.outcome.status, kernel=ran.kernel, seconds=ran.outcome.seconds)
+            for run, ran in ended
+        ]
+        answers = self._land_or_keep(
+            [run for run, _ in ended], outputs, [each for each in executed if each is not None]
+        )
+        for run, _ in ended:
+            if run.injected is not None:
+                self.record_parameters(*run.injected)
+        return answers
 
     def record_parameters(self, source: str, ran: CellOutcome) -> None:
         """Remember code that is in no cell: what used it did not see what the notebook says."""
@@ -151,31 +168,45 @@ class RunRecord:
         )
 
     def _land_or_keep(
-        self, run: CellRun, outputs: Sequence[OutputsSoFar], executed: ExecutionRecord | None
-    ) -> Landed:
-        own = next(each.outputs for each in outputs if each.run is run)
-        edited: list[bool] = []
+        self,
+        runs: Sequence[CellRun],
+        outputs: Sequence[OutputsSoFar],
+        executed: Sequence[ExecutionRecord],
+    ) -> list[Landed]:
+        own = {each.run: each.outputs for each in outputs}
+        edited: dict[CellRun, bool] = {}
         try:
-            make = _make_landing(run, outputs, edited, self.widgets)
-            self._land(make, f"run {run.cell.handle}", executed=executed)
+            make = _make_landing(runs, outputs, edited, self.widgets)
+            self._land(make, _describe_group(runs), executed=executed)
         except DurabilityUnconfirmed as failure:
-            return Landed(saved=True, stale=edited == [True], notes=[failure.message])
-        except CellwrightError as failure:  # the cell ran all the same
-            self._record(executed)
+            return [
+                Landed(saved=True, stale=edited.get(run, False), notes=[failure.message])
+                for run in runs
+            ]
+        except CellwrightError as failure:  # the cells ran all the same
+            self._record(*executed)
             for each in outputs:
-                each.run.is_unsaved = each.run is not run
-            artifact, where = self._keep(own)
-            note = f"The outputs are {where}: {failure.message}"
-            return Landed(notes=[note], save_error=failure.code, artifact=artifact)
+                each.run.is_unsaved = each.run not in runs
+            return [self._keep_unsaved(own[run], failure) for run in runs]
+        return [self._describe_landed(run, own[run], edited) for run in runs]
+
+    def _keep_unsaved(self, outputs: list[dict[str, Any]], failure: CellwrightError) -> Landed:
+        artifact, where = self._keep(outputs)
+        note = f"The outputs are {where}: {failure.message}"
+        return Landed(notes=[note], save_error=failure.code, artifact=artifact)
+
+    def _describe_landed(
+        self, run: CellRun, own: list[dict[str, Any]], edited: dict[CellRun, bool]
+    ) -> Landed:
         if run.is_taken:
             artifact, where = self._keep(own)
             note = f"A person ran the cell; these outputs are {where}"
             return Landed(notes=[note], artifact=artifact)
-        if not edited:
+        if run not in edited:
             artifact, where = self._keep(own)
             note = f"The cell was deleted while it ran; its outputs are {where}"
             return Landed(notes=[note], artifact=artifact)
-        if edited[0]:
+        if edited[run]:
             note = "The cell was edited while it ran; its outputs are of the source it had"
             return Landed(saved=True, stale=True, notes=[note])
         return Landed(saved=True)
@@ -213,9 +244,9 @@ class RunRecord:
             actor=self._book.caller.actor,
         )
 
-    def _record(self, executed: ExecutionRecord | None) -> None:
-        if executed is not None:
-            self._book.journal.executed(self._book.real, executed)
+    def _record(self, *executed: ExecutionRecord) -> None:
+        for each in executed:
+            self._book.journal.executed(self._book.real, each)
 
     # -- through the host, with the journal --------------------------------------------------
 
@@ -225,7 +256,7 @@ class RunRecord:
         label: str,
         *,
         is_last: bool = True,
-        executed: ExecutionRecord | None = None,
+        executed: Sequence[ExecutionRecord] = (),
     ) -> None:
         """Let `make` put outputs into the notebook; `is_last` puts them and `executed` on record."""
         book, landing = self._book, self._landing
@@ -260,7 +291,7 @@ class RunRecord:
                 for recording in recordings:
                     recording.finish(landing.left, executed)
                 if not recordings:
-                    self._record(executed)
+                    self._record(*executed)
             elif recordings:
                 self._announced = (recordings[-1], made[0], label)
                 self._before, self._newest = befores[0], newest[0]
@@ -298,16 +329,26 @@ class RunRecord:
         return entries[0].id if entries else None
 
 
+def _describe_group(runs: Sequence[CellRun]) -> str:
+    """Return the label of cells that land together."""
+    handles = [run.cell.handle for run in runs]
+    if len(handles) <= _NAMED:
+        return f"run {', '.join(handles)}"
+    return f"run {handles[0]} … {handles[-1]} ({len(handles)} cells)"
+
+
 def _make_landing(
-    run: CellRun,
+    runs: Sequence[CellRun],
     outputs: Sequence[OutputsSoFar],
-    edited: list[bool],
+    edited: dict[CellRun, bool],
     widgets: dict[str, dict[str, Any]] | None,
 ) -> Make:
     """Return what puts outputs into a notebook, and the widgets that they show.
 
-    `edited` then says whether the cell was edited meanwhile; it stays empty if the cell is gone.
+    `edited` then says of each of `runs` whether its cell was edited meanwhile; a cell that is gone
+    is not in it.
     """
+    landing = frozenset(runs)
 
     def make(notebook: Notebook) -> Change:
         edited.clear()
@@ -320,11 +361,12 @@ def _make_landing(
                     each = each._replace(outputs=drop_dangling_views(each.outputs, widgets))  # noqa: PLW2901
                 shown[cell.index] = each.outputs
                 edits += each.make_edits(cell)
-                if each.run is run:
-                    edited[:] = [cell.hash != run.cell.hash]
+                if each.run in landing:
+                    edited[each.run] = cell.hash != each.run.cell.hash
         # So that other programs know what to open it with; what is there stays.
-        if edited and run.kernel and not run.kernel.keys() & notebook.metadata.keys():
-            edits.append(SetMetadata(run.kernel))
+        kernel = next((run.kernel for run in edited if run.kernel), None)
+        if kernel and not kernel.keys() & notebook.metadata.keys():
+            edits.append(SetMetadata(kernel))
         if widgets:
             edits += make_widget_edits(notebook, widgets, shown)
         return notebook.apply(edits)

@@ -28,12 +28,14 @@ class KernelAccess:
 
     async def snapshot(self) -> Notebook:
         """Return the notebook as it is now."""
+        await self._book.hub.runs.land_waiting(self._book.real)
         return await self._book.hub.in_file_thread(self._book.host.read)
 
     async def apply(self, edits: Sequence[Edit], *, base: Snapshot | None = None) -> Notebook:
         """Check and apply edits in one step, and save; returns what the notebook holds then."""
         book, found = self._book, list["Notebook"]()
         book.caller.require("edit", "edit a notebook")
+        await book.hub.runs.land_waiting(book.real)
 
         def make(notebook: Notebook) -> Change:
             found[:] = [notebook]
@@ -57,6 +59,7 @@ class KernelAccess:
         del base
         book = self._book
         book.caller.require("run", "run cells")
+        await book.hub.runs.land_waiting(book.real)
         notebook = await book.hub.in_file_thread(book.host.read)
         wanted = [notebook.cell(ref) for ref in cells]
         run = NotebookRun(book, notebook, wanted, RunOptions(nested=nested))

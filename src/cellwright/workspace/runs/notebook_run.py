@@ -7,6 +7,7 @@ import contextlib
 import json
 import time
 from dataclasses import replace
+from typing import NamedTuple
 
 from cellwright.errors import CellwrightError, KernelError
 from cellwright.kernel.environment import explain_withheld
@@ -22,15 +23,16 @@ from cellwright.outputs.events import (
     StreamEvent,
     bound_error,
 )
-from cellwright.workspace.runs.cell_run import CellRun, InterimSaves
+from cellwright.workspace.runs.cell_run import REST, CellRun, InterimSaves
 from cellwright.workspace.runs.execution import (
     CellError,
     Execution,
     Executions,
+    find_error_output,
     find_failing_line,
     strip_traceback,
 )
-from cellwright.workspace.runs.landing import RunRecord
+from cellwright.workspace.runs.landing import Landed, RunRecord
 from cellwright.workspace.runs.parameters import Parameters
 from cellwright.workspace.runs.recorder import describe_display, describe_stream, find_title
 from cellwright.workspace.runs.run import Run, finish_despite_cancel
@@ -63,6 +65,15 @@ class _StoppedEarly(Exception):
     """The run has to end before the kernel got the cell."""
 
 
+class _EndedCell(NamedTuple):
+    """A cell that is over and has not landed; `place` is its place in the run."""
+
+    place: int
+    run: CellRun
+    ran: CellOutcome
+    notes: list[str]
+
+
 class NotebookRun(Run):
     """One call that runs cells of a notebook.
 
@@ -91,6 +102,12 @@ class NotebookRun(Run):
         self._record = RunRecord(book, notebook.state, is_check=options.check)
         self.skipped: list[str] = []  # handles of cells that a tag keeps out
         self._runs: list[CellRun] = []  # those that their kernel got
+        self._waiting: list[_EndedCell] = []  # short ones, which land with the next
+        self._landing_turn = asyncio.Lock()
+        self._landing_timer: asyncio.TimerHandle | None = None
+        self._landing_task: asyncio.Task[None] | None = None
+        self._landing_failure: Exception | None = None
+        self._landed_at = self._landing_cost = 0.0
         self._has_begun_cell = False
         self._session: Session
         self._widgets: WidgetModels
@@ -171,12 +188,16 @@ class NotebookRun(Run):
                 copy_of=options.copy_of or (book.real if options.check else None),
             )
             self._widgets = self._sessions.find_widgets(self._session)
+            self._landed_at = time.monotonic()
             try:
                 for place, cell in enumerate(self._chosen):
                     self.report_cell(place, status="pending", title=find_title(cell.source))
                 yield
             finally:
-                await self._end_cells()
+                try:
+                    await self.land_waiting()
+                finally:
+                    await self._end_cells()
                 if options.copy_of is not None or options.restart:
                     self._usage = await finish_despite_cancel(self._measure_kernel())
                 if options.has_own_kernel and not (options.keep_kernel and self.stop.is_set):
@@ -237,11 +258,7 @@ class NotebookRun(Run):
         cell = self._chosen[place]
         run = CellRun(cell, self._make_collector())
         is_first, self._has_begun_cell = not self._has_begun_cell, True
-        interval = self.book.host.landing_interval
-        if self.options.check:
-            interval = 0.0
-        elif interval is None:
-            interval = self.book.caller.settings.run_save_interval
+        interval = self._find_interval()
         saves = InterimSaves(lambda: self._land_so_far(run), interval)
         self._runs.append(run)
         self.report_cell(place, status="running", began=time.time())
@@ -254,7 +271,7 @@ class NotebookRun(Run):
                 kept = transport is not None and transport.is_alive
                 outcome = Outcome("cancelled", time.time() - run.began, state_kept=kept)
                 ran = CellOutcome(outcome, kernel=self._session.life)
-                await finish_despite_cancel(self._finish(run, ran, saves))
+                await finish_despite_cancel(self._finish(place, run, ran, saves))
             raise
         except KernelError as error:
             self._runs.remove(run)
@@ -267,7 +284,14 @@ class NotebookRun(Run):
         if not run.began:
             self._runs.remove(run)
             return self._describe_not_begun(run, ran)
-        return await finish_despite_cancel(self._finish(run, ran, saves))
+        return await finish_despite_cancel(self._finish(place, run, ran, saves))
+
+    def _find_interval(self) -> float:
+        """Return the seconds between two saves of what cells say; 0 if there are none."""
+        if self.options.check:
+            return 0.0
+        interval = self.book.host.landing_interval
+        return self.book.caller.settings.run_save_interval if interval is None else interval
 
     def _make_collector(self) -> Collector:
         store = self._sessions.store
@@ -432,29 +456,38 @@ class NotebookRun(Run):
         if not after:  # nothing is saved while cells run
             return
         await asyncio.sleep(after)
-        if run.began and not run.is_over:
-            with contextlib.suppress(CellwrightError, OSError):
-                await self.book.hub.in_file_thread(self._record.announce, run)
+        await finish_despite_cancel(self._announce_now(run))
+
+    async def _announce_now(self, run: CellRun) -> None:
+        async with self._landing_turn:  # what ended is not on record as running after that
+            if run.began and not run.is_over:
+                with contextlib.suppress(CellwrightError, OSError):
+                    await self.book.hub.in_file_thread(self._record.announce, run)
 
     # -- into the notebook ------------------------------------------------------------------
 
     async def _land_so_far(self, run: CellRun) -> bool:
-        outputs = self._take_outputs(run)
-        try:
-            await self.book.hub.in_file_thread(self._record.land_so_far, run, outputs)
-        except (CellwrightError, OSError):
-            for each in outputs:
-                each.run.is_unsaved = True
-            return False  # the next one may work, and the last one reports
+        await self.land_waiting()
+        async with self._landing_turn:
+            outputs = self._take_outputs([run])
+            try:
+                await self.book.hub.in_file_thread(self._record.land_so_far, run, outputs)
+            except (CellwrightError, OSError):
+                for each in outputs:
+                    each.run.is_unsaved = True
+                return False  # the next one may work, and the last one reports
         return True
 
-    def _take_outputs(self, run: CellRun) -> list[OutputsSoFar]:
-        """Return what has not landed yet: of this cell, and of earlier ones that it changed."""
+    def _take_outputs(self, runs: Sequence[CellRun]) -> list[OutputsSoFar]:
+        """Return what has not landed yet: of these cells, and of earlier ones that they changed."""
         if self.book.host.kind != "tab":
             self._record.widgets = self._widgets.snapshot()
-        return [each.take_outputs() for each in self._runs if each is run or each.is_unsaved]
+        landing = frozenset(runs)
+        return [each.take_outputs() for each in self._runs if each in landing or each.is_unsaved]
 
-    async def _finish(self, run: CellRun, ran: CellOutcome, saves: InterimSaves) -> Execution:
+    async def _finish(
+        self, place: int, run: CellRun, ran: CellOutcome, saves: InterimSaves
+    ) -> Execution:
         await saves.end()
         caught = self._widgets.end_cell(run.cell.handle)
         if caught:
@@ -469,16 +502,99 @@ class NotebookRun(Run):
         if ran.outcome.error is not None:
             short = bound_error(ran.outcome.error, ANSWERED_ERROR)
             ran = replace(ran, outcome=replace(ran.outcome, error=short))
-        outputs = self._take_outputs(run)
-        return await self.book.hub.in_file_thread(self._land, run, ran, outputs)
+        ended = _EndedCell(place, run, ran, [*run.notes, *self._list_notes(ran)])
+        self._waiting.append(ended)
+        if self._may_wait(ended):
+            await self._land_later(run)
+            return self._describe(ended, run.collector.outputs(), Landed())
+        await self.land_waiting()
+        return self.executions[place]
 
-    def _land(self, run: CellRun, ran: CellOutcome, outputs: Sequence[OutputsSoFar]) -> Execution:
-        """Land the outputs of a cell that is over, and describe what became of it; blocks."""
-        cell, outcome = run.cell, ran.outcome
-        notes = [*run.notes, *self._list_notes(ran)]
-        is_orphan = self._follows_a_death(ran)
-        landed = self._record.land(run, ran, outputs)
-        lost, replay, told = self._find_loss(cell, ran, is_orphan=is_orphan)
+    def _may_wait(self, ended: _EndedCell) -> bool:
+        """Whether a cell that is over may land with the next ones, to save a turn of the disk.
+
+        What comes seldom lands at once. Whatever waits is in the file after at most the interval.
+        """
+        interval, outcome = self._find_interval(), ended.ran.outcome
+        if not interval or self.book.host.landing_interval is not None:  # a person watches
+            return False
+        is_last = ended.place + 1 == len(self.executions) or self.stop.is_set
+        if is_last or outcome.status != "ok" or ended.run.injected or self.options.nested:
+            return False
+        # What has to do with the death of a kernel is on record before anything else runs.
+        if ended.ran.replaced or self._session.executions <= 1:
+            return False
+        rest = max(interval / 2, REST * self._landing_cost)
+        return time.monotonic() - self._landed_at < rest
+
+    async def _land_later(self, run: CellRun) -> None:
+        """Land what waits after a while; the first cell is put on record now, should we die."""
+        if self._landing_timer is not None:
+            return
+        rest = REST * self._landing_cost + self._landed_at - time.monotonic()
+        self._landing_timer = asyncio.get_running_loop().call_later(
+            max(self._find_interval() / 2, rest), self._begin_landing
+        )
+        async with self._landing_turn:
+            if self._waiting:  # else they have landed meanwhile
+                with contextlib.suppress(CellwrightError, OSError):
+                    await self.book.hub.in_file_thread(self._record.announce, run)
+
+    def _begin_landing(self) -> None:
+        self._landing_task = asyncio.ensure_future(self._land_together())
+
+    async def land_waiting(self) -> None:
+        """Land the cells that are over and wait for that."""
+        if self._waiting or self._landing_turn.locked():
+            await finish_despite_cancel(self._land_together())
+        if self._landing_failure is not None:
+            raise self._landing_failure
+
+    async def _land_together(self) -> None:
+        try:
+            await self._land_all()
+        except Exception as error:  # noqa: BLE001  # whoever waits for the run gets it
+            self._landing_failure = error
+
+    async def _land_all(self) -> None:
+        async with self._landing_turn:
+            if self._landing_timer is not None:
+                self._landing_timer.cancel()
+                self._landing_timer = None
+            ended, self._waiting = self._waiting, []
+            if not ended:
+                return
+            began = time.monotonic()
+            outputs = self._take_outputs([each.run for each in ended])
+            landed = await self.book.hub.in_file_thread(self._land, ended, outputs)
+            for each, execution in zip(ended, landed, strict=True):
+                self.executions[each.place] = execution
+            self._landed_at = time.monotonic()
+            self._landing_cost = self._landed_at - began
+
+    def _land(
+        self, ended: Sequence[_EndedCell], outputs: Sequence[OutputsSoFar]
+    ) -> list[Execution]:
+        """Land the outputs of cells that are over, and describe what became of them; blocks."""
+        own = {each.run: each.outputs for each in outputs}
+        is_orphan = self._follows_a_death(ended[-1].ran)
+        landed = self._record.land([(each.run, each.ran) for each in ended], outputs)
+        return [
+            self._describe(each, own[each.run], found, is_orphan=is_orphan)
+            for each, found in zip(ended, landed, strict=True)
+        ]
+
+    def _describe(
+        self,
+        ended: _EndedCell,
+        outputs: list[dict[str, Any]],
+        landed: Landed,
+        *,
+        is_orphan: bool = False,
+    ) -> Execution:
+        run, outcome = ended.run, ended.ran.outcome
+        cell = run.cell
+        lost, replay, told = self._find_loss(cell, ended.ran, is_orphan=is_orphan)
         error = None
         if outcome.error is not None:
             traceback = strip_traceback(outcome.error.traceback)
@@ -489,13 +605,16 @@ class NotebookRun(Run):
             outcome.status,
             cell.handle,
             cell.index,
-            outputs=next(each.outputs for each in outputs if each.run is run),
+            outputs=outputs,
             seconds=outcome.seconds,
             count=run.count,
             error=error,
-            expected=outcome.status == "error"
-            and isinstance(tags, list)
-            and _EXPECTS_ERROR in tags,
+            expected=isinstance(tags, list)
+            and _EXPECTS_ERROR in tags
+            and (
+                outcome.status == "error"
+                or (outcome.status == "ok" and find_error_output(outputs) is not None)
+            ),
             saved=landed.saved,
             stale=landed.stale,
             save_error=landed.save_error,
@@ -503,7 +622,7 @@ class NotebookRun(Run):
             state_kept=outcome.state_kept,
             lost=lost,
             replay=replay,
-            notes=[*notes, *landed.notes, *told],
+            notes=[*ended.notes, *landed.notes, *told],
         )
 
     def _follows_a_death(self, ran: CellOutcome) -> bool:

@@ -340,6 +340,9 @@ class Run:
     def give_up(self, handle: str) -> None:
         """Land no more outputs of a cell; code that is in no notebook lands none."""
 
+    async def land_waiting(self) -> None:
+        """Land what cells that are over have said, and has not landed yet."""
+
     # -- for the registry -------------------------------------------------------------------
 
     def start(self, at_end: Callable[[Run], object]) -> None:
@@ -377,11 +380,13 @@ class RunRegistry:
     def __init__(self, events: NotebookEvents) -> None:
         self._events = events
         self._runs: dict[str, Run] = {}
+        self._active: dict[str, Run] = {}  # of these, the ones that are not over
+        self._ended: deque[Run] = deque()  # and the others, in the order of their ends
         self.turns = Turns()  # one run at a time for each notebook
 
     def start(self, run: Run) -> None:
         """Begin a run, which is then known by its id."""
-        self._runs[run.id] = run
+        self._runs[run.id] = self._active[run.id] = run
         run.watch(lambda event: self._publish(run, event))
         run.start(self._note_end)
 
@@ -412,8 +417,8 @@ class RunRegistry:
 
     def find_active(self, subject: str) -> Run | None:
         """Return what runs there, or waits to."""
-        runs = list(self._runs.values())  # also asked from other threads
-        return next((run for run in runs if run.subject == subject and not run.is_over), None)
+        runs = list(self._active.values())  # also asked from other threads
+        return next((run for run in runs if run.subject == subject), None)
 
     def is_busy(self, subject: str) -> bool:
         """Whether something runs there, or waits to."""
@@ -422,36 +427,43 @@ class RunRegistry:
     @property
     def has_active(self) -> bool:
         """Whether anything runs, or waits to."""
-        return any(not run.is_over for run in self._runs.values())
+        return bool(self._active)
+
+    async def land_waiting(self, subject: str) -> None:
+        """Have the outputs of all cells that are over in the notebook."""
+        for run in list(self._active.values()):
+            if run.subject == subject:
+                await run.land_waiting()
 
     def list_cells(self, subject: str) -> dict[str, str]:
         """Return the cells of a notebook that run or wait right now, by handle."""
         return {
             handle: status
-            for run in list(self._runs.values())  # also asked from other threads
-            if run.subject == subject and not run.is_over
+            for run in list(self._active.values())  # also asked from other threads
+            if run.subject == subject
             for handle, status in list(run.cells.items())
             if status in ("running", "pending")
         }
 
     def give_up(self, subject: str, handle: str) -> None:
         """Leave a cell to a person who runs it now."""
-        for run in self._runs.values():
-            if run.subject == subject and not run.is_over:
+        for run in self._active.values():
+            if run.subject == subject:
                 run.give_up(handle)
 
     async def close(self) -> None:
         """Stop all runs, and wait for their end."""
-        stopped = [run for run in self._runs.values() if run.cancel()]
+        stopped = [run for run in self._active.values() if run.cancel()]
         await asyncio.gather(*(run.wait() for run in stopped))
 
     def _note_end(self, run: Run) -> None:
+        del self._active[run.id]
+        self._ended.append(run)
         self._events.publish(run.subject, "run_ended", run=run.id, state=run.state)
-        over = [each.id for each in self._runs.values() if each.is_over]
-        for run_id in over[:-_ENDED_KEPT]:
-            del self._runs[run_id]
-        for run_id in over[-_ENDED_KEPT:-_ANSWERS_KEPT]:
-            self._runs[run_id].forget_answer()
+        if len(self._ended) > _ANSWERS_KEPT:
+            self._ended[-_ANSWERS_KEPT - 1].forget_answer()
+        if len(self._ended) > _ENDED_KEPT:
+            del self._runs[self._ended.popleft().id]
 
     def _publish(self, run: Run, event: Event) -> None:
         """Tell those who watch the notebook which cells run; what they print is in the run."""

@@ -488,7 +488,8 @@ class SessionManager:
         artifacts = None if self.store is None else str(self.store.directory)
         if artifacts is not None:
             with contextlib.suppress(OSError):  # code may write there before any output is stored
-                os.makedirs(artifacts, mode=0o700, exist_ok=True)  # noqa: PTH103
+                if not os.path.isdir(artifacts):  # noqa: PTH112
+                    os.makedirs(artifacts, mode=0o700, exist_ok=True)  # noqa: PTH103
         bridge: dict[str, str] = {}
         if self.bridge is not None:
             name, cwd, _ = session.key

@@ -6,6 +6,9 @@ all others block and need no loop. Modes are checked before a verb is called, on
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, TypeVar
@@ -37,9 +40,20 @@ async def perform_on_loop(caller: Caller, request: Request[A]) -> A:
     """
     caller.require(request.effect, request.what)
     work = _find_handler(request)
+    if caller.hub.has_active_runs:
+        await _land_waiting(caller, request)
     if request.waits:
         return await work(caller, request)  # type: ignore[no-any-return]
     return await caller.hub.in_file_thread(work, caller, request)
+
+
+async def _land_waiting(caller: Caller, request: Request[Any]) -> None:
+    """Have what short cells said in the notebook, before a verb looks at it."""
+    path = getattr(request, "path", None)
+    if path is not None:
+        with suppress(OSError, ValueError):  # the verb says what is wrong with it
+            real = os.path.realpath(os.path.join(caller.cwd, path))  # noqa: PTH118
+            await caller.hub.runs.land_waiting(real)
 
 
 def _find_handler(request: Request[Any]) -> Any:

@@ -117,7 +117,8 @@ def _describe_run(answer: EditAnswer, run: NotebookRun) -> EditAnswer:
 
     book, done = run.book, run.answer()
     notebook = run.notebook_now()
-    reasons = find_stale_reasons(notebook, book.journal.executions(book.real), STALE_SECONDS)
+    now, runs = book.hub.list_active_cells(book.real), book.journal.executions(book.real)
+    reasons = find_stale_reasons(notebook, runs, STALE_SECONDS, now)
     warnings = [*answer.warnings, *book.take_warnings()]
     if reasons is None:
         warnings.append("Which results are stale is not analysed: it would take too long")

@@ -184,8 +184,8 @@ def find_stale(caller: Caller, request: requests.StaleRequest) -> StaleAnswer:
     from cellwright.workspace.staleness import describe_staleness
 
     book = caller.open(request.path)
-    runs = book.journal.executions(book.real)
-    return StaleAnswer(book.name, describe_staleness(book.host.read(), runs))
+    now, runs = book.hub.list_active_cells(book.real), book.journal.executions(book.real)
+    return StaleAnswer(book.name, describe_staleness(book.host.read(), runs, now=now))
 
 
 def read_raw(caller: Caller, request: requests.RawRequest) -> bytes:

@@ -15,12 +15,15 @@ import pytest
 from cellwright import Workspace, read
 from cellwright.document import files
 from cellwright.errors import NotSaved, SaveError
+from cellwright.workspace.api.requests import OutputsRequest
 from cellwright.workspace.hosts import file as file_host
 from cellwright.workspace.hosts.file import FileLanding
 from cellwright.workspace.runs.cell_run import InterimSaves
+from cellwright.workspace.verbs import perform_on_loop
 from tests.unit.workspace.memory import (
     Gate,
     MemoryKernels,
+    cancel_newest,
     cells_of,
     make_notebook,
     run,
@@ -381,6 +384,133 @@ async def test_saving_takes_little_of_the_time(
     await over.wait()
     await saves.end()
     assert times == expected
+
+
+# -- short cells land together -------------------------------------------------------------------
+
+
+@pytest.fixture
+async def short(folder: Path, runner: Workspace, monkeypatch: pytest.MonkeyPatch) -> Book:
+    """Short cells in a kernel that has run before, and an interval that never ends by itself."""
+    monkeypatch.setenv("CELLWRIGHT_RUN_SAVE_INTERVAL", "600")
+    make_notebook(folder, "print zero", "print one", "print two", "input more", "print four")
+    book = runner.open("m.ipynb")
+    await run(book, "c0")
+    return book
+
+
+@pytest.fixture
+def landings(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """One element for each save, whether it was the last of its cells."""
+    found: list[bool] = []
+    land = FileLanding.land
+
+    def count(self: Any, make: Any, *, is_last: bool = True, **facts: Any) -> None:
+        land(self, make, is_last=is_last, **facts)
+        found.append(is_last)
+
+    monkeypatch.setattr(FileLanding, "land", count)
+    return found
+
+
+def texts_of(book: Book) -> list[str]:
+    return [texts(book, place) for place in range(5)]
+
+
+async def test_short_cells_land_in_one_save_as_one_entry(short: Book, landings: list[bool]) -> None:
+    done = await run(short, "c0", "c1", "c2", "c4")
+    assert landings == [True]
+    assert [(each.status, each.saved, each.notes) for each in done] == [("ok", True, [])] * 4
+    assert texts_of(short) == ["zero\n", "one\n", "two\n", "", "four\n"]
+    assert [entry.label for entry in short.log()] == ["run c0 … c4 (4 cells)", "run c0"]
+    records = short.workspace.caller.journal.executions(short.real)
+    assert [(each.cell, each.status) for each in records] == [
+        (cell, "ok") for cell in ("c0", "c0", "c1", "c2", "c4")
+    ]
+
+
+async def test_what_waits_lands_within_the_interval_while_the_next_cell_runs(
+    short: Book, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(short.workspace.caller.settings), "run_save_interval", 0.4)
+    gate = Gate()
+    going = asyncio.ensure_future(run(short, "c1", "c2", "c3", ask=gate.ask))
+    await gate.reached.wait()
+    (active,) = short.workspace.caller.hub.runs._active.values()
+    await until(lambda: [each.saved for each in active.answer()] == [True, True, False])
+    assert texts_of(short)[1:3] == ["one\n", "two\n"]
+    gate.opened.set()
+    assert [each.saved for each in await going] == [True] * 3
+
+
+async def test_an_answer_calls_a_cell_saved_only_when_it_is(short: Book) -> None:
+    gate = Gate()
+    going = asyncio.ensure_future(run(short, "c1", "c2", "c3", ask=gate.ask))
+    await gate.reached.wait()
+    (active,) = short.workspace.caller.hub.runs._active.values()
+    found = active.answer()
+    assert [(each.status, each.saved) for each in found][:2] == [("ok", False)] * 2
+    assert texts_of(short)[1:3] == ["", ""]
+    # The first that waits is on record, as a cell under which we would have died.
+    records = short.workspace.caller.journal.executions(short.real)
+    assert [(each.cell, each.status) for each in records[1:]] == [("c1", "running")]
+    gate.opened.set()
+    assert [each.saved for each in await going] == [True] * 3
+
+
+async def test_a_verb_on_the_notebook_sees_what_waits(short: Book) -> None:
+    gate = Gate()
+    going = asyncio.ensure_future(run(short, "c1", "c2", "c3", ask=gate.ask))
+    await gate.reached.wait()
+    answer = await perform_on_loop(short.workspace.caller, OutputsRequest(short.name, ["c1", "c2"]))
+    assert [cell.text.splitlines()[-1] for cell in answer.cells] == ["one", "two"]
+    assert texts_of(short)[1:3] == ["one\n", "two\n"]
+    gate.opened.set()
+    await going
+    assert texts_of(short)[1:3] == ["one\n", "two\n"]
+
+
+async def test_a_run_that_is_stopped_or_fails_leaves_what_came_before_in_the_file(
+    short: Book, folder: Path
+) -> None:
+    gate = Gate()
+    going = asyncio.ensure_future(run(short, "c1", "c2", "c3", ask=gate.ask))
+    await gate.reached.wait()
+    cancel_newest(short)
+    done = await going
+    assert [(each.status, each.saved) for each in done] == [
+        ("ok", True),
+        ("ok", True),
+        ("cancelled", True),
+    ]
+    assert texts_of(short)[1:4] == ["one\n", "two\n", ""]
+    make_notebook(folder, "print zero", "print one", "raise Oops no", "print no", "print no")
+    done = await run(short)
+    assert [(each.status, each.saved) for each in done][:4] == [
+        ("ok", True),
+        ("ok", True),
+        ("error", True),
+        ("pending", False),
+    ]
+    assert texts_of(short)[:2] == ["zero\n", "one\n"]
+
+
+async def test_short_cells_that_cannot_be_saved_say_so_each_with_its_outputs(
+    short: Book, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise NotSaved("m.ipynb", "write", "the disk is full")
+
+    monkeypatch.setattr(file_host.files, "update", refuse)
+    done = await run(short, "c1", "c2")
+    assert [(each.status, each.saved, each.save_error) for each in done] == [
+        ("ok", False, "NOT_SAVED")
+    ] * 2
+    store = short.workspace.caller.hub.artifacts
+    kept = [json.loads(store.read(each.artifact or "").data) for each in done]
+    assert [outputs[0]["text"] for outputs in kept] == ["one\n", "two\n"]
+    records = short.workspace.caller.journal.executions(short.real)
+    assert [each.cell for each in records] == ["c0", "c1", "c2"]
 
 
 async def test_nothing_new_is_not_saved_again() -> None:
