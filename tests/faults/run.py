@@ -36,13 +36,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev faults", description=__doc__.partition("\n")[0])
     parser.add_argument("--operation", choices=[*OPERATIONS, *WAYS], action="append")
     parser.add_argument("--size", choices=SIZES, action="append")
+    parser.add_argument("--around", action="store_true", help="only the faults around a save")
     chosen = parser.parse_args()
     if shutil.which("strace") is None:
         print("error: strace is not installed")
         return 2
     scenarios = [
         Scenario(operation, size)
-        for operation in chosen.operation or [*OPERATIONS, *WAYS]
+        for operation in chosen.operation or ([] if chosen.around else [*OPERATIONS, *WAYS])
         for size in chosen.size or ([WAYS[operation]] if operation in WAYS else SIZES)
     ]
     started = time.monotonic()
@@ -56,10 +57,10 @@ def main() -> int:
     everything = [outcome for outcomes in found.values() for outcome in outcomes]
     print(row("all", everything))
     print_problems(found)
-    is_whole = not (chosen.operation or chosen.size)
+    is_whole = not (chosen.operation or chosen.size or chosen.around)
     around: list[Surrounding] = []
     status = 0
-    if is_whole:
+    if is_whole or chosen.around:
         print("\naround a save")
         for fault in SURROUNDINGS:
             around.append(fault())

@@ -22,7 +22,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -193,7 +193,8 @@ def make_place(engine: str = "never") -> Iterator[Place]:
             yield place
         finally:
             for pid in place.list_processes():
-                os.kill(pid, signal.SIGKILL)
+                with suppress(ProcessLookupError):  # it has ended since
+                    os.kill(pid, signal.SIGKILL)
 
 
 def fail_journal(every: int = 1) -> Surrounding:
@@ -488,6 +489,7 @@ _LANDING = {
     "fstat": ("EIO",),
     "unlink": ("EIO",),
 }
+_CELLS = ("later", "last")  # short ones, which may land together
 _KILLED_AT = ("openat", "writev", "fsync", _RENAME, "pwrite64", "fdatasync", "flock", "close")
 # The first or second of a thread, the first one and all after it: strace counts by thread.
 _WHEN = ("1", "2", "1+")
@@ -508,6 +510,7 @@ def fail_landing(every: int = 1) -> Surrounding:
     problems: Counter[str] = Counter()
     points = 0
     with make_place("always") as place:
+        place.run("edit", "nb.ipynb", "insert", "print(1)", "--id", _CELLS[1])
         for number, way in enumerate(ways[::every]):
             is_hit, found = _land(place, number, *way)
             points += is_hit
@@ -521,12 +524,13 @@ def fail_landing(every: int = 1) -> Surrounding:
 
 
 def _land(place: Place, number: int, call: str, action: str, when: str) -> tuple[bool, list[str]]:
-    """Edit a cell, and run it with a fault; whether it was met, and what is wrong afterwards."""
+    """Edit two cells, and run them with a fault; whether it was met, and what is wrong afterwards."""
     token = f"token-{number}"
-    place.run("run", "nb.ipynb", "later")  # the engine and the kernel run
-    edit = place.run("edit", "nb.ipynb", "replace", "later", f"print('{token}')", "--json")
-    if edit.returncode:
-        return True, ["no recovery: the next edit fails"]
+    place.run("run", "nb.ipynb", *_CELLS)  # the engine and the kernel run
+    for cell in _CELLS:
+        edit = place.run("edit", "nb.ipynb", "replace", cell, f"print('{token}')", "--json")
+        if edit.returncode:
+            return True, ["no recovery: the next edit fails"]
     engine = place.find_engine()
     before = {*place.list_processes()}
     log = place.folder / "strace"
@@ -536,7 +540,7 @@ def _land(place: Place, number: int, call: str, action: str, when: str) -> tuple
         try:
             _wait_until_traced(engine)
             try:
-                done = place.run("run", "nb.ipynb", "later", "--json", within=2 * WITHIN)
+                done = place.run("run", "nb.ipynb", *_CELLS, "--json", within=2 * WITHIN)
             except subprocess.TimeoutExpired:
                 return True, ["without an answer"]
         finally:
@@ -563,18 +567,22 @@ def _judge_landing(
 ) -> Iterator[str]:
     yield from _judge_words(done)
     said = (done.stdout + done.stderr).decode(errors="replace")
-    cells: list[dict[str, Any]] = json.loads(place.notebook.read_bytes())["cells"]
-    cell = next(cell for cell in cells if cell["id"] == "later")
-    if token not in "".join(cell["source"]):
-        yield "lost acknowledged edits"
-    is_saved = any(token in "".join(each.get("text", "")) for each in cell["outputs"])
-    has_run = '"status": "ok"' in said  # else its kernel or the engine was lost
-    if done.returncode == 0 and not is_saved:
-        yield "false successes"
-    if has_run and not is_saved and not (done.returncode == 3 and "only in this answer" in said):
-        yield f"not told as unsaved (exit {done.returncode})"
-    if has_run and is_saved and "only in this answer" in said:
-        yield "told as unsaved, but saved"
+    cells = {each["id"]: each for each in json.loads(place.notebook.read_bytes())["cells"]}
+    answer = json.loads(done.stdout or "{}").get("data") or {}
+    told = {each["cell"]: each for each in answer.get("executions", ())}
+    for name in _CELLS:
+        cell, execution = cells[name], told.get(name, {})
+        if token not in "".join(cell["source"]):
+            yield "lost acknowledged edits"
+        is_saved = any(token in "".join(each.get("text", "")) for each in cell["outputs"])
+        if not is_saved and (done.returncode == 0 or execution.get("saved")):
+            yield "false successes"
+        if execution.get("status") == "ok" and not is_saved:
+            is_told = execution.get("save_error") and "only in this answer" in said
+            if not is_told or done.returncode != 3:
+                yield f"not told as unsaved (exit {done.returncode})"
+        if is_saved and execution.get("save_error"):
+            yield "told as unsaved, but saved"
     if lost and _count_left(lost):
         yield "processes left"
 

@@ -52,7 +52,7 @@ async def _land_waiting(caller: Caller, request: Request[Any]) -> None:
     path = getattr(request, "path", None)
     if path is not None:
         with suppress(OSError, ValueError):  # the verb says what is wrong with it
-            real = os.path.realpath(os.path.join(caller.cwd, path))  # noqa: PTH118
+            real = os.path.realpath(os.path.join(caller.cwd, path))  # noqa: ASYNC240, PTH118
             await caller.hub.runs.land_waiting(real)
 
 
