@@ -154,7 +154,7 @@ def parse_request(verb: str, params: dict[str, Any], **callbacks: Any) -> Reques
     kind = VERBS.get(verb)
     if kind is None:
         raise InvalidCall(f"There is no verb `{verb}`")
-    known = list_kinds(kind)
+    known = list_kinds(kind)  # type: ignore[arg-type]  # mypy does not know that classes are hashable
     for name, value in params.items():
         kinds = known.get(name)
         if kinds is None:

@@ -99,10 +99,16 @@ class RunRecord:
             return failure
         return None
 
-    def keep_unsaved(self, outputs: Sequence[dict[str, Any]], failure: CellwrightError) -> Landed:
-        """Keep the outputs of a cell that had landed, and were not saved in the end."""
+    def keep_unsaved(
+        self,
+        outputs: Sequence[dict[str, Any]],
+        failure: CellwrightError,
+        *,
+        has_landed: bool = True,
+    ) -> Landed:
+        """Keep outputs that could not be saved; those that have landed in a page are still there."""
         artifact, where = self._keep(list(outputs))
-        if isinstance(failure, (EditorSilent, EditorUnfit)):
+        if has_landed and isinstance(failure, (EditorSilent, EditorUnfit)):
             where = f"in the page that has the notebook open, and {where.removeprefix('only ')}"
         note = f"The outputs are {where}: {failure.message}"
         return Landed(notes=[note], save_error=failure.code, artifact=artifact)
@@ -187,13 +193,8 @@ class RunRecord:
             self._record(*executed)
             for each in outputs:
                 each.run.is_unsaved = each.run not in runs
-            return [self._keep_unsaved(own[run], failure) for run in runs]
+            return [self.keep_unsaved(own[run], failure, has_landed=False) for run in runs]
         return [self._describe_landed(run, own[run], edited) for run in runs]
-
-    def _keep_unsaved(self, outputs: list[dict[str, Any]], failure: CellwrightError) -> Landed:
-        artifact, where = self._keep(outputs)
-        note = f"The outputs are {where}: {failure.message}"
-        return Landed(notes=[note], save_error=failure.code, artifact=artifact)
 
     def _describe_landed(
         self, run: CellRun, own: list[dict[str, Any]], edited: dict[CellRun, bool]
