@@ -26,9 +26,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import pytest
+
 from cellwright.document import files
 from cellwright.engine.client import LONG_PATIENCE, PATIENCE
 from tests.engines import is_alive
+from tests.integration.engine.live_editor import LiveEditor
 from tests.unit.cli import samples
 
 if TYPE_CHECKING:
@@ -95,6 +98,16 @@ class Place:
         self.notebook.write_bytes(self._old)
 
     @property
+    def environ(self) -> dict[str, str]:
+        """The variables of processes here."""
+        return {
+            "CELLWRIGHT_ENGINE": self._engine,
+            "CELLWRIGHT_RUNTIME_DIR": str(self.folder / "run"),
+            "XDG_STATE_HOME": str(self.state),
+            "HOME": str(self.folder),
+        }
+
+    @property
     def has_new_bytes(self) -> bool:
         return b"changed = True" in self.notebook.read_bytes()
 
@@ -109,13 +122,7 @@ class Place:
         return subprocess.run(
             [*strace, sys.executable, "-B", "-m", "cellwright", *words],
             cwd=self.folder,
-            env={
-                **os.environ,
-                "CELLWRIGHT_ENGINE": self._engine,
-                "CELLWRIGHT_RUNTIME_DIR": str(self.folder / "run"),
-                "XDG_STATE_HOME": str(self.state),
-                "HOME": str(self.folder),
-            },
+            env={**os.environ, **self.environ},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=within,
@@ -523,6 +530,40 @@ def fail_landing(every: int = 1) -> Surrounding:
     return Surrounding(name, points, +problems)
 
 
+def fail_landing_in_page(every: int = 1) -> Surrounding:
+    """The same while a page has the notebook open, which then saves the outputs."""
+    name = "… while they land in an open page"
+    if os.geteuid() != 0:
+        return Surrounding(name, 0, Counter(), skipped="strace needs root to attach to it")
+    ways = [
+        (call, f"error={_LANDING[call][0]}", when)
+        for call in ("openat", "pwrite64", "fdatasync", "flock", "close", "fstat", "unlink")
+        for when in _WHEN
+    ]
+    ways += [(call, "signal=KILL", "1") for call in ("openat", "pwrite64", "fdatasync", "close")]
+    problems: Counter[str] = Counter()
+    points = 0
+    with make_place("always") as place, pytest.MonkeyPatch.context() as patch:
+        for variable, value in place.environ.items():
+            patch.setenv(variable, value)
+        patch.chdir(place.folder)
+        place.run("edit", "nb.ipynb", "insert", "print(1)", "--id", _CELLS[1])
+        for number, way in enumerate(ways[::every]):
+            page = LiveEditor(place.notebook)
+            try:
+                is_hit, found = _land(place, number, *way)
+            finally:
+                page.close()
+            points += is_hit
+            problems.update({f"{each} ({' '.join(way)})" for each in found})
+        if place.lost_history:
+            problems["histories put aside"] += 1
+        pids = {*place.list_processes()}
+        problems.update(_judge_words(place.run("engine", "stop", within=2 * PATIENCE + BEYOND)))
+        problems["processes left"] += _count_left(pids)
+    return Surrounding(name, points, +problems)
+
+
 def _land(place: Place, number: int, call: str, action: str, when: str) -> tuple[bool, list[str]]:
     """Edit two cells, and run them with a fault; whether it was met, and what is wrong afterwards."""
     token = f"token-{number}"
@@ -595,5 +636,6 @@ SURROUNDINGS: tuple[Callable[..., Surrounding], ...] = (
     save_in_place,
     fail_outputs,
     fail_landing,
+    fail_landing_in_page,
     fill_disks,
 )

@@ -120,6 +120,7 @@ def test_the_harness_notices_a_save_that_is_not_atomic() -> None:
         (surroundings.save_in_place, 2),
         (surroundings.fail_outputs, 5),
         pytest.param(surroundings.fail_landing, 12, marks=pytest.mark.root),
+        pytest.param(surroundings.fail_landing_in_page, 8, marks=pytest.mark.root),
         pytest.param(surroundings.lose_engine, 1, marks=pytest.mark.all),
         pytest.param(surroundings.stop_processes, 1, marks=pytest.mark.all),
     ],
