@@ -766,6 +766,7 @@ def test_what_only_looks_like_a_temp_file_does_no_harm(path: Path) -> None:
     folder = path.with_name(".cellwright-fedcba9876543210.tmp")
     folder.mkdir()
     (folder / "file").write_bytes(b"kept")
+    os.mkfifo(path.with_name(".cellwright-00112233445566ff.tmp"))  # must not be waited for
     cellwright.read(path)
     cellwright.edit(path, EDIT)
     assert path.read_bytes() == NEW

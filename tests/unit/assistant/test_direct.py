@@ -151,6 +151,10 @@ def test_a_tool_that_is_named_says_what_to_do() -> None:
     assert added == Instruction(verb="add", type="markdown", source="")
     with pytest.raises(UnclearSentence):
         meant("#addNotebookCell", tools=("AddNotebookCell",))
+    update = meant("#updateNotebookCell 2", tools=("UpdateNotebookCell",))
+    assert update == Instruction(verb="update", cells=(1,), source=None)
+    with pytest.raises(UnclearSentence):
+        meant("#updateNotebookCell 99", tools=("UpdateNotebookCell",))
     with pytest.raises(UnclearSentence):
         meant("#updateNotebookCell the colour in cell 2 to 5", tools=("UpdateNotebookCell",))
 

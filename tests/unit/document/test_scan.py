@@ -6,11 +6,12 @@ import json
 
 import pytest
 
+from cellwright.document._json import index
 from cellwright.document._json.scan import (
     check,
     skip_string,
 )
-from cellwright.errors import InvalidJson
+from cellwright.errors import InvalidJson, NotUtf8
 from tests.cases import for_each
 
 
@@ -213,3 +214,15 @@ def test_backslashes_before_a_quote_are_counted() -> None:
         assert skip_string(data, 0) == len(data) - 2
         data = b'"' + b"\\\\" * count + b'" "'
         assert skip_string(data, 0) == len(data) - 2
+
+
+def test_a_character_on_the_edge_of_a_block_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index, "_BLOCK", 8)
+    for start in range(9):
+        good = b"x" * start + "aé€😀".encode() * 5
+        index.check_utf8(good)
+        with pytest.raises(NotUtf8) as caught:
+            index.check_utf8(good + b"\xff" + good)
+        assert caught.value.offset == len(good)
+    with pytest.raises(NotUtf8):
+        index.check_utf8(b"x" * 8 + b"\x80" * 40)

@@ -285,6 +285,7 @@ async def test_owners_share_a_session_and_leave_it_one_by_one(
     session = await pool.get(key("a"), kernels.start, owner="one")
     assert await pool.get(key("a"), kernels.start, owner="two") is session
     await run(session, "set x 1")
+    assert session.owners == {"one", "two"}
 
     pool.detach("one")
 

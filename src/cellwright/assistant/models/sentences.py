@@ -225,10 +225,13 @@ def _find_place(name: str, context: NotebookContext) -> int:
 def _parse_update(text: str, context: NotebookContext) -> Instruction:
     found = _old_cell(text)
     refs: tuple[CellRef, ...] = ()
+    order = _find_order(text).strip()
     if found is not None:
         refs = find_cells(found["cell"], context).refs
-    elif not _find_order(text).strip():  # only the tool is named
+    elif not order:  # only the tool is named
         refs = selected_cells(context)
+    elif order.isdecimal():  # and a cell by its number alone
+        return Instruction(verb="update", cells=(index_of(int(order), context.cell_count),))
     if len(refs) != 1:
         raise UnclearSentence(
             "Say which cell and its whole new source, such as `update cell 2 to: x = 1`."
