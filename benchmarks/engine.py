@@ -34,6 +34,7 @@ RAW = "raw jupyter_client"
 NOTHING = "python -c pass"
 PLACES = ("CONFIG_HOME", "CACHE_HOME", "RUNTIME_DIR", "STATE_HOME")
 MOST_SECONDS = 0.5
+MOST_MEGABYTES = 64
 
 
 def run(*, quick: bool = False) -> list[str]:
@@ -45,6 +46,7 @@ def run(*, quick: bool = False) -> list[str]:
         missed += _first(folder, workspace, 3 if quick else 10)
         missed += _processes(folder, workspace, 5 if quick else 15)
         missed += _large(folder, workspace, 3 if quick else 7)
+        missed += _prints(folder, workspace, 100 if quick else 1000)
     return missed
 
 
@@ -229,6 +231,61 @@ def _cpu(words: list[str]) -> float:
     )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1000
+
+
+def _prints(folder: Path, workspace: Workspace, megabytes: int) -> list[str]:
+    """A flood of output: in the runner beside a pipe, in a notebook beside jupyter_client."""
+    assert isinstance(workspace.api, EngineApi)
+    engine = workspace.api.call_engine("status")["pid"]
+    code = f"line = 'x' * 99\nfor _ in range({megabytes * 10_000}): print(line)"
+    _notebook(folder / "flood.ipynb", _code("a", "print('x' * 200_000)"), _code("b", code))
+    book = workspace.open("flood.ipynb")
+    book.run(["a"])
+    workspace.eval(["print('x' * 200_000)"], session="flood")
+    raw = RawClient(str(folder))
+    rows: dict[str, list[float]] = {}
+    missed: list[str] = []
+
+    def drain() -> None:
+        words = [sys.executable, "-c", code]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, bufsize=0) as process:
+            assert process.stdout is not None
+            while process.stdout.read(2**16):
+                pass
+
+    def evaluate() -> None:
+        (cell,) = workspace.eval([code], session="flood", timeout=0).cells
+        assert cell.total_bytes == megabytes * 1_000_000, cell
+
+    def save() -> None:
+        (done,) = book.run(["b"])
+        assert done.saved, done
+
+    methods: dict[str, Callable[[], Any]] = {
+        "a raw pipe": drain,
+        "eval, runner": evaluate,
+        RAW: lambda: raw.run(code),
+        "run, saved": save,
+    }
+    for name, work in methods.items():
+        before = _peak(engine)
+        rows[name] = [_timed(work)]
+        if name in ("eval, runner", "run, saved"):
+            more = _peak(engine) - before
+            print(f"{name}: engine +{more:.1f} MB   goal {more:.1f} < {MOST_MEGABYTES} MB")
+            if more >= MOST_MEGABYTES:
+                missed.append(f"{megabytes} MB of prints, {name}: engine +{more:.0f} MB")
+    raw.close()
+    goals = {"eval, runner": ("a raw pipe", 1.1), "run, saved": (RAW, 1.0)}
+    return missed + compare(f"{megabytes} MB of prints", rows, "a raw pipe", goals)
+
+
+def _peak(pid: int) -> float:
+    """The most memory that a process ever had, in MB."""
+    for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) / 1024
+    raise AssertionError
 
 
 def _large(folder: Path, workspace: Workspace, rounds: int) -> list[str]:

@@ -92,8 +92,8 @@ async def _cells(folder: str, rounds: int, starts: int) -> list[str]:
         await session.close()
     raw.close()
     goals = {
-        "session, ipykernel": ("raw jupyter_client", 1.2),
-        "first cell, spare": ("session, ipykernel", 5.0),
+        "session, ipykernel": ("raw jupyter_client", 1.0),
+        "first cell, spare": ("session, ipykernel", 2.0),
     }
     return compare(f"One cell `{CELL}` · {rounds} rounds", rows, "raw jupyter_client", goals)
 
@@ -129,7 +129,7 @@ def _cold(folder: str, rounds: int) -> list[str]:
         rows.setdefault("bare python", []).append((time.perf_counter() - began) * 1000)
         began = time.perf_counter()
         asyncio.run(runner())
-    goals = {"runner, start to result": ("bare python", 2.0)}
+    goals = {"runner, start to result": ("bare python", 1.3)}
     return compare(f"A cold start · {rounds} rounds", rows, "bare python", goals)
 
 

@@ -23,10 +23,11 @@ from cellwright.protocol.kernel_path import add_kernel_path
 if TYPE_CHECKING:
     from cellwright.protocol.messages import Reply
 
-GOAL = 3.0
+# Milliseconds of a call, by the middle of them: what changes a file waits for the disk.
+GOALS = {"get_cell_count": 1.0, "get_cell_range": 3.0, "splice_cell_range": 4.0}
 CALLS = 200
 SOURCE = f"""
-from statistics import mean, quantiles
+from statistics import median, quantiles
 from time import perf_counter
 from cellwright_kernel import notebook
 notebook.cell_count()
@@ -38,7 +39,7 @@ for name, ask in (("get_cell_count", notebook.cell_count),
         began = perf_counter()
         ask()
         took.append((perf_counter() - began) * 1000)
-    print(name, mean(took), quantiles(took, n=20)[-1])
+    print(name, median(took), quantiles(took, n=20)[-1])
 """
 
 
@@ -64,15 +65,16 @@ def run(*, quick: bool = False) -> list[str]:
         measured = asyncio.run(_measure(folder, requests))
         saved = _on_disk(folder)
     print(f"\nA call from a running cell to its notebook, {CALLS} of each, in milliseconds")
-    print(f"{'':20} {'mean':>8} {'95 %':>8}")
+    print(f"{'':20} {'median':>8} {'95 %':>8}")
     missed = []
     for place, calls in (("in memory", measured.calls), ("in a file", saved)):
         print(place)
-        for name, mean, high in (line.split() for line in calls.splitlines()):
-            print(f"  {name:18} {float(mean):8.2f} {float(high):8.2f}")
-            # What changes a file waits for the disk, and is in the history.
-            if float(mean) > GOAL and not (place == "in a file" and "splice" in name):
-                missed.append(f"{name} {place} in {GOAL:g} ms: {float(mean):.2f}")
+        for name, middle, high in (line.split() for line in calls.splitlines()):
+            goal = GOALS[name]
+            word = "MISSED" if float(middle) > goal else "met"
+            print(f"  {name:18} {float(middle):8.2f} {float(high):8.2f}   goal {word}: ≤ {goal:g}")
+            if float(middle) > goal:
+                missed.append(f"{name} {place} in {goal:g} ms: {float(middle):.2f}")
     # A kernel that floods us is busy with that itself; what we add is how long we look away.
     print(f"\nOutput of a cell beside {requests:,} requests of its thread, in milliseconds")
     print(f"{'':20} {'median':>8} {'most':>8} {'we looked away':>16}")

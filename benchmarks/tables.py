@@ -21,7 +21,8 @@ def compare(
         if name in goals:
             other, most = goals[name]
             ratio = median / medians[other]
-            line += f"   goal {ratio:.2f} ≤ {most} × {other}"
+            word = "MISSED" if ratio > most else "met"
+            line += f"   goal {word}: {ratio:.2f} ≤ {most} × {other}"
             if ratio > most:
                 missed.append(f"{title}: {name} is {ratio:.2f} × {other}, more than {most}")
         print(line)

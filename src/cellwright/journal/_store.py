@@ -168,7 +168,9 @@ class PieceStore:
         if members:
             packs.append(members)
         for pack in packs:
-            data = b"".join([item for *_, item in pack])
+            data = pack[0][-1]
+            if len(pack) > 1 or not isinstance(data, bytes):  # one may be large, and is not copied
+                data = b"".join([item for *_, item in pack])
             codec = _PLAIN
             if len(data) <= budget and _is_worth_it(data):
                 packed = zlib.compress(data, 1)

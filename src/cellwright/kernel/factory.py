@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from cellwright.kernel.environment import CLIENT_PYTHON, MANAGED
+from cellwright.kernel.jupyter import isolate_code
 from cellwright.kernel.transport import Code, Launch
 
 TYPE_CHECKING = False
@@ -20,6 +21,15 @@ if TYPE_CHECKING:
     from cellwright.kernel.transport import Transport
 
 
+# What IPython loads only when it shows the first value, without a value or a name that stays.
+_WARM_UP = isolate_code(
+    "try:\n"
+    "    from IPython import get_ipython\n"
+    "    get_ipython().display_formatter.format(1)\n"
+    "except Exception:\n"
+    "    pass"
+)
+_SPARE_STARTS_AFTER = 0.25
 _SPARE_STARTS_WITHIN = 10.0
 _SPARE_MOVES_WITHIN = 3.0
 
@@ -37,6 +47,7 @@ class KernelOrder:
         server: the address of a Jupyter server or gateway, with or without a token.
         kernel_id: a kernel of that server to attach to, instead of starting one.
         tell: gets a sentence if the Python that runs was found beside the code.
+        variables: returns those of the session, which a spare kernel gets together with its folder.
     """
 
     cwd: str
@@ -48,6 +59,7 @@ class KernelOrder:
     server_token: str | None = None
     kernel_id: str | None = None
     tell: Callable[[str], object] | None = field(default=None, compare=False)
+    variables: Callable[[], Mapping[str, str | None]] | None = field(default=None, compare=False)
 
 
 class KernelFactory:
@@ -94,7 +106,7 @@ class KernelFactory:
         _tell_environment(request, choice.python)
         env = activate_environment(_without_client(request.env), choice.python)
         launch = Launch(request.cwd, env, choice.python, choice.kernel_name)
-        kernel = await self._spare.take(launch)
+        kernel = await self._spare.take(launch, request.variables)
         if kernel is None:
             kernel = self._make_local(launch)
             await kernel.start()
@@ -166,11 +178,19 @@ class SpareKernel:
     variables of a session can, and are.
     """
 
-    def __init__(self, make: Callable[[Launch], Transport], *, enabled: bool = True) -> None:
+    def __init__(
+        self,
+        make: Callable[[Launch], Transport],
+        *,
+        enabled: bool = True,
+        delay: float = _SPARE_STARTS_AFTER,
+    ) -> None:
         self._make = make
         self._enabled = enabled
+        self._delay = delay
         self._wanted: Launch | None = None
         self._starting: asyncio.Task[Transport] | None = None
+        self._is_needed = asyncio.Event()  # it starts at once
         self._ending: asyncio.Future[None] | None = None  # kept, or it would be garbage collected
 
     def prepare(self, launch: Launch) -> None:
@@ -180,25 +200,44 @@ class SpareKernel:
             return
         old, self._starting = self._starting, None
         self._wanted = wanted
-        self._starting = asyncio.create_task(self._start(launch, old))
+        self._is_needed = asyncio.Event()
+        self._starting = asyncio.create_task(self._start(launch, old, self._is_needed))
 
-    async def _start(self, launch: Launch, old: asyncio.Task[Transport] | None) -> Transport:
+    async def _start(
+        self, launch: Launch, old: asyncio.Task[Transport] | None, is_needed: asyncio.Event
+    ) -> Transport:
         await _end_spare(old)
+        # The first cell of the kernel before it must not wait while this one takes the processor.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._delay):
+                await is_needed.wait()
         kernel = self._make(launch)
         await kernel.start()
+        if kernel.is_alive and kernel.info.language == "python":
+            async for _ in kernel.execute(Code(_WARM_UP, silent=True, store_history=False)):
+                pass
         return kernel
 
-    async def take(self, launch: Launch) -> Transport | None:
-        """Give the spare kernel, moved to the right folder, if it fits the launch; else None."""
+    async def take(
+        self,
+        launch: Launch,
+        variables: Callable[[], Mapping[str, str | None]] | None = None,
+    ) -> Transport | None:
+        """Give the spare kernel, moved to the right folder, if it fits the launch; else None.
+
+        `variables` returns those of the session that it is for.
+        """
         if self._starting is None or self._wanted != _without_place(launch):
             return None
         starting, self._starting = self._starting, None
+        self._is_needed.set()
         try:
             async with asyncio.timeout(_SPARE_STARTS_WITHIN):
                 kernel = await asyncio.shield(starting)
             if kernel.is_alive:
                 async with asyncio.timeout(_SPARE_MOVES_WITHIN):
                     managed = {name: launch.env.get(name) for name in MANAGED}
+                    managed |= variables() if variables is not None else {}
                     move = Code("", cwd=launch.cwd, env=managed, silent=True, store_history=False)
                     async for _ in kernel.execute(move):
                         pass

@@ -69,6 +69,17 @@ async def test_a_spare_stands_in_for_a_kernel_of_the_same_kind_wherever_it_is_to
     assert await spare.take(wanted) is None  # it is gone
 
 
+async def test_a_spare_gets_the_variables_of_its_session_with_its_folder_and_at_once() -> None:
+    kernels = Kernels()
+    spare = SpareKernel(kernels.make, delay=600)
+    launch = Launch("/", {}, python="python")
+    spare.prepare(launch)
+    async with asyncio.timeout(20):  # whoever needs it does not wait for the delay
+        kernel = await spare.take(launch, lambda: {"CELLWRIGHT_SESSION_FILE": "f"})
+    assert kernel is not None
+    assert await value(kernel, "getenv CELLWRIGHT_SESSION_FILE") == "f"
+
+
 @pytest.mark.parametrize(
     "other",
     [
@@ -90,7 +101,7 @@ async def test_a_spare_stands_in_for_no_other_kind(other: Launch) -> None:
 
 async def test_a_spare_of_another_kind_is_ended_first() -> None:
     kernels = Kernels()
-    spare = SpareKernel(kernels.make)
+    spare = SpareKernel(kernels.make, delay=0)
     spare.prepare(Launch("/", {}, python="one"))
     await asyncio.sleep(0.01)
     spare.prepare(Launch("/", {}, python="two"))
@@ -102,7 +113,7 @@ async def test_a_spare_of_another_kind_is_ended_first() -> None:
 
 async def test_a_spare_that_died_is_not_given_out() -> None:
     kernels = Kernels()
-    spare = SpareKernel(kernels.make)
+    spare = SpareKernel(kernels.make, delay=0)
     launch = Launch("/", {}, python="python")
     spare.prepare(launch)
     await asyncio.sleep(0.01)

@@ -242,6 +242,10 @@ class LocalKernel:
                 yield cell.make_finished(process.exit, is_python=True)
                 return
             self._context.remember(cwd, env)
+            if code.silent and not code.source:
+                yield Started()
+                yield cell.make_finished(process.exit, is_python=True)
+                return
         request = jupyter.build_execute_request(
             code.source,
             silent=code.silent,

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 
 _MOST_PARTS = 20_000  # characters of JSON
+_FEW, _SHORT_TEXT = 10, 10_000  # what is described at once
 _OF_A_CELL = ("above", "below", "replay")
 
 _TRACEBACK = "Traceback (most recent call last)"
@@ -109,7 +110,7 @@ async def run_notebook(caller: ToolCaller, params: RunParams) -> ToolResult:
     options |= {"timeout": params.timeout} if params.timeout is not None else {}
     options |= caller.run_options()
     done = await book.run(params.cells, detach=params.wait, **options)
-    return await _describe_in_thread(params, done, done.run, is_done=done.done)
+    return await _describe(params, done, done.run, is_done=done.done)
 
 
 async def _follow_run(caller: ToolCaller, params: RunParams, run: str) -> ToolResult:
@@ -125,7 +126,7 @@ async def _follow_run(caller: ToolCaller, params: RunParams, run: str) -> ToolRe
         done = EvalAnswer(found.subject, cells, run, found.done)
         return await describe_eval(caller, done, params.max_tokens)
     if isinstance(answer, Executions):
-        return await _describe_in_thread(params, answer, run, is_done=found.done)
+        return await _describe(params, answer, run, is_done=found.done)
     if found.done:  # long ago: only the statuses are still known
         rows = [f"{quote_name(cell)}: {status}" for cell, status in found.cells.items()]
         page = Page(params.max_tokens)
@@ -145,11 +146,25 @@ def describe_run_error(error: RunFailure, run: str) -> ToolResult:
     return ToolResult(text, {"code": error.code, "run": run}, is_error=True)
 
 
-async def _describe_in_thread(
+async def _describe(
     params: RunParams, executions: Sequence[Execution], run: str, *, is_done: bool
 ) -> ToolResult:
-    """Describe a run off the loop: pictures are decoded, and other clients wait for the loop."""
+    """Describe a run; off the loop if that takes a while, since other clients wait for the loop."""
+    if _is_short(executions):
+        return _describe_run(params, executions, run, is_done=is_done)
     return await asyncio.to_thread(_describe_run, params, executions, run, is_done=is_done)
+
+
+def _is_short(executions: Sequence[Execution]) -> bool:
+    """Whether there is little to describe: no picture to decode, and not much text."""
+    outputs = [output for each in executions for output in each.outputs]
+    texts = [output.get("text") or output.get("data", {}).get("text/plain") for output in outputs]
+    return (
+        len(executions) <= _FEW
+        and len(outputs) <= _FEW
+        and all(output.get("data", {}).keys() <= {"text/plain"} for output in outputs)
+        and all(isinstance(text, str) and len(text) < _SHORT_TEXT for text in texts)
+    )
 
 
 def _describe_run(

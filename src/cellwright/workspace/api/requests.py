@@ -7,7 +7,6 @@ table.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Literal
 
 from cellwright.errors import InvalidCall
@@ -145,6 +144,9 @@ class Request(_Base["A_co"]):
         return kind.from_json(shape)  # type: ignore[no-any-return]
 
 
+_known_kinds: dict[str, dict[str, tuple[type, ...]]] = {}  # by verb, once they were asked for
+
+
 def parse_request(verb: str, params: dict[str, Any], **callbacks: Any) -> Request[Any]:
     """Make a request of parameters that crossed a socket, with those `callbacks` that it takes.
 
@@ -154,7 +156,7 @@ def parse_request(verb: str, params: dict[str, Any], **callbacks: Any) -> Reques
     kind = VERBS.get(verb)
     if kind is None:
         raise InvalidCall(f"There is no verb `{verb}`")
-    known = list_kinds(kind)  # type: ignore[arg-type]  # mypy does not know that classes are hashable
+    known = _known_kinds.get(verb) or _known_kinds.setdefault(verb, list_kinds(kind))
     for name, value in params.items():
         kinds = known.get(name)
         if kinds is None:
@@ -174,7 +176,6 @@ def parse_request(verb: str, params: dict[str, Any], **callbacks: Any) -> Reques
         raise InvalidCall(f"`{verb}`: {error}") from None
 
 
-@cache
 def list_kinds(request: type[Request[Any]]) -> dict[str, tuple[type, ...]]:
     """Return the JSON types that each parameter of a verb takes, from its annotations."""
     found = {}

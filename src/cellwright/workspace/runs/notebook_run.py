@@ -194,16 +194,15 @@ class NotebookRun(Run):
                     self.report_cell(place, status="pending", title=find_title(cell.source))
                 yield
             finally:
-                try:
-                    await self.land_waiting()
-                finally:
-                    await self._end_cells()
+                await self.land_waiting()
+                await self._end_cells()
                 if options.copy_of is not None or options.restart:
                     self._usage = await finish_despite_cancel(self._measure_kernel())
                 if options.has_own_kernel and not (options.keep_kernel and self.stop.is_set):
                     await finish_despite_cancel(self._sessions.pool.end(self._session.key))
                 else:
                     await self._sessions.pool.end_unstarted(self._session)
+                self._report_failed_landing()
 
     async def _measure_kernel(self) -> dict[str, float] | None:
         """What the kernel has used, if it is a process of this machine that still lives."""
@@ -508,6 +507,7 @@ class NotebookRun(Run):
             await self._land_later(run)
             return self._describe(ended, run.collector.outputs(), Landed())
         await self.land_waiting()
+        self._report_failed_landing()
         return self.executions[place]
 
     def _may_wait(self, ended: _EndedCell) -> bool:
@@ -547,6 +547,9 @@ class NotebookRun(Run):
         """Land the cells that are over and wait for that."""
         if self._waiting or self._landing_turn.locked():
             await finish_despite_cancel(self._land_together())
+
+    def _report_failed_landing(self) -> None:
+        """Raise what went wrong in a landing, and is not an error of ours."""
         if self._landing_failure is not None:
             raise self._landing_failure
 

@@ -241,7 +241,12 @@ class SessionManager:
             name = f"{name}:{cell.language.lower()}"
         key = Key(name, cwd, caller.origin)
         order = KernelOrder(
-            cwd=cwd, env=env, kernel=kernel, runner=runner, tell=partial(self._note, key)
+            cwd=cwd,
+            env=env,
+            kernel=kernel,
+            runner=runner,
+            tell=partial(self._note, key),
+            variables=partial(self._describe_session, key, root=caller.root, mode=caller.mode),
         )
         # Code that asks for no kernel is content with the one that the session has.
         is_choosy = request.runner or kernel is not None or request.server is not None
@@ -311,6 +316,9 @@ class SessionManager:
             kernel=kernel,
             notebook_kernel=notebook_kernel,
             tell=partial(self._note, key),
+            variables=partial(
+                self._describe_session, key, notebook=path, root=caller.root, mode=caller.mode
+            ),
         )
         server = None if request is None else _choose_server(request, caller)
         asked = kernel
@@ -436,7 +444,9 @@ class SessionManager:
         self, cell: EvalCell, session: Session, caller: Caller, info: KernelInfo
     ) -> Code:
         """Return a cell of `eval` as its kernel gets it."""
-        variables = self._describe_session(session, info, root=caller.root, mode=caller.mode)
+        variables = {}
+        if _takes_variables(info):
+            variables = self._describe_session(session.key, root=caller.root, mode=caller.mode)
         return Code(cell.code, allow_stdin=True, env=variables)
 
     def make_notebook_code(
@@ -455,7 +465,9 @@ class SessionManager:
         to delete something must not take an empty line for a yes.
         """
         root, mode = self._callers.get(session.key, (None, "agent"))
-        variables = self._describe_session(session, info, notebook=path, root=root, mode=mode)
+        variables = {}
+        if _takes_variables(info):
+            variables = self._describe_session(session.key, notebook=path, root=root, mode=mode)
         return Code(
             source,
             allow_stdin=has_input,
@@ -467,19 +479,15 @@ class SessionManager:
 
     def _describe_session(
         self,
-        session: Session,
-        info: KernelInfo,
+        key: Key,
         *,
         notebook: str | None = None,
         root: str | None = None,
         mode: str = "agent",
     ) -> dict[str, str | None]:
         """Return the variables that tell code where it is."""
-        # Another language has its own ways, and another machine other folders.
-        if info.language != "python" or info.transport == "remote":
-            return {}
-        path = os.path.join(self._folder, _name_file(session.key))  # noqa: PTH118
-        facts = {"session": session.key.session, "notebook": notebook, "root": root, "mode": mode}
+        path = os.path.join(self._folder, _name_file(key))  # noqa: PTH118
+        facts = {"session": key.session, "notebook": notebook, "root": root, "mode": mode}
         facts["owner"] = self._mark
         if self._session_files.get(path) != facts:  # once, and not before every cell
             with contextlib.suppress(OSError):  # a courtesy: code runs as well without it
@@ -492,7 +500,7 @@ class SessionManager:
                     os.makedirs(artifacts, mode=0o700, exist_ok=True)  # noqa: PTH103
         bridge: dict[str, str] = {}
         if self.bridge is not None:
-            name, cwd, _ = session.key
+            name, cwd, _ = key
             bridge = self.bridge.variables(name, mode=mode, root=root, cwd=cwd)
         return build_session_variables(session_file=path, artifacts_dir=artifacts, **bridge)
 
@@ -623,6 +631,11 @@ def _find_spec(language: str, env: Mapping[str, str]) -> str:
     raise KernelMissing(
         f"No kernel here runs `{language}`", hint=f"There are kernels for {', '.join(known)}"
     )
+
+
+def _takes_variables(info: KernelInfo) -> bool:
+    """Whether code learns from variables where it is: others have other ways, or other folders."""
+    return info.language == "python" and info.transport != "remote"
 
 
 def _name_file(key: Key) -> str:

@@ -7,7 +7,6 @@ all others block and need no loop. Modes are checked before a verb is called, on
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,11 +48,19 @@ async def perform_on_loop(caller: Caller, request: Request[A]) -> A:
 
 async def _land_waiting(caller: Caller, request: Request[Any]) -> None:
     """Have what short cells said in the notebook, before a verb looks at it."""
-    path = getattr(request, "path", None)
-    if path is not None:
-        with suppress(OSError, ValueError):  # the verb says what is wrong with it
-            real = os.path.realpath(os.path.join(caller.cwd, path))  # noqa: ASYNC240, PTH118
-            await caller.hub.runs.land_waiting(real)
+    real = _find_real(caller, getattr(request, "path", None))
+    if real is not None:
+        await caller.hub.runs.land_waiting(real)
+
+
+def _find_real(caller: Caller, path: str | None) -> str | None:
+    """Return where a path leads; None if there is none, and the verb says what is wrong with it."""
+    if path is None:
+        return None
+    try:
+        return os.path.realpath(os.path.join(caller.cwd, path))  # noqa: PTH118
+    except (OSError, ValueError):
+        return None
 
 
 def _find_handler(request: Request[Any]) -> Any:

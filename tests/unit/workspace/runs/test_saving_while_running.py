@@ -14,7 +14,7 @@ import pytest
 
 from cellwright import Workspace, read
 from cellwright.document import files
-from cellwright.errors import NotSaved, SaveError
+from cellwright.errors import CellwrightError, NotSaved, SaveError
 from cellwright.workspace.api.requests import OutputsRequest
 from cellwright.workspace.hosts import file as file_host
 from cellwright.workspace.hosts.file import FileLanding
@@ -511,6 +511,23 @@ async def test_short_cells_that_cannot_be_saved_say_so_each_with_its_outputs(
     assert [outputs[0]["text"] for outputs in kept] == ["one\n", "two\n"]
     records = short.workspace.caller.journal.executions(short.real)
     assert [each.cell for each in records] == ["c0", "c1", "c2"]
+
+
+async def test_a_bug_in_a_landing_reaches_the_caller_of_the_run_and_no_other(
+    short: Book, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise ZeroDivisionError
+
+    gate = Gate()
+    going = asyncio.ensure_future(run(short, "c1", "c2", "c3", ask=gate.ask))
+    await gate.reached.wait()
+    monkeypatch.setattr(FileLanding, "land", fail)
+    await perform_on_loop(short.workspace.caller, OutputsRequest(short.name, ["c1"]))
+    gate.opened.set()
+    with pytest.raises(CellwrightError) as caught:
+        await going
+    assert "ZeroDivisionError" in caught.value.message
 
 
 async def test_nothing_new_is_not_saved_again() -> None:
