@@ -39,7 +39,7 @@ MOST_MEGABYTES = 64
 
 def run(*, quick: bool = False) -> list[str]:
     """Print the tables; returns the goals that were missed."""
-    with tempfile.TemporaryDirectory(prefix="cw") as name, _engine(Path(name)) as workspace:
+    with tempfile.TemporaryDirectory(prefix="cw") as name, engine_in(Path(name)) as workspace:
         folder = Path(name)
         missed = _cells(folder, workspace, 30 if quick else 200)
         missed += _many(folder, workspace, 2 if quick else 5)
@@ -51,7 +51,7 @@ def run(*, quick: bool = False) -> list[str]:
 
 
 @contextlib.contextmanager
-def _engine(folder: Path) -> Iterator[Workspace]:
+def engine_in(folder: Path) -> Iterator[Workspace]:
     """An engine of its own, in places of its own."""
     for place in PLACES:
         (folder / place).mkdir(mode=0o700)

@@ -62,9 +62,9 @@ def orjson_edit(path: str, cell: int, turn: int) -> None:
         file.write(orjson.dumps(notebook, option=orjson.OPT_INDENT_2))
 
 
-def floor_edit(path: str, cell: int, turn: int) -> None:
+def floor_edit(path: str, cell: int, turn: int, floor: str = FLOOR_LIBRARY) -> None:
     """A compiled scan, a splice, fsync and rename; it validates and checks nothing."""
-    library = ctypes.CDLL(FLOOR_LIBRARY)
+    library = ctypes.CDLL(floor)
     library.find_source.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p]
     with open(path, "rb", buffering=0) as file:  # noqa: PTH123
         data = file.read()

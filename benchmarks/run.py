@@ -7,6 +7,13 @@ order, so that what the machine is doing besides hits all of them.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
+import os
+import platform
+import sys
+import time
+from pathlib import Path
 
 from benchmarks import (
     batch,
@@ -19,11 +26,13 @@ from benchmarks import (
     manipulator,
     mcp,
     replace_cell,
+    verbs,
 )
 from benchmarks.agents import evaluation
 
 BENCHES = {
     "replace": replace_cell.run,
+    "verbs": verbs.run,
     "cold": cold_start.run,
     "kernels": kernels.run,
     "engine": engine.run,
@@ -49,14 +58,76 @@ def main() -> int:
         help="which; default all but agents, fidelity and live",
     )
     parser.add_argument("--quick", action="store_true", help="fewer rounds")
+    parser.add_argument("--write", metavar="FILE", help="also write the tables as a page")
     options = parser.parse_args()
     chosen = options.bench or [name for name in BENCHES if name not in LONG]
-    missed = [goal for name in chosen for goal in BENCHES[name](quick=options.quick)]
+    tables: dict[str, str] = {}
+    missed = []
+    for name in chosen:
+        screen = _Screen()
+        with contextlib.redirect_stdout(screen):
+            missed += BENCHES[name](quick=options.quick)
+        tables[name] = screen.getvalue()
+    if options.write:
+        page = write_page(tables, missed, sys.argv[1:])
+        Path(options.write).write_text(page, encoding="utf-8")
     print()
     for goal in missed:
         print(f"MISSED  {goal}")
     print("Every goal is met" if not missed else f"{len(missed)} goals are missed")
     return 1 if missed else 0
+
+
+class _Screen(io.StringIO):
+    """Shows what is printed, and keeps it."""
+
+    def write(self, text: str) -> int:
+        """Print a text, and keep it."""
+        screen = sys.__stdout__
+        assert screen is not None
+        screen.write(text)
+        screen.flush()
+        return super().write(text)
+
+
+def write_page(tables: dict[str, str], missed: list[str], words: list[str]) -> str:
+    """A page of documentation with the tables of one run."""
+    load = os.getloadavg()[0]
+    lines = [
+        "# Performance",
+        "",
+        "<!-- Written by `./dev bench --write docs/performance.md`; do not edit it. -->",
+        "",
+        (
+            "What our promises cost, beside other libraries and compiled floors in one run: "
+            f"{time.strftime('%Y-%m-%d')}, Python {platform.python_version()}, {os.cpu_count()} cores, "
+            f"a load of {load:.1f} at the end. Ratios carry over to other machines; absolute numbers, "
+            "and what waits for a disk, do not. Every method takes its turn in a random order."
+        ),
+        "",
+        "To repeat it:",
+        "",
+        "```sh",
+        f"./dev bench {' '.join(words)}",
+        "```",
+        "",
+        f"Goals that this run missed: {len(missed)}.",
+        "",
+        *(f"- {goal}" for goal in missed),
+    ]
+    for name, table in tables.items():
+        about = (sys.modules[BENCHES[name].__module__].__doc__ or "").partition("\n")[0]
+        lines += [
+            "",
+            f"## `./dev bench {name}`",
+            "",
+            about,
+            "",
+            "```text",
+            table.strip("\n"),
+            "```",
+        ]
+    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":

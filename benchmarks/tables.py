@@ -5,6 +5,13 @@ from __future__ import annotations
 import statistics
 
 
+def judge(what: str, value: float, most: float, unit: str = "") -> tuple[str, list[str]]:
+    """Say whether a goal is met, in words, and return it as well if it is missed."""
+    met = value <= most
+    words = f"{value:.2f}{unit} ≤ {most:g}{unit} {'met' if met else 'MISSED'}"
+    return words, [] if met else [f"{what} {value:.2f}{unit}, goal {most:g}{unit}"]
+
+
 def compare(
     title: str, rows: dict[str, list[float]], base: str, goals: dict[str, tuple[str, float]]
 ) -> list[str]:
@@ -21,9 +28,8 @@ def compare(
         if name in goals:
             other, most = goals[name]
             ratio = median / medians[other]
-            word = "MISSED" if ratio > most else "met"
-            line += f"   goal {word}: {ratio:.2f} ≤ {most} × {other}"
-            if ratio > most:
-                missed.append(f"{title}: {name} is {ratio:.2f} × {other}, more than {most}")
+            words, late = judge(f"{title}: {name}, × {other}:", ratio, most)
+            line += f"   goal × {other} {words}"
+            missed += late
         print(line)
     return missed

@@ -16,7 +16,7 @@ from collections import OrderedDict
 from cellwright.config.defaults import LOCK_TIMEOUT, MAX_FILE_BYTES
 from cellwright.document._bytes.layout import Layout
 from cellwright.document._bytes.slots import FileSlots
-from cellwright.document.disk.load import file_holds, is_stored, load_file, sync_file
+from cellwright.document.disk.load import file_holds, is_still, is_stored, load_file, sync_file
 from cellwright.document.disk.lock import FileLock
 from cellwright.document.disk.save import remove_abandoned_temps, replace_file
 from cellwright.document.notebook import Notebook, Origin
@@ -285,6 +285,11 @@ def _find_age(place: str, *, is_missing: bool) -> float | None:
 def _read_once(
     name: str, real: str, max_bytes: int, reached: PinnedPath | None, recent: Recent | None
 ) -> Notebook:
+    state = recent.look(real, reached or name, max_bytes) if recent is not None else None
+    if state is not None:
+        notebook = Notebook.of_state(state, path=name)
+        notebook.origin = Origin(os.path.abspath(name), real, state.layout)
+        return notebook
     data = load_file(reached or name, max_bytes)
     state = recent.find(real, data) if recent is not None else None
     if state is not None:
@@ -381,6 +386,19 @@ class Recent:
             if not data.startswith(part, at):  # compares in place, without a copy
                 return None
             at += len(part)
+        with self._lock:
+            if real in self._kept:
+                self._kept.move_to_end(real)
+        return found[0]
+
+    def look(self, real: str, place: str, most_bytes: int) -> State | None:
+        """The state of a large file, if it still has the bytes that were kept; it is not loaded."""
+        with self._lock:
+            found = self._kept.get(real)
+        if found is None or not _LARGE <= found[1] <= most_bytes:
+            return None
+        if not is_still(place, list(found[0].layout.parts())):
+            return None
         with self._lock:
             if real in self._kept:
                 self._kept.move_to_end(real)

@@ -346,7 +346,7 @@ def _merge_objects(
 def _values(raw: bytes) -> dict[str, bytes]:
     return {
         key: raw[member.start : member.end]
-        for key, member in read_members(raw, 0, "the notebook").items()
+        for key, member in read_members(raw, "the notebook").items()
     }
 
 

@@ -69,6 +69,7 @@ class JournalDatabase:
         durable: bool = False,
         again: bool = False,
         aside: bool = False,
+        long: bool = False,
     ) -> Result:
         """Do `work` in one transaction.
 
@@ -78,12 +79,14 @@ class JournalDatabase:
             durable: return only when the result survives a power cut.
             again: if the file is damaged, start a new one and do the work there.
             aside: it only looks, and need not wait for another thread that writes.
+            long: it only looks, and other threads need not wait for it.
 
         Raises:
             JournalUnavailable: with the reason; nothing was changed.
         """
         self._leave_parent()
-        if aside and self._is_busy and self._is_wal:
+        is_open = self._connection is not None and self._is_wal
+        if is_open and (long or (aside and self._is_busy)):
             with contextlib.suppress(Exception):  # in its turn it is judged
                 return self._look_aside(work)
         with self._lock:

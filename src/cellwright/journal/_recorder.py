@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 # States that are kept in memory, so that their bytes need not be compared at the next edit.
 _MOST_KNOWN = 4
+# A state of this many bytes takes more than one transaction, and others write in between.
+_LARGE = 4 * 2**20
+_TURN = 0.001
 
 
 class WrittenChange(NamedTuple):
@@ -102,7 +105,42 @@ class JournalRecorder:
         import cellwright.journal.history  # noqa: F401
 
         durable = facts.kind != "run"
-        return self._write(key, lambda writer: writer.announce(change, facts), durable=durable)
+        ahead = self._store_ahead(key, change.before, durable=durable)
+        row, added = self._write(
+            key, lambda writer: writer.announce(change, facts), durable=durable
+        )
+        return WrittenChange(row, added + ahead)
+
+    def _store_ahead(self, key: bytes, state: State, *, durable: bool) -> int:
+        """Store the bytes of a large state in several transactions, with turns for others between.
+
+        They belong to nothing yet; what is removed meanwhile is stored again with the change.
+        Returns how many bytes that added.
+        """
+        layout = state.layout
+        if state.old is not None or sum(map(len, layout.parts())) < _LARGE:
+            return 0
+        known = self._knows(key)
+        if known is not None and known.is_of(state):
+            return 0
+        added = 0
+        budget: int | None = None
+        for pieces in _states.list_pieces(layout, _LARGE):
+
+            def work(
+                connection: sqlite3.Connection,
+                pieces: list[memoryview] = pieces,
+                budget: int | None = budget,
+            ) -> tuple[int, int]:
+                store = PieceStore(connection, budget)
+                store.keep(pieces)
+                store.flush()
+                return store.added, store.budget
+
+            brought, budget = self._attempt(work, durable=durable) or (0, budget)
+            added += brought
+            time.sleep(_TURN)
+        return added
 
     def confirm(
         self,
@@ -184,7 +222,7 @@ class JournalRecorder:
                 return None  # it has changed again since it was read
             return writer.settle(state, signature)
 
-        if not self._attempt(look, write=False):
+        if not self._attempt(look, write=False, aside=True):
             return None
         row, _ = self._write(key, work)
         return row and row.to_entry()

@@ -23,8 +23,9 @@ from cellwright.journal._store import CELLS, NAMES, PieceStore, pack, unpack
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    from cellwright.document._bytes.layout import Layout
     from cellwright.document._bytes.slots import Slot
     from cellwright.document.change import CellChange, Change
 
@@ -50,6 +51,19 @@ def keep_state(store: PieceStore, state: State) -> StateContent:
     layout = state.layout
     skeleton, gaps = store.keep([layout.skeleton, _encode_gaps(layout.gaps)])
     return StateContent(skeleton, gaps, 0, store.keep(_raw(layout.slots)))
+
+
+def list_pieces(layout: Layout, most: int) -> Iterator[list[memoryview]]:
+    """The bytes of all cells, in lists of about `most` bytes."""
+    pieces: list[memoryview] = []
+    size = 0
+    for slot in layout.slots:
+        pieces.append(memoryview(slot.buffer)[slot.start : slot.end])
+        size += slot.end - slot.start
+        if size >= most:
+            yield pieces
+            pieces, size = [], 0
+    yield pieces
 
 
 def changes_nothing(change: Change, cells: Sequence[CellChange]) -> bool:

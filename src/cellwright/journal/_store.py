@@ -40,10 +40,11 @@ _AT_ONCE = 500
 class PieceStore:
     """The pieces, during one transaction; `flush` writes new pieces and counts.
 
-    `added` is the cost of the new ones, in bytes.
+    `added` is the cost of the new ones, in bytes. `budget` is how many bytes it may compress.
     """
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, budget: int | None = None) -> None:
+        self.budget = _COMPRESSED_AT_ONCE if budget is None else budget
         self._connection = connection
         self._new: dict[bytes, tuple[int, int, Bytes]] = {}
         self._mentions: Counter[int] = Counter()
@@ -152,7 +153,6 @@ class PieceStore:
 
     def _packs(self) -> Iterator[tuple[int, list[tuple[bytes, int, int, Bytes]]]]:
         """Write the new bytes in packs, each with its members; each list gets its own pack."""
-        budget = _COMPRESSED_AT_ONCE
         members: list[tuple[bytes, int, int, Bytes]] = []
         size = 0
         packs: list[list[tuple[bytes, int, int, Bytes]]] = []
@@ -172,9 +172,9 @@ class PieceStore:
             if len(pack) > 1 or not isinstance(data, bytes):  # one may be large, and is not copied
                 data = b"".join([item for *_, item in pack])
             codec = _PLAIN
-            if len(data) <= budget and _is_worth_it(data):
+            if len(data) <= self.budget and _is_worth_it(data):
                 packed = zlib.compress(data, 1)
-                budget -= len(data)
+                self.budget -= len(data)
                 if len(packed) < len(data) * 0.8:
                     codec, data = _ZLIB, packed
             row = self._connection.execute(

@@ -183,7 +183,8 @@ class Journal:
 
         handle = entry if isinstance(entry, str) else entry.id
         return self._ask(
-            lambda connection: history.rebuild_change(connection, _changes.storable_text(handle))
+            lambda connection: history.rebuild_change(connection, _changes.storable_text(handle)),
+            long=True,
         )
 
     def undo_target(
@@ -225,7 +226,9 @@ class Journal:
         from cellwright.journal import history
 
         return self._answer(
-            path, lambda connection, book: history.load_state_of(connection, book, change_id, side)
+            path,
+            lambda connection, book: history.load_state_of(connection, book, change_id, side),
+            long=True,
         )
 
     def first(self, path: Path) -> State:
@@ -245,7 +248,9 @@ class Journal:
         from cellwright.journal import history
 
         return self._answer(
-            path, lambda connection, book: history.blame_cells(connection, book) if book else []
+            path,
+            lambda connection, book: history.blame_cells(connection, book) if book else [],
+            long=True,
         )
 
     def forget(
@@ -317,15 +322,21 @@ class Journal:
         return repair_journal(self._recorder.database)
 
     def _answer(
-        self, path: Path, question: Callable[[sqlite3.Connection, NotebookRecord | None], Result]
+        self,
+        path: Path,
+        question: Callable[[sqlite3.Connection, NotebookRecord | None], Result],
+        *,
+        long: bool = False,
     ) -> Result:
         key = notebook_key(path)
         return self._ask(
-            lambda connection: question(connection, _recorder.find_notebook(connection, key))
+            lambda connection: question(connection, _recorder.find_notebook(connection, key)),
+            long=long,
         )
 
-    def _ask(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
-        return self._recorder.database.run(work, write=False)
+    def _ask(self, work: Callable[[sqlite3.Connection], Result], *, long: bool = False) -> Result:
+        """Answer a question; a `long` one reads whole states."""
+        return self._recorder.database.run(work, write=False, aside=True, long=long)
 
 
 class _NotMeant(Exception):

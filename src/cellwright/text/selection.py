@@ -150,7 +150,8 @@ def _has_outputs(cell: Cell) -> bool:
     if cell.type != "code":
         return False
     try:
-        return bool(cell.outputs)
+        # The types are known without decoding pictures.
+        return bool(cell.output_types or cell.outputs)
     except TooDeep:
         return True
 

@@ -1,10 +1,11 @@
 """A greedy client beside a small one in one engine: how long does the small one wait?
 
-    .venv/bin/python -m tests.integration.engine.neighbours
+    .venv/bin/python -m tests.integration.engine.neighbours [GREED...]
 
-The greedy one has a large notebook analysed, alone and twelve times at once, runs cells that
-flood their output, show pictures, and have results and errors of a hundred megabytes, and makes a
-thousand calls. The small one reads a notebook of three cells all the while.
+The greedy one has a large notebook analysed, alone and twelve times at once, reads and edits one
+of a hundred megabytes, runs cells that flood their output, show pictures, and have results and
+errors of a hundred megabytes, and makes a thousand calls. The small one reads a notebook of three
+cells all the while, and edits it now and then.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cellwright.engine import connect
 from tests.unit.cli import samples
@@ -30,10 +31,19 @@ GREEDY = {
     "pictures": (20, "book('pictures.ipynb').outputs()"),
     "large output": (1, "book('huge.ipynb').run()"),
     "12 analyses": (2, "at_once(lambda: connect().open('large.ipynb').read(stale=True))"),
+    "100 MB reads": (3, "book('heavy.ipynb').read(stale=True)"),
+    "100 MB edits": (
+        4,
+        "book('heavy.ipynb').edit([{'op': 'replace', 'cell': 1, 'source': repr(time.time())}])",
+    ),
+    "100 MB undo": (
+        1,
+        "book('heavy.ipynb').edit([{'op': 'delete', 'cell': 0}]); book('heavy.ipynb').undo()",
+    ),
     "1,000 calls": (1000, "book('small.ipynb').read()"),
 }
 _CLIENT = """
-import sys
+import sys, time
 from concurrent.futures import ThreadPoolExecutor
 from cellwright.engine import connect
 def at_once(work):
@@ -79,9 +89,22 @@ def prepare(folder: Path, cells: int = 5000) -> None:
     (folder / "pictures.ipynb").write_bytes(samples.write(samples.code("p", "1", *shown)))
 
 
+def prepare_heavy(folder: Path) -> None:
+    """Write a notebook of a hundred megabytes: half in four outputs, half in five hundred."""
+
+    def printed(lines: int) -> dict[str, Any]:
+        return {"output_type": "stream", "name": "stdout", "text": ["x" * 79 + "\n"] * lines}
+
+    cells = [samples.code(f"v{n}", f"y{n} = {n}", printed(1000)) for n in range(500)]
+    cells += [samples.code(f"w{n}", f"z{n} = {n}", printed(125_000)) for n in range(4)]
+    (folder / "heavy.ipynb").write_bytes(samples.write(*cells))
+
+
 def measure(folder: Path, greed: str, *, least: int = 50) -> Waits:
     """Let the greedy client work in `folder`, and measure the small one until it has ended."""
     times, call = GREEDY[greed]
+    if "heavy" in call:
+        prepare_heavy(folder)
     code = _CLIENT.format(times=times, call=call)
     seconds: list[float] = []
     workspace = connect(cwd=str(folder))
@@ -92,7 +115,11 @@ def measure(folder: Path, greed: str, *, least: int = 50) -> Waits:
             small = workspace.open("small.ipynb")
             while greedy.poll() is None or len(seconds) < least:
                 began = time.monotonic()
-                small.read()
+                if len(seconds) % 10 == 9:
+                    edit = {"op": "replace", "cell": 0, "source": f"# {len(seconds)}"}
+                    small.edit([edit])
+                else:
+                    small.read()
                 seconds.append(time.monotonic() - began)
     finally:
         greedy.kill()
@@ -100,8 +127,8 @@ def measure(folder: Path, greed: str, *, least: int = 50) -> Waits:
     return Waits(greed, seconds)
 
 
-def main() -> int:
-    """Measure all of it with an engine of its own, and print the report."""
+def main(*chosen: str) -> int:
+    """Measure all of it, or what is chosen, with an engine of its own, and print the report."""
     import os
     import tempfile
 
@@ -118,7 +145,7 @@ def main() -> int:
         prepare(folder)
         connect_or_start().close()
         try:
-            found = [measure(folder, greed) for greed in GREEDY]
+            found = [measure(folder, greed) for greed in chosen or GREEDY]
         finally:
             Engine().stop()
     print(*found, sep="\n")  # noqa: T201
@@ -128,4 +155,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:]))

@@ -10,7 +10,7 @@ import pytest
 
 from cellwright.document import files
 from cellwright.document.files import Recent
-from cellwright.errors import DurabilityUnconfirmed
+from cellwright.errors import DurabilityUnconfirmed, NotebookNotFound, NotebookTooLarge
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -148,3 +148,35 @@ def test_what_fails_after_the_save_is_one_error_that_names_the_new_bytes(
     now = files.read(path)
     assert sources(now) == ["x = 2"]
     assert caught.value.revision == now.revision
+
+
+def test_a_large_file_with_the_same_bytes_is_not_even_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, recent = make(tmp_path / "a.ipynb", "x = 1", "y" * 1_000_000), Recent()
+    first = files.read(path, recent=recent)
+    loaded: list[str] = []
+    load = files.load_file
+
+    def note(place: str, limit: int) -> bytes:
+        loaded.append(place)
+        return load(place, limit)
+
+    monkeypatch.setattr(files, "load_file", note)
+    again = files.read(path, recent=recent)
+    assert again.state is first.state
+    assert again.origin is not None
+    assert again.origin.layout is first.state.layout
+    assert not loaded
+    # The same length, and the same times.
+    status = path.stat()
+    path.write_bytes(path.read_bytes().replace(b"x = 1", b"x = 2"))
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert sources(files.read(path, recent=recent))[0] == "x = 2"
+    assert len(loaded) == 1
+    with pytest.raises(NotebookTooLarge):
+        files.read(path, recent=recent, max_bytes=1000)
+    path.unlink()
+    path.symlink_to("nowhere")
+    with pytest.raises(NotebookNotFound):
+        files.read(path, recent=recent)

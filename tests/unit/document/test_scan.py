@@ -7,8 +7,12 @@ import json
 import pytest
 
 from cellwright.document._json import index
+from cellwright.document._bytes.slots import Slot
 from cellwright.document._json.scan import (
+    _measure_members,
     check,
+    list_members,
+    members,
     skip_string,
 )
 from cellwright.errors import InvalidJson, NotUtf8
@@ -226,3 +230,36 @@ def test_a_character_on_the_edge_of_a_block_is_whole(monkeypatch: pytest.MonkeyP
         assert caught.value.offset == len(good)
     with pytest.raises(NotUtf8):
         index.check_utf8(b"x" * 8 + b"\x80" * 40)
+
+
+LONG = json.dumps({"a\n": ['x]}"' * 30_000], "b": 1.5, "outputs": [{"output_type": "é"}], "c": {}})
+
+
+@pytest.mark.parametrize("text", [LONG, json.dumps(json.loads(LONG), indent=1)])
+def test_the_members_of_a_long_object_are_those_that_are_found_by_brackets(text: str) -> None:
+    data = f"  {text}".encode()
+    facts = [
+        [(m.key, m.key_start, m.key_end, m.start, m.end) for m in found]
+        for found in (
+            _measure_members(data, 2, len(data)) or (),
+            list_members(data, 2, len(data)),
+            members(data, 2),
+        )
+    ]
+    assert facts[0] == facts[1] == facts[2]
+    assert len(facts[0]) == 4
+    slot = Slot(data, 2, len(data))
+    assert slot.member("b") == b"1.5"
+    assert slot.output_types == ["é"]
+
+
+def test_a_key_that_comes_twice_is_not_measured() -> None:
+    data = b'{"a": [1, 2, 3], "b": 2, "a": 1}'
+    assert _measure_members(data, 0, len(data)) is None
+    assert [m.end for m in list_members(data, 0, len(data))] == [15, 23, 31]
+
+
+def test_outputs_without_a_type_are_passed_over() -> None:
+    slot = Slot.of(b'{"outputs": [1, {"output_type": "stream"}, {"output_type": 3}, {}]}')
+    assert slot.output_types == ["stream"]
+    assert Slot.of(b'{"outputs": 1}').output_types == Slot.of(b"{}").output_types == []

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cellwright import Notebook
-from cellwright.journal import Journal, _changes, _states, _store
+from cellwright.journal import Journal, _changes, _recorder, _states, _store
 from tests.unit.journal.conftest import notebook_bytes, stored
 
 if TYPE_CHECKING:
@@ -44,6 +44,37 @@ def test_compressing_never_takes_more_than_its_share(
         assert 500_000 < stored(journal) < 900_000
         change = journal.change(journal.log("/a")[0])
         assert change.after.layout.to_bytes() == notebook.to_bytes()
+
+
+def test_a_large_state_is_stored_in_several_transactions_and_none_of_it_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_recorder, "_LARGE", 50_000)
+    steps: list[int] = []
+    monkeypatch.setattr(_recorder, "_TURN", 0)
+    with Journal(tmp_path / "j") as journal:
+
+        def collect(connection: sqlite3.Connection) -> None:
+            """What another process may do in its turn."""
+            steps.append(connection.execute("SELECT count(*) FROM piece").fetchone()[0])
+            connection.execute("DELETE FROM piece WHERE refs = 0 AND id % 3 = 0")
+
+        def take_turn(_: float) -> None:
+            journal._recorder.database.run(collect, write=True)
+
+        monkeypatch.setattr(_recorder.time, "sleep", take_turn)
+        notebook = Notebook(notebook_bytes(*(noise(20_000) for _ in range(12))))
+        change = notebook.apply({"op": "replace", "cell": 3, "source": "x"})
+        journal.begin("/a", change, actor="cli:me").finish()
+        first = len(steps)
+        assert first >= 4
+        assert steps[0] < steps[first - 1]
+        again = journal.change(journal.log("/a")[0])
+        assert again.before.to_bytes() == change.before.to_bytes()
+        assert again.after.to_bytes() == notebook.to_bytes()
+        change = notebook.apply({"op": "replace", "cell": 4, "source": "x"})
+        journal.begin("/a", change, actor="cli:me").finish()
+        assert len(steps) == first  # the state before is known
 
 
 def test_a_list_is_cut_by_what_is_in_it() -> None:

@@ -215,7 +215,7 @@ class CellWriter:
         return b"{" + line + (b"," + line).join(rows) + end + b"}"
 
     def _members(self, raw: bytes, index: int) -> dict[str, Member]:
-        return read_members(raw, 0, f"cell {index}")
+        return read_members(raw, f"cell {index}")
 
     def _load(self, raw: bytes, member: Member, where: str) -> Any:
         return decode(raw[member.start : member.end], where)

@@ -19,6 +19,7 @@ from cellwright.document._json.scan import (
     QUOTE,
     decode_string,
     elements,
+    list_members,
     members,
 )
 
@@ -55,7 +56,7 @@ class SlotFacts:
 class Slot:
     """The bytes of one cell, somewhere in a buffer; never changed."""
 
-    __slots__ = ("_facts", "_hash", "_spans", "buffer", "end", "start")
+    __slots__ = ("_facts", "_hash", "_output_types", "_spans", "buffer", "end", "start")
 
     def __init__(self, buffer: bytes, start: int, end: int, facts: SlotFacts | None = None) -> None:
         self.buffer = buffer
@@ -64,6 +65,7 @@ class Slot:
         self._facts = facts
         self._hash: str | None = None
         self._spans: dict[str, tuple[int, int]] | None = None
+        self._output_types: list[str] | None = None
 
     @classmethod
     def of(cls, raw: bytes) -> Slot:
@@ -83,7 +85,7 @@ class Slot:
     def member(self, key: str) -> bytes | None:
         """The bytes of one member of the cell; None if it has no such member."""
         if self._spans is None:  # who asks for one member will ask for others
-            found = members(self.buffer, self.start) if self.is_object else ()
+            found = list_members(self.buffer, self.start, self.end) if self.is_object else ()
             self._spans = {m.key: (m.start, m.end) for m in found}
         span = self._spans.get(key)
         return None if span is None else self.buffer[span[0] : span[1]]
@@ -91,6 +93,18 @@ class Slot:
     @property
     def output_types(self) -> list[str]:
         """The `output_type` of every output, without decoding anything else."""
+        if self._output_types is None:
+            self._output_types = self._find_output_types()
+        return self._output_types
+
+    def _find_output_types(self) -> list[str]:
+        if "msgspec" in sys.modules:
+            try:
+                from cellwright.document._json.fast import output_types
+
+                return output_types(memoryview(self.buffer)[self.start : self.end])
+            except (ImportError, ValueError, RecursionError):
+                pass  # it has no outputs, or some that are not valid
         raw = self.member("outputs")
         if raw is None or raw[0] != OPEN_ARRAY:
             return []

@@ -24,6 +24,14 @@ class FullFacts(msgspec.Struct, gc=False):
     id: str | None = None
 
 
+class _TypedOutput(msgspec.Struct, gc=False):
+    output_type: str
+
+
+class _CellOutputs(msgspec.Struct):
+    outputs: list[_TypedOutput]
+
+
 class _Spans(msgspec.Struct):
     cells: list[msgspec.Raw]
 
@@ -33,6 +41,8 @@ class _Facts(msgspec.Struct):
 
 
 _LONG = 1_000_000
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_outputs = msgspec.json.Decoder(_CellOutputs).decode
 _spans = msgspec.json.Decoder(_Spans).decode
 _facts = msgspec.json.Decoder(_Facts).decode
 _lengths = msgspec.json.Decoder(list[msgspec.Raw]).decode
@@ -76,6 +86,16 @@ def decode_head(head: bytes) -> None:
 def measure_block(block: memoryview) -> list[int]:
     """The lengths of cells that are separated by commas."""
     return list(map(len, _lengths(b"".join((b"[", block, b"]")))))
+
+
+def member_lengths(data: memoryview) -> dict[str, int]:
+    """The lengths of the values of an object; of a key that comes twice, of the last one."""
+    return {key: len(value) for key, value in _members(data).items()}
+
+
+def output_types(data: memoryview) -> list[str]:
+    """The types of the outputs of a cell; raises if one has none that is text."""
+    return [output.output_type for output in _outputs(data).outputs]
 
 
 def decode_sources(sources: list[msgspec.Raw]) -> list[str]:

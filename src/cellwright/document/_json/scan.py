@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 QUOTE, BACKSLASH, COLON, COMMA = b'"\\:,'
 OPEN_OBJECT, CLOSE_OBJECT, OPEN_ARRAY, CLOSE_ARRAY = b"{}[]"
 
+# From this size on, msgspec is faster than looking for brackets.
+_LONG = 50_000
 _space = re.compile(rb"[ \t\r\n]*+").match
 _scalar = re.compile(rb"[^,\]} \t\r\n]*+").match
 # Possessive quantifiers: a string of a million escapes must not grow a backtracking stack. Each
@@ -142,6 +144,36 @@ def members(data: bytes, at: int) -> Iterator[Member]:
             start = found.end()
             at = skip_value(data, start)
         yield Member(decode_string(data, key_start, key_end), key_start, key_end, start, at)
+
+
+def list_members(data: bytes, start: int, end: int) -> list[Member]:
+    """The members of the object from `start` to `end`; fast also if one of them is long."""
+    if end - start >= _LONG:
+        found = _measure_members(data, start, end)
+        if found is not None:
+            return found
+    return list(members(data, start))
+
+
+def _measure_members(data: bytes, start: int, end: int) -> list[Member] | None:
+    """The members by the lengths that msgspec finds; None if it refuses, or a key comes twice."""
+    try:
+        from cellwright.document._json.fast import member_lengths
+
+        lengths = member_lengths(memoryview(data)[start:end])
+    except (ImportError, ValueError, RecursionError):
+        return None
+    found = []
+    at = start + 1
+    while head := read_head(data, at):
+        key = decode_string(data, *head.span(1))
+        if key not in lengths:
+            return None
+        value = head.end() if head[2] is None else head.start(2)
+        at = value + lengths[key]
+        found.append(Member(key, *head.span(1), value, at))
+    is_all = len(found) == len(lengths) and skip_space(data, at) == end - 1
+    return found if is_all else None
 
 
 def elements(data: bytes, at: int) -> Iterator[tuple[int, int]]:

@@ -17,6 +17,7 @@ from cellwright.document._json.scan import (
     Member,
     decode_string,
     elements,
+    list_members,
     members,
 )
 from cellwright.errors import DuplicateKey, InvalidMetadata
@@ -206,10 +207,10 @@ def split_lines(source: str) -> list[str]:
     return lines
 
 
-def read_members(raw: bytes, at: int, where: str) -> dict[str, Member]:
-    """The members of the object that opens at `at`, by key; raises on a duplicate key."""
+def read_members(raw: bytes, where: str) -> dict[str, Member]:
+    """The members of an object, by key; raises on a duplicate key."""
     found: dict[str, Member] = {}
-    for member in members(raw, at):
+    for member in list_members(raw, 0, len(raw)):
         if member.key in found:
             raise DuplicateKey(member.key, where)
         found[member.key] = member
@@ -230,7 +231,7 @@ def change_members(
     `indent` is the indentation of the object's members; it is used for new members only. `found`
     are its members if they have been read: a long output takes its time.
     """
-    found = read_members(raw, 0, where) if found is None else found
+    found = read_members(raw, where) if found is None else found
     raw = _replace_and_remove(raw, found, changes)
     new = {key: value for key, value in changes.items() if value is not None and key not in found}
     for key, value in new.items():
@@ -240,7 +241,7 @@ def change_members(
 
 def merge_patch(raw: bytes, patch: Mapping[str, Any], style: Style, indent: bytes) -> bytes:
     """Apply an RFC 7396 patch to an object: null removes, objects merge, the rest replaces."""
-    found = read_members(raw, 0, "the metadata")
+    found = read_members(raw, "the metadata")
     changes: dict[str, bytes | None] = {}
     for key, value in patch.items():
         member = found.get(key)

@@ -97,27 +97,54 @@ def file_holds(path: str, parts: Parts) -> bool:
     """Whether a file has exactly these bytes, compared block by block."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
-        size = sum(map(len, parts))
-        if os.fstat(descriptor).st_size != size:
-            return False
-        if size <= _BLOCK:
-            data = os.read(descriptor, size + 1)
-            if len(data) == size:  # a short read may come at any time
-                return data == b"".join(parts)
-            os.lseek(descriptor, 0, os.SEEK_SET)
-        block = bytearray(_BLOCK)
-        for part in parts:
-            view = memoryview(part)
-            for at in range(0, len(view), _BLOCK):
-                piece = view[at : at + _BLOCK]
-                if len(piece) != len(block):
-                    block = bytearray(len(piece))
-                # bytearray on the left: it compares memory, a memoryview element by element.
-                if not _fill_block(descriptor, block) or block != piece:
-                    return False
-        return not os.read(descriptor, 1)
+        return _holds(descriptor, parts)
     finally:
         os.close(descriptor)
+
+
+def is_still(path: str, parts: Parts) -> bool:
+    """Whether a file that is read has these bytes, and was not changed meanwhile; never raises.
+
+    It costs less than to load the file and compare it: no new memory is needed.
+    """
+    follow = os.O_NOFOLLOW if isinstance(path, PinnedPath) else 0
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | follow)
+    except (OSError, ValueError):
+        return False
+    try:
+        before = os.fstat(descriptor)
+        same = stat.S_ISREG(before.st_mode) and _holds(descriptor, parts)
+        after = os.fstat(descriptor)
+    except OSError:
+        return False
+    else:
+        times = (before.st_mtime_ns, after.st_mtime_ns)
+        return same and before.st_size == after.st_size and times[0] == times[1]
+    finally:
+        close(descriptor)
+
+
+def _holds(descriptor: int, parts: Parts) -> bool:
+    size = sum(map(len, parts))
+    if os.fstat(descriptor).st_size != size:
+        return False
+    if size <= _BLOCK:
+        data = os.read(descriptor, size + 1)
+        if len(data) == size:  # a short read may come at any time
+            return data == b"".join(parts)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+    block = bytearray(_BLOCK)
+    for part in parts:
+        view = memoryview(part)
+        for at in range(0, len(view), _BLOCK):
+            piece = view[at : at + _BLOCK]
+            if len(piece) != len(block):
+                block = bytearray(len(piece))
+            # bytearray on the left: it compares memory, a memoryview element by element.
+            if not _fill_block(descriptor, block) or block != piece:
+                return False
+    return not os.read(descriptor, 1)
 
 
 def _fill_block(descriptor: int, block: bytearray) -> bool:

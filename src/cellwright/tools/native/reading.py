@@ -307,7 +307,8 @@ async def read_outputs(caller: ToolCaller, params: OutputsParams) -> ToolResult:
     if params.cells is not None:
         chosen = [cell for cell in choose_cells(notebook, params.cells) if cell.type == "code"]
     else:
-        chosen = [cell for cell in notebook.cells if cell.type == "code" and cell.outputs]
+        code = (cell for cell in notebook.cells if cell.type == "code")
+        chosen = [cell for cell in code if cell.output_types or cell.outputs]
     if params.offset and len(chosen) != 1:
         raise InvalidParameters(
             "`offset` is for the outputs of one cell", hint="Name it in `cells`"

@@ -152,7 +152,8 @@ def read_outputs(caller: Caller, request: requests.OutputsRequest) -> OutputsAns
     book = caller.open(request.path)
     notebook = book.host.read()
     if request.cells is None:
-        chosen = [cell for cell in notebook.cells if cell.type == "code" and cell.outputs]
+        code = (cell for cell in notebook.cells if cell.type == "code")
+        chosen = [cell for cell in code if cell.output_types or cell.outputs]
     else:
         chosen = [notebook.cell(ref) for ref in request.cells]
     rows: list[CellOutputs] = []
