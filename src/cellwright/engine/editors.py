@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 
 from cellwright.document._bytes.slots import hash_cell
-from cellwright.engine.live import Editor, LiveHost
+from cellwright.engine.live import Editor, LiveHost, asking_page
 from cellwright.engine.outside import OutsideChanges, find_saved
 from cellwright.engine.person_runs import PersonRuns
 from cellwright.engine.reviews import OpenReviews
@@ -323,7 +323,8 @@ class PageComms:
     def _find_notebook(self) -> KernelAccess | None:
         if self._page is None:
             return None
-        _, caller, path = self._page
+        client, caller, path = self._page
+        asking_page.set(client)  # for the task that carries the request out, and no other
         return KernelAccess(caller.open(path))
 
     async def _send(self, answer: Reply) -> None:
