@@ -316,8 +316,12 @@ class PageComms:
     def take(
         self, client: Connection, caller: Caller, path: str, message: CommMessage, cell: object
     ) -> bool:
-        """Take a message, and return whether it belongs to the protocol."""
-        self._page = (client, caller, path)
+        """Take a message, and return whether it belongs to the protocol.
+
+        All pages say that a comm was opened; only the one whose cell asks passes a request on.
+        """
+        if message.kind == "msg" or self._page is None:
+            self._page = (client, caller, path)
         return self.bridge.feed(message, caller=cell if isinstance(cell, str) else None)
 
     def _find_notebook(self) -> KernelAccess | None:
