@@ -115,12 +115,12 @@ def pass_kit(
         other = open_page(f"{name}.ipynb")
         # As one that is being loaded: it asks the kernel what it is, and must not answer for it.
         other.evaluate(
-            f"() => {{ setInterval(() => {PANEL}.sessionContext.session.kernel.requestKernelInfo(), 100) }}"
+            f"() => {{ setInterval(() => {PANEL}.sessionContext.session.kernel.requestKernelInfo(), 400) }}"
         )
     page.bring_to_front()
     page.evaluate(f"() => {PANEL}.content.node.focus()")
     run_cell(page, 0)
-    wait_for(results.exists, "the kit", 150)
+    wait_for(results.exists, "the kit", 240)
     rows = json.loads(results.read_text())["rows"]
     # These two begin with no cells at all, and JupyterLab adds an empty one to such a notebook.
     failed = {row["id"]: row["detail"] for row in rows if row["verdict"] == "failed"}
