@@ -80,8 +80,25 @@ export function makeBar(kind: string, label: string, ...more: HTMLElement[]): HT
 
 export function makeText(tag: 'span' | 'pre', text: string): HTMLElement {
   const node = document.createElement(tag);
-  node.textContent = text;
+  node.textContent = makeVisible(text);
   return node;
+}
+
+// Controls but tab and newline, marks that turn the order of letters round, characters without a
+// width, fillers, tags, private use, and halves of characters.
+const HIDDEN = /(?![\t\n])[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Cn}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
+// Joiners that belong to an emoji or to letters of scripts that need them.
+const JOINER = /[\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f\u0600-\u0fff\u1780-\u18af#*0-9]$/u;
+
+/** The text with everything visible that was hidden, so that no name and no source looks like another. */
+export function makeVisible(text: string): string {
+  return text.replace(/\r\n/g, '\n').replace(HIDDEN, (hidden, place: number, whole: string) => {
+    const isJoiner = '\u200c\u200d\ufe0e\ufe0f'.includes(hidden);
+    if (isJoiner && JOINER.test(whole.slice(Math.max(0, place - 2), place))) {
+      return hidden;
+    }
+    return `<U+${hidden.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}>`;
+  });
 }
 
 export function makeButton(text: string, act: () => void): HTMLElement {

@@ -118,11 +118,12 @@ export class LiveDocument {
       } else if (edit.edit === 'metadata') {
         const cell = edit.cell === undefined ? undefined : this.find(edit.cell);
         const trusted = cell?.getMetadata('trusted'); // of the page alone
-        const metadata = trusted === undefined ? edit.metadata : { ...edit.metadata, trusted };
+        const kept = cell ? dropTrust(edit.metadata) : edit.metadata;
+        const metadata = trusted === undefined ? kept : { ...kept, trusted };
         const set = () => (cell ? cell.setMetadata(metadata) : this.notebook.setMetadata(metadata));
         this.notebook.transact(set, false);
       } else if (edit.edit === 'outputs') {
-        this.land(edit.cell, edit.outputs, edit.execution_count);
+        this.land(edit.cell, edit.outputs, edit.execution_count, !isUndoable);
       }
     }
   }
@@ -155,8 +156,13 @@ export class LiveDocument {
     }
   }
 
-  /** Put outputs into a cell; what is there already stays as it is, so that nothing flickers. */
-  private land(id: string, outputs: IOutput[], count: number | null): void {
+  /**
+   * Put outputs into a cell; what is there already stays as it is, so that nothing flickers.
+   *
+   * Those of a run are as trusted as their cell, and their widgets are shown: they come from the
+   * kernel of this page. All others come from a file, and a file says nothing about trust.
+   */
+  private land(id: string, outputs: IOutput[], count: number | null, isRun: boolean): void {
     const index = this.notebook.cells.findIndex(cell => cell.id === id);
     const model = this.panel.content.model!.cells.get(index) as ICodeCellModel;
     const wanted = outputs.map(joinOutput);
@@ -165,7 +171,11 @@ export class LiveDocument {
     while (same < there.length && JSONExt.deepEqual(there[same] as any, wanted[same] ?? null)) {
       same++;
     }
-    this.widgets.admit(wanted);
+    if (isRun) {
+      this.widgets.admit(wanted.slice(same));
+    } else if (wanted.length > same) {
+      this.distrust(model);
+    }
     const rest = same === there.length ? '' : continueStream(there, wanted, same);
     if (rest === null) {
       model.outputs.fromJSON(wanted);
@@ -178,6 +188,12 @@ export class LiveDocument {
     if (model.executionCount !== count) {
       model.executionCount = count;
     }
+  }
+
+  /** Let a cell be as one that was only loaded; saving it does not make it trusted either. */
+  private distrust(model: ICodeCellModel): void {
+    model.trusted = false;
+    this.notebook.transact(() => model.sharedModel.deleteMetadata('trusted'), false);
   }
 
   /** Let a change of the structure leave the active cell, its cursor and its focus as they were. */
@@ -283,7 +299,13 @@ function step(shared: ISharedCell | ISharedNotebook, isUndoable: boolean, ...cha
 const join = (text: string | string[]): string => (Array.isArray(text) ? text.join('') : text);
 
 function joinSource(cell: Facts): any {
-  return { ...cell, source: join(cell.source), outputs: cell.outputs?.map(joinOutput) };
+  const metadata = dropTrust(cell.metadata ?? {});
+  return { ...cell, metadata, source: join(cell.source), outputs: cell.outputs?.map(joinOutput) };
+}
+
+/** JupyterLab believes the metadata of a cell that it is trusted; a server never lets a file say so. */
+function dropTrust(metadata: Facts): Facts {
+  return Object.fromEntries(Object.entries(metadata).filter(([name]) => name !== 'trusted'));
 }
 
 function joinOutput(output: IOutput): IOutput {

@@ -1,7 +1,7 @@
 // Cells whose results are stale, marked with the reason.
 import type { NotebookPanel } from '@jupyterlab/notebook';
 
-import { CellBars } from './bars';
+import { CellBars, makeVisible } from './bars';
 import type { Facts } from './wire';
 
 const PAUSE = 700;
@@ -47,7 +47,7 @@ export class StaleMarks {
   private async findReasons(): Promise<Map<string, string> | null> {
     try {
       const stale = ((await this.find()).cells as Facts[]).filter(each => each.state === 'stale');
-      return new Map(stale.map(each => [each.cell, each.stale_reason ?? 'Its result is stale']));
+      return new Map(stale.map(each => [each.cell, makeVisible(each.stale_reason ?? 'Its result is stale')]));
     } catch {
       return null;
     }

@@ -116,3 +116,22 @@ test('cells come, go and are replaced in one transaction, which is one layout of
   ]);
   expect(sourcesNow()).toEqual(['last', 'other', '3', 'second']);
 });
+
+test('no edit makes a cell trusted, or a trusted one another', () => {
+  const { document, sharedModel } = open('1', '2');
+  sharedModel.cells[0].setMetadata({ trusted: true });
+  const cell = {
+    cell_type: 'code',
+    id: 'n',
+    source: '',
+    metadata: { trusted: true, tags: ['x'] },
+    outputs: []
+  };
+  change(document, [
+    { edit: 'insert', after: 'b', cell },
+    { edit: 'metadata', cell: 'a', metadata: { tags: [] } },
+    { edit: 'metadata', cell: 'b', metadata: { trusted: true, tags: ['y'] } }
+  ]);
+  const found = sharedModel.cells.map(each => each.getMetadata());
+  expect(found).toEqual([{ trusted: true, tags: [] }, { tags: ['y'] }, { tags: ['x'] }]);
+});

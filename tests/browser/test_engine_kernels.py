@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -114,3 +115,49 @@ def test_input_goes_to_the_one_who_ran_the_cell_and_widgets_of_an_agent_are_in_t
     handle.focus()
     page.keyboard.press("ArrowRight")
     wait_for(lambda: book.run(["c"])[0].outputs[0]["data"]["text/plain"] == "4", "the slider")
+
+
+OTHER_VERSION = """
+import asyncio, logging, sys
+from types import SimpleNamespace as Facts
+from jupyter_server.services.kernels.kernelmanager import AsyncMappingKernelManager
+from cellwright.server.kernels import EngineKernels
+
+logging.basicConfig(stream=sys.stdout, format="%(levelname)s %(message)s")
+asked = []
+
+class OtherManager(AsyncMappingKernelManager):
+    async def start_kernel(self, **more):
+        raise TypeError("start_kernel() takes other arguments")
+
+async def list_sessions():
+    return []
+
+async def main():
+    sessions = Facts(list_sessions=list_sessions)
+    app = Facts(session_manager=sessions, web_app=Facts(settings={"server_root_dir": "/root-of-it"}))
+    kernels = EngineKernels(app, OtherManager())
+
+    async def ask(method):
+        asked.append(method)
+        found = {"id": "k", "name": "python3", "connection_file": "/nowhere"}
+        return {"kernels": {"/root-of-it/nb.ipynb": found}}
+
+    kernels.ask = ask
+    kernels.attach()
+    print(await sessions.list_sessions(), await sessions.list_sessions(), asked)
+
+asyncio.run(main())
+"""
+
+
+def test_a_jupyter_server_that_cannot_use_kernels_of_the_engine_says_so_once() -> None:
+    """As another version, whose manager of kernels is called otherwise; its pages still open."""
+    done = subprocess.run(
+        [str(LAB / "python"), "-P", "-c", OTHER_VERSION], capture_output=True, text=True, check=True
+    )
+    warning, answers = done.stdout.splitlines()
+    assert warning.startswith("WARNING Jupyter Server 2.")
+    assert "kernels of their own here: TypeError: start_kernel() takes other" in warning
+    assert answers == "[] [] ['kernels']"
+    assert done.stderr == ""

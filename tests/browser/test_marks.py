@@ -222,3 +222,27 @@ def test_no_text_of_others_runs_in_the_page(server: Server, open_page: OpenPage,
     assert run is None
     assert leaks == []
     assert page.locator(".cw-bar img, .cw-bar script, .cw-bar svg, .cw-bar a").count() == 0
+
+
+def test_nothing_hidden_is_in_a_name_or_a_source_that_a_tab_shows(
+    server: Server, open_page: OpenPage
+) -> None:
+    """A bidirectional mark could make one name, or one version of a cell, look like another."""
+    path = server.write("hidden.ipynb", "a = 0", "b = 0")
+    page = open_page("hidden.ipynb")
+    page.evaluate(f"() => {PANEL}.content.model.cells.get(0).sharedModel.setSource('mine')")
+    change_on_disk(path, a="is_admin = '\u202e' \u2066# no\u2069")
+    page.locator(".cw-conflict").wait_for()
+    shown = page.locator(".cw-conflict pre").text_content()
+    assert shown == "is_admin = '<U+202E>' <U+2066># no<U+2069>"
+    page.get_by_text("Keep mine").click()
+    workspace = connect(cwd=str(server.folder), actor="mcp:\u202ead\u200ba")
+    assert workspace is not None
+    with workspace:
+        workspace.open("hidden.ipynb").edit([{"op": "replace", "cell": "b", "source": "\u202eb"}])
+    bar = page.locator(".cw-review")
+    bar.wait_for()
+    assert bar.locator("span").first.text_content() == "Changed by mcp:<U+202E>ad<U+200B>a"
+    bar.get_by_text("Diff").click()
+    assert page.locator(".cw-diff .cw-plus").text_content() == "+ <U+202E>b\n"
+    assert cells(page)["b"]["source"] == "\u202eb"

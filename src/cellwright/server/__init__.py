@@ -18,8 +18,12 @@ def _jupyter_server_extension_points() -> list[dict[str, str]]:
 
 def _load_jupyter_server_extension(app: ServerApp) -> None:
     """Add our route to a server that starts, and the kernels of the engine."""
-    from cellwright.server.kernels import use_engine_kernels
     from cellwright.server.relay import add_routes
 
     add_routes(app)
-    use_engine_kernels(app)
+    try:
+        from cellwright.server.kernels import use_engine_kernels
+    except ImportError as error:  # another version of Jupyter Server, with other names
+        app.log.warning("Notebooks do not get kernels of Cellwright's engine here: %s", error)
+    else:
+        use_engine_kernels(app)

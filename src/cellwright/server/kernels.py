@@ -10,10 +10,10 @@ import asyncio
 import contextlib
 import logging
 import os
+from contextvars import ContextVar
 from uuid import uuid4
 
-from jupyter_server._tz import utcnow
-from jupyter_server.prometheus.metrics import KERNEL_CURRENTLY_RUNNING_TOTAL
+import jupyter_server
 from jupyter_server.services.kernels.kernelmanager import (
     MappingKernelManager,
     ServerKernelManager,
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("cellwright.server")
 
 _LOOK_EVERY = 0.5
+_made: ContextVar[EngineKernel | None] = ContextVar("_made", default=None)
 
 
 def use_engine_kernels(app: ServerApp) -> None:
@@ -59,12 +60,19 @@ class EngineKernels:
         self._sessions = app.session_manager
         self._root = os.path.realpath(os.path.expanduser(app.web_app.settings["server_root_dir"]))  # noqa: PTH111
         self._list, self._shut_down = self._sessions.list_sessions, manager.shutdown_all
+        self._make = manager.kernel_manager_factory
         self._turn = asyncio.Lock()
 
     def attach(self) -> None:
-        """Take part when sessions are listed, and when the server ends."""
+        """Take part when sessions are listed, kernels are made, and the server ends."""
         self._sessions.list_sessions = self._list_with_ours
+        self.manager.kernel_manager_factory = self._make_or_take
         self.manager.shutdown_all = self._shut_down_others
+
+    def detach(self) -> None:
+        """Let the server be as it was: from now on it has only kernels of its own."""
+        self._sessions.list_sessions = self._list
+        self.manager.kernel_manager_factory = self._make
 
     async def ask(self, method: str, **params: Any) -> dict[str, Any]:
         """Ask the engine; one that does not run has no kernels.
@@ -105,7 +113,19 @@ class EngineKernels:
                 await self._add_new()
             except (CellwrightError, OSError) as error:
                 log.info("the engine does not lend its kernels: %s", error)
+            except Exception as error:  # noqa: BLE001  # not a reason for a page to open nothing
+                # Jupyter Server has no promise for whoever adds a kernel: another version may differ.
+                log.warning(
+                    "Jupyter Server %s cannot use kernels of Cellwright's engine, so notebooks get"
+                    " kernels of their own here: %s: %s",
+                    *(jupyter_server.__version__, type(error).__name__, error),
+                )
+                self.detach()
         return await self._list(*args, **more)
+
+    def _make_or_take(self, *args: Any, **more: Any) -> Any:
+        kernel = _made.get()
+        return self._make(*args, **more) if kernel is None else kernel
 
     async def _add_new(self) -> None:
         found = (await self.ask("kernels")).get("kernels", {})
@@ -116,7 +136,7 @@ class EngineKernels:
         for real, each in new.items():
             path = real.removeprefix(self._root.rstrip("/") + "/")
             if path != real and path not in taken:
-                kernel = EngineKernel.add(self, path, each)
+                kernel = await EngineKernel.add(self, path, each)
                 name = path.rpartition("/")[2]
                 facts = {"path": path, "name": name, "type": "notebook"}
                 await self._sessions.save_session(str(uuid4()), kernel_id=kernel.kernel_id, **facts)
@@ -132,27 +152,30 @@ class EngineKernel(ServerKernelManager):
     """A kernel of the engine, as Jupyter Server sees it."""
 
     @classmethod
-    def add(cls, engine: EngineKernels, path: str, found: dict[str, Any]) -> EngineKernel:
+    async def add(cls, engine: EngineKernels, path: str, found: dict[str, Any]) -> EngineKernel:
         """Add the kernel of a notebook to those of a server."""
         manager = engine.manager
         kernel = cls(parent=manager, log=manager.log, owns_kernel=False)
-        kernel.kernel_id, kernel.kernel_name = found["id"], found["name"]
+        kernel.kernel_name, kernel._file = found["name"], found["connection_file"]
         kernel._engine, kernel._manager, kernel._path = engine, manager, path
-        kernel._callbacks = {"restart": [], "dead": []}
-        kernel._turn = asyncio.Lock()
-        kernel.execution_state, kernel.last_activity = "starting", utcnow()
-        kernel._file = found["connection_file"]
-        kernel.load_connection_file(kernel._file)
-        kernel._seen = kernel._identify()
-        kernel.ready.set_result(None)
-        # As a manager does for the kernels that it starts: it has no other way to add one.
-        manager._kernels[kernel.kernel_id] = kernel  # noqa: SLF001
-        manager._kernel_connections[kernel.kernel_id] = 0  # noqa: SLF001
-        manager._kernel_ports[kernel.kernel_id] = kernel.ports  # noqa: SLF001
-        KERNEL_CURRENTLY_RUNNING_TOTAL.labels(type=kernel.kernel_name).inc()
-        manager.start_watching_activity(kernel.kernel_id)
-        kernel._watching = asyncio.ensure_future(kernel._watch())
+        # A manager adds only kernels that it starts itself; this one runs, and is there at once.
+        token = _made.set(kernel)
+        try:
+            await manager.start_kernel(kernel_id=found["id"], kernel_name=found["name"])
+        finally:
+            _made.reset(token)
         return kernel
+
+    async def start_kernel(self, *, kernel_id: str, **more: Any) -> None:
+        """Connect to the kernel, which the engine has started."""
+        del more  # how to start it
+        self.kernel_id = kernel_id
+        self._callbacks: dict[str, list[Callable[[], object]]] = {"restart": [], "dead": []}
+        self._turn = asyncio.Lock()
+        self.load_connection_file(self._file)
+        self._seen = self._identify()
+        self.ready.set_result(None)
+        self._watching = asyncio.ensure_future(self._watch())
 
     async def interrupt_kernel(self) -> None:
         """Have the engine interrupt it."""

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from cellwright.document._json import index
 from cellwright.document._bytes.slots import Slot
+from cellwright.document._json import index
 from cellwright.document._json.scan import (
     _measure_members,
     check,
