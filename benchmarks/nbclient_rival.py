@@ -12,7 +12,7 @@ import time
 def main(path: str) -> None:
     """Serve until standard input ends."""
     import nbformat
-    from nbclient import NotebookClient  # type: ignore[import-not-found]  # in its environment
+    from nbclient import NotebookClient
 
     notebook = nbformat.read(path, as_version=4)
     client = NotebookClient(notebook, kernel_name="python3")
