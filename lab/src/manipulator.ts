@@ -6,6 +6,8 @@ import { Kernel, KernelMessage } from '@jupyterlab/services';
 import type { Facts } from './wire';
 
 const TARGETS = ['jupyter.notebook.manipulator.v1', 'jupyter.notekit.v1'];
+/** Requests in whose name a kernel may speak: the others only ask what it is and knows. */
+const CAUSES = ['execute_request', 'comm_open', 'comm_msg'];
 const KINDS: { [type: string]: string } = { comm_open: 'open', comm_msg: 'msg', comm_close: 'close' };
 
 /**
@@ -52,6 +54,7 @@ export class Manipulator {
   /** Let the comms of a new kernel be open: JupyterLab closes those that no one expects. */
   private attach(): void {
     this.comms.clear();
+    this.runner = '';
     for (const target of TARGETS) {
       this.kernel?.registerCommTarget(target, comm => {
         this.comms.set(comm.commId, comm);
@@ -61,14 +64,17 @@ export class Manipulator {
 
   /** Pass on a message; what comes of it is not waited for, or the kernel's output would wait. */
   private take(_: unknown, message: KernelMessage.IMessage): void {
+    const parent = message.parent_header as Facts;
+    if (message.header.msg_type === 'execute_input') {
+      this.runner = parent.session;
+    }
     const kind = KINDS[message.header.msg_type];
     if (!kind) {
       return;
     }
     const { comm_id: comm, data, target_name: target } = message.content as Facts;
     const isOurs = kind === 'open' ? TARGETS.includes(target) : this.mayBeOurs(comm, data);
-    const parent = message.parent_header as Facts;
-    if (!isOurs || (kind === 'msg' && parent.session !== this.kernel?.clientId)) {
+    if (!isOurs || (kind === 'msg' && this.findSession(parent) !== this.kernel?.clientId)) {
       return;
     }
     const cell = this.findRunning(parent.msg_id);
@@ -77,6 +83,16 @@ export class Manipulator {
         this.refuse(comm, data, String(error.message));
       }
     });
+  }
+
+  /**
+   * Find who is to answer: the one whose request the kernel works on.
+   *
+   * Before ipykernel 7 a thread speaks in the name of the newest request of any page, also of one
+   * that has just been opened and asks what kernel it is. Then it is the one that ran a cell last.
+   */
+  private findSession(parent: Facts): string {
+    return CAUSES.includes(parent.msg_type) ? parent.session : this.runner;
   }
 
   /** Tell the kernel at once that there is no answer, or its cell would wait for one. */
@@ -103,4 +119,6 @@ export class Manipulator {
   }
 
   private readonly comms = new Map<string, Kernel.IComm>();
+  /** The session that ran a cell last, here or elsewhere; empty if that was before this page. */
+  private runner = '';
 }

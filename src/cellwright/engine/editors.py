@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 
 from cellwright.document._bytes.slots import hash_cell
-from cellwright.engine.live import Editor, LiveHost
+from cellwright.engine.live import Editor, LiveHost, asking_page
 from cellwright.engine.outside import OutsideChanges, find_saved
 from cellwright.engine.person_runs import PersonRuns
 from cellwright.engine.reviews import OpenReviews
@@ -316,14 +316,19 @@ class PageComms:
     def take(
         self, client: Connection, caller: Caller, path: str, message: CommMessage, cell: object
     ) -> bool:
-        """Take a message, and return whether it belongs to the protocol."""
-        self._page = (client, caller, path)
+        """Take a message, and return whether it belongs to the protocol.
+
+        All pages say that a comm was opened; only the one whose cell asks passes a request on.
+        """
+        if message.kind == "msg" or self._page is None:
+            self._page = (client, caller, path)
         return self.bridge.feed(message, caller=cell if isinstance(cell, str) else None)
 
     def _find_notebook(self) -> KernelAccess | None:
         if self._page is None:
             return None
-        _, caller, path = self._page
+        client, caller, path = self._page
+        asking_page.set(client)  # for the task that carries the request out, and no other
         return KernelAccess(caller.open(path))
 
     async def _send(self, answer: Reply) -> None:

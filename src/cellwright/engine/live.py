@@ -12,6 +12,7 @@ import itertools
 import json
 import threading
 import time
+from contextvars import ContextVar
 from difflib import SequenceMatcher
 
 from cellwright.document._bytes.layout import Layout
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 _TRIES = 20  # of an edit, while a person types in the same cell
 _TIMEOUT = 10.0
 _MOST_LINES = 2_000  # compared line by line; longer sources are cut at both ends only
+asking_page: ContextVar[Connection | None] = ContextVar("asking_page", default=None)
+"""The page that asks for what is done now: it is done there, wherever the person was last."""
 
 
 class Editor:
@@ -169,8 +172,9 @@ class LiveHost:
     @property
     def editor(self) -> Editor | None:
         """The page that answers for the notebook; None if all are closed."""
-        found = [editor for editor in self.editors if not editor.is_gone]
-        return max(found, key=lambda editor: editor.focused, default=None)
+        found, asking = [each for each in self.editors if not each.is_gone], asking_page.get()
+        asked = [each for each in found if each.connection is asking]
+        return max(asked or found, key=lambda editor: editor.focused, default=None)
 
     def add(self, editor: Editor) -> None:
         """Add a page that has the notebook open, instead of one with the same connection."""

@@ -170,7 +170,7 @@ class EngineKernel(ServerKernelManager):
         """Connect to the kernel, which the engine has started."""
         del more  # how to start it
         self.kernel_id = kernel_id
-        self._callbacks = {"restart": [], "dead": []}
+        self._callbacks: dict[str, list[Callable[[], object]]] = {"restart": [], "dead": []}
         self._turn = asyncio.Lock()
         self.load_connection_file(self._file)
         self._seen = self._identify()

@@ -237,6 +237,33 @@ def test_a_kernel_reads_and_edits_its_notebook_through_the_page_that_runs_its_ce
     assert ask("no_such_method")["error"]["code"] == "UNKNOWN_METHOD"
 
 
+def test_a_kernel_edits_the_page_that_runs_its_cell_though_the_person_goes_to_another(
+    editor: LiveEditor, file: Path
+) -> None:
+    """Also if a save of this one was merged there, and if that one hears of the comm later."""
+    other = LiveEditor(file)
+    answer, places = editor.answer, iter("abc")
+    opened: dict[str, Any] = {"comm": "k", "target": "jupyter.notebook.manipulator.v1", "data": {}}
+
+    def answer_late(method: str, params: dict[str, Any]) -> Any:
+        if method == "editor.read":
+            other.say("presence", focused=True, active=next(places, None), selected=[])
+            other.say("manipulate", kind="open", **opened)
+        return answer(method, params)
+
+    editor.answer = answer_late  # type: ignore[method-assign]
+    editor.say("manipulate", kind="open", cell="a", **opened)
+    cells = [{"cell_type": "code", "source": "made", "metadata": {}}]
+    params = {"start": 0, "delete_count": 0, "cells": cells}
+    data = {"method": "splice_cell_range", "request_id": "r", "params": params}
+    editor.say("manipulate", kind="msg", comm="k", data=data, cell="a")
+    wait_for(lambda: editor.replies, "the answer")
+    assert editor.replies[0]["status"] == "ok"
+    found = [[cell["source"] for cell in page.cells].count("made") for page in (editor, other)]
+    assert found == [1, 0]
+    other.close()
+
+
 def test_what_was_written_while_the_page_was_away_is_merged_when_it_is_back(
     editor: LiveEditor, book: Any, file: Path
 ) -> None:
