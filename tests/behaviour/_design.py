@@ -101,7 +101,7 @@ ROWS = (
     # JupyterLab
     row("D-174", "§2", "A live tab is the truth for the notebook it has open; the answer says host and saved", Done("tests/browser/test_tab.py::test_an_edit_appears_in_the_tab_in_place_and_is_saved", also=("tests/integration/engine/test_live.py::test_an_edit_happens_in_the_editor_and_is_saved_by_it", "tests/integration/engine/test_live.py::test_an_editor_that_does_not_answer_is_an_error_and_the_file_is_not_touched"))),
     row("D-175", "§2", "An agent's edits in a tab are saved by default, a kernel's splices are not", Done("tests/browser/test_manipulator.py::test_a_kernel_edits_and_runs_its_notebook_in_the_tab_once", also=("tests/browser/test_tab.py::test_an_edit_appears_in_the_tab_in_place_and_is_saved",))),
-    row("D-176", "§10", "A wheel ships the built extension, and nobody needs Node to use it", NotYet("JupyterLab")),
+    row("D-176", "§10", "A wheel ships the built extension, and nobody needs Node to use it", Done("tests/browser/test_wheel.py::test_the_command_of_the_readme_shows_a_person_and_an_agent_in_one_notebook", only_all=True)),
 
     # Many notebooks
     row("D-177", "§1", "Many notebooks run with parameters, in parallel, resumable, on Dask too", Done("tests/integration/cli/test_batch.py::test_parameters_give_a_copy_each_and_a_report_says_which_failed", also=("tests/integration/cli/test_batch.py::test_a_batch_that_was_killed_resumes_and_runs_nothing_twice",))),
@@ -306,7 +306,7 @@ ROWS = (
     row("D-358", "§7", "What an agent does is seen in the page at once, and a page with our extension is as quick as one without", NotYet("JupyterLab")),
     row("D-359", "§7", "An agent's edit and run appear in a page of Notebook 7", Done("tests/browser/test_neighbours.py::test_an_agents_edit_and_run_appear_in_a_page_of_notebook_7", only_all=True)),
     row("D-360", "§2", "Beside jupyter-collaboration an agent's edit is in every page once", Done("tests/browser/test_neighbours.py::test_beside_jupyter_collaboration_an_agents_edit_is_in_every_page_once", only_all=True)),
-    row("D-361", "§5", "A tab in one page passes the conformance kit with the oldest ipykernel", Done("tests/browser/test_manipulator.py::test_the_tab_passes_the_conformance_kit_with_the_oldest_ipykernel", only_all=True)),
+    row("D-361", "§5", "A tab passes the conformance kit with the oldest ipykernel, also with two pages open", Done("tests/browser/test_manipulator.py::test_the_tab_passes_the_conformance_kit_with_the_oldest_ipykernel", only_all=True)),
 
     # The assistant in JupyterLab: the chats of a server
     row("D-362", "§9", "A page asks, confirms, reviews and undoes turns of the assistant over one route", Done("tests/unit/server/test_chats.py::test_a_turn_is_asked_streamed_confirmed_carried_out_reviewed_and_undone", also=("tests/unit/server/test_chats.py::test_a_turn_is_stopped_and_says_what_it_had_changed", "tests/unit/server/test_chats.py::test_what_is_asked_again_replaces_the_turn_and_all_after_it", "tests/unit/server/test_contents.py::test_a_cell_that_asks_for_a_line_is_answered", "tests/unit/server/test_contents.py::test_a_password_is_in_no_event_and_in_no_transcript", "tests/unit/server/test_contents.py::test_a_proposal_for_a_cell_is_accepted_and_taken_back", "tests/browser/test_chat_route.py::test_only_a_user_of_the_server_gets_in_and_no_page_of_another_site"))),
@@ -336,5 +336,9 @@ ROWS = (
     row("D-392", "§9", "The panel is used with the keyboard alone", Done("tests/browser/test_chat_looks.py::test_the_panel_is_used_with_the_keyboard_alone", only_all=True)),
     row("D-393", "§9", "The notebook follows the cell at work until a click, without taking the focus; pictures and tables of results are in their card", Done("tests/browser/test_chat.py::test_the_notebook_follows_the_cell_at_work_until_a_click_and_pictures_are_in_the_card", only_all=True)),
     row("D-394", "§9", "Offers at errors are off by a setting, and following an agent leaves the cursor where it is", Done("tests/browser/test_chat.py::test_offers_at_errors_are_off_by_a_setting_and_following_an_agent_keeps_the_cursor", only_all=True)),
+    row("D-430", "§8", "Outputs that a tab only loaded, or merged from the file, run no script, whatever the file says; widgets that a run made are shown", Done("tests/browser/test_trust.py::test_outputs_that_a_file_has_run_nothing_and_widgets_of_a_run_are_shown")),
+    row("D-431", "§8", "No name, reason or source of others runs or hides anything in a tab", Done("tests/browser/test_marks.py::test_no_text_of_others_runs_in_the_page", also=("tests/browser/test_marks.py::test_nothing_hidden_is_in_a_name_or_a_source_that_a_tab_shows",))),
+    row("D-432", "§2", "What a kernel asks of its notebook is done in the page that runs its cell, wherever the person goes", Done("tests/integration/engine/test_live.py::test_a_kernel_edits_the_page_that_runs_its_cell_though_the_person_goes_to_another")),
+    row("D-433", "§7", "A Jupyter server that cannot use kernels of the engine says so once, and opens notebooks", Done("tests/browser/test_engine_kernels.py::test_a_jupyter_server_that_cannot_use_kernels_of_the_engine_says_so_once", only_all=True)),
 )
 # fmt: on
