@@ -1,4 +1,4 @@
-"""The route of the assistant in a real Jupyter server: who may use it, and a turn from end to end."""
+"""The routes of a real Jupyter server: who may use them, and a turn from end to end."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ async def connect(server: Server, route: str, **headers: str) -> AsyncIterator[C
             pass
 
 
-def knock(server: Server, token: str, **headers: str) -> int:
+def knock(server: Server, token: str, route: str = "chat", **headers: str) -> int:
     """Ask for a WebSocket, and give the status of the answer."""
     place = urlsplit(server.url)
     upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
     key = {"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}
     with contextlib.closing(HTTPConnection(place.netloc, timeout=30)) as connection:
-        address = f"{place.path}cellwright/chat{token}"
+        address = f"{place.path}cellwright/{route}{token}"
         connection.request("GET", address, headers={**upgrade, **key, **headers})
         with connection.getresponse() as answer:
             return answer.status
@@ -86,14 +86,16 @@ async def test_only_a_user_of_the_server_gets_in_and_no_page_of_another_site(
 ) -> None:
     token = f"?token={server.token}"
     host = urlsplit(server.url).netloc
-    assert knock(server, token) == 101
-    for wrong in ("", "?token=wrong"):
-        assert knock(server, wrong) == knock(server, wrong, Origin=f"http://{host}") == 403
     with urlopen(f"{server.url}api/contents{token}", timeout=30) as answer:  # noqa: ASYNC210, S310
         cookies = [each.partition(";")[0] for each in answer.headers.get_all("Set-Cookie")]
     cookie = "; ".join(cookies)  # which a browser sends along from every site
-    assert knock(server, "", Cookie=cookie, Origin=f"http://{host}") == 101
-    assert knock(server, "", Cookie=cookie, Origin="http://evil.example") == 403
+    for route in ("chat", "engine"):
+        assert knock(server, token, route) == 101
+        for wrong in ("", "?token=wrong"):
+            ours = knock(server, wrong, route, Origin=f"http://{host}")
+            assert knock(server, wrong, route) == ours == 403
+        assert knock(server, "", route, Cookie=cookie, Origin=f"http://{host}") == 101
+        assert knock(server, "", route, Cookie=cookie, Origin="http://evil.example") == 403
     async with connect(server, f"cellwright/chat{token}", Origin=f"http://{host}") as client:
         answer = await client.call("hello")
         assert answer["error"]["data"]["code"] == "INVALID_CALL"

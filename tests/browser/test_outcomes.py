@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from playwright.sync_api import Error
 
 from cellwright import connect
 from cellwright.errors import EngineLost
@@ -118,3 +120,94 @@ def test_two_pages_and_an_engine_that_is_killed_lose_nothing(
     keep_picture(second, "two-pages")
     saved = read_saved(path)
     assert ["".join(cell["source"]) for cell in saved] == wanted
+
+
+def test_a_connection_that_breaks_is_made_again_and_both_sides_are_merged(
+    server: Server, open_page: OpenPage
+) -> None:
+    """Without a network the page goes on as ever, and to others the file is the notebook."""
+    path = server.write("drop.ipynb", "a = 0", "b = 0")
+    page = open_page("drop.ipynb")
+    page.evaluate(
+        """() => {
+            const send = WebSocket.prototype.send;
+            WebSocket.prototype.send = function (data) {
+                if (this.url.includes('cellwright/engine')) {
+                    window.wire = this;
+                }
+                return send.call(this, data);
+            };
+        }"""
+    )
+    page.evaluate(
+        f"() => {{ {PANEL}.content.activeCellIndex = 1 }}"
+    )  # it tells where the person is
+    page.wait_for_function("() => window.wire")
+    page.context.set_offline(True)
+    page.evaluate("() => window.wire.close()")
+    page.wait_for_function(f"() => !{PANEL}.hasClass('cw-shared')")
+    page.evaluate(f"() => {PANEL}.content.model.cells.get(0).sharedModel.setSource('typed')")
+
+    def edit(cell: str, source: str) -> str:
+        workspace = connect(cwd=str(server.folder), actor="mcp:agent")
+        assert workspace is not None
+        with workspace:
+            edits = [{"op": "replace", "cell": cell, "source": source}]
+            return str(workspace.open("drop.ipynb").edit(edits).host)
+
+    wait_for(lambda: ask("status") is not None, "the engine")
+    assert edit("b", "meanwhile") == "file"
+    page.context.set_offline(False)
+    page.wait_for_function(f"() => {PANEL}.hasClass('cw-shared')", timeout=60_000)
+    page.wait_for_function(
+        f"() => {PANEL}.content.model.cells.get(1).sharedModel.getSource() === 'meanwhile'"
+    )
+    assert edit("b", "again") == "tab"
+    assert page.locator(".jp-Dialog").all_inner_texts() == []
+    saved = read_saved(path)
+    assert ["".join(cell["source"]) for cell in saved] == ["typed", "again"]
+    assert [cell["source"] for cell in cells(page).values()] == ["typed", "again"]
+
+
+def test_a_page_that_crashes_leaves_the_run_of_an_agent_to_the_file(
+    server: Server, open_page: OpenPage, agent: Any
+) -> None:
+    go = server.folder / "go-crash"
+    wait = f"import os, time\nprint('begun', flush=True)\nwhile not os.path.exists({str(go)!r}): time.sleep(0.02)\nprint('end')"
+    path = server.write("crash.ipynb", wait, "b = 0")
+    page = open_page("crash.ipynb")
+    run = agent.open("crash.ipynb").run(["a"], detach=0.0)
+    page.wait_for_function(f"() => {PANEL}.content.model.cells.get(0).outputs.length > 0")
+    with page.expect_event("crash"), contextlib.suppress(Error):
+        page.goto("chrome://crash")
+    go.touch()
+    assert agent.attach(run.run).state == "done"
+    wait_for(lambda: b"end" in path.read_bytes(), "the outputs in the file")
+    again = open_page("crash.ipynb")
+    assert texts(cells(again)["a"]) == "begun\nend\n"
+    assert agent.open("crash.ipynb").edit([{"op": "delete", "cell": "b"}]).host == "tab"
+
+
+def test_a_notebook_that_is_deleted_while_it_is_open_is_still_in_its_page(
+    server: Server, open_page: OpenPage, agent: Any
+) -> None:
+    """Nothing is lost before the page is closed: saving writes the file anew."""
+    path = server.write("deleted.ipynb", "a = 0", "b = 0")
+    page = open_page("deleted.ipynb")
+    page.evaluate(
+        f"""async () => {{
+            {PANEL}.content.model.cells.get(0).sharedModel.setSource('typed');
+            window.panel = {PANEL};
+            await window.jupyterapp.serviceManager.contents.delete('deleted.ipynb');
+        }}"""
+    )
+    assert not path.exists()
+    if page.evaluate("() => window.panel.isDisposed"):
+        pytest.fail("JupyterLab closes it")
+    answer = agent.open("deleted.ipynb").edit([{"op": "replace", "cell": "b", "source": "more"}])
+    assert answer.host == "tab"
+    assert [cell["source"] for cell in cells(page).values()] == ["typed", "more"]
+    keep_picture(page, "deleted")
+    page.evaluate(f"async () => await {PANEL}.context.save()")
+    saved = read_saved(path)
+    assert ["".join(cell["source"]) for cell in saved] == ["typed", "more"]
