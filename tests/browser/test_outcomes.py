@@ -197,13 +197,10 @@ def test_a_notebook_that_is_deleted_while_it_is_open_is_still_in_its_page(
     page.evaluate(
         f"""async () => {{
             {PANEL}.content.model.cells.get(0).sharedModel.setSource('typed');
-            window.panel = {PANEL};
             await window.jupyterapp.serviceManager.contents.delete('deleted.ipynb');
         }}"""
     )
     assert not path.exists()
-    if page.evaluate("() => window.panel.isDisposed"):
-        pytest.fail("JupyterLab closes it")
     answer = agent.open("deleted.ipynb").edit([{"op": "replace", "cell": "b", "source": "more"}])
     assert answer.host == "tab"
     assert [cell["source"] for cell in cells(page).values()] == ["typed", "more"]

@@ -340,7 +340,9 @@ class LiveHost:
 
     def _send(self, editor: Editor, method: str, change: Change, more: Shape) -> bool:
         """Send a change; returns whether the editor took it, and it is there."""
-        pinned = {editor.presence.active} if editor.presence.active else set()
+        # A cell that is moved is made anew: the person's cursor, or the rest of its output, is gone.
+        active = editor.presence.active
+        pinned = {*editor.running, *([active] if active else ())}
         answer = editor.ask(
             method,
             request=f"{id(self):x}-{next(self._requests)}",

@@ -150,3 +150,24 @@ def test_an_editor_that_puts_cells_in_another_order_is_found_out(tmp_path: Path)
     with Workspace(tmp_path, cwd=str(tmp_path), hub=hub) as workspace, pytest.raises(EditorUnfit):
         workspace.open("nb.ipynb").edit(edits)
     hub.close()
+
+
+@pytest.mark.parametrize("how", ["active", "running"])
+def test_a_cell_where_the_person_is_or_that_they_run_is_not_moved_but_its_neighbours_are(
+    tmp_path: Path, how: str
+) -> None:
+    hub, path = make_hub(MemoryKernels()), tmp_path / "nb.ipynb"
+    page = open_in_editor(hub, path, make_content("script", SCRIPT))
+    host = hub._hosts[str(path)]
+    assert isinstance(host, LiveHost)
+    editor = host.editors[0]
+    if how == "active":
+        editor.presence = editor.presence.replace(active="a")
+    else:
+        editor.running["a"] = "running"
+    with Workspace(tmp_path, cwd=str(tmp_path), hub=hub) as workspace:
+        workspace.open("nb.ipynb").edit([{"op": "move", "cell": "a", "at": 4}])
+    (edits,) = [params["edits"] for method, params in page.asked if method == "editor.change"]
+    assert [(edit["edit"], edit["cell"]) for edit in edits] == [("move", "b"), ("move", "c")]
+    assert [cell["id"] for cell in page.cells] == ["intro", "b", "c", "a", "bad"]
+    hub.close()
