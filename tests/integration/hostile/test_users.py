@@ -95,7 +95,9 @@ def become_ada() -> tuple[str, ...]:
     may write it, is as for every user.
     """
     user = ("setpriv", f"--reuid={ADA}", f"--regid={ADA}", "--clear-groups")
-    probe = [*user, sys.executable, "-P", "-m", "cellwright", "--version"]
+    # In a child: the first program that is started after the change of the user says nothing.
+    again = "import subprocess, sys; sys.exit(subprocess.call([sys.executable, '-c', '']))"
+    probe = [*user, sys.executable, "-c", again]
     if subprocess.run(probe, capture_output=True, cwd="/", check=False).returncode == 0:
         return user
     return (*user, "--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search")
