@@ -153,13 +153,17 @@ def copy(name: str, folder: Path) -> Path:
 
 
 def run_by_nbclient(path: Path, after_an_error: str) -> nbformat.NotebookNode:
-    done = subprocess.run(
-        [PYTHON, NBCLIENT, after_an_error, path],
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    for _ in range(3):
+        done = subprocess.run(
+            [PYTHON, NBCLIENT, after_an_error, path],
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=False,
+        )
+        # Its kernel has ports that were free a moment ago; then nothing was run yet.
+        if "Address already in use" not in done.stderr:
+            break
     assert done.returncode == 0, done.stderr
     return nbformat.read(path, as_version=4)
 

@@ -235,3 +235,12 @@ def test_both_ends_of_a_text_can_be_kept() -> None:
     assert 60 < shown.count("b ") < 90
     assert f"⟦… {cut:,} characters …⟧" in shown
     assert shown.rstrip().endswith(">")
+
+
+def test_lines_that_have_no_room_are_counted() -> None:
+    page = Page(30)
+    page.say_all([f"kernel {number} is idle and has run nothing" for number in range(9)], "kernels")
+    result = page.to_result({})
+    said = result.text.count("is idle")
+    assert 0 < said < 9
+    assert result.left_out == (f"{9 - said} kernels",)

@@ -166,6 +166,15 @@ async def test_the_outputs_of_a_cell(active: ToolCaller, folder: Path) -> None:
     assert len((await ask(active, "GetCellOutputs", cellId="p")).images) == 1
 
 
+async def test_a_source_that_has_no_room_is_cut_and_the_answer_says_so(
+    folder: Path, active: ToolCaller
+) -> None:
+    source = "\n".join(f"value_{number} = {number}" for number in range(9000))
+    (folder / "nb.ipynb").write_bytes(samples.write(samples.code("p", source)))
+    (left_out,) = (await ask(active, "GetNotebookCells")).left_out
+    assert left_out.endswith(" characters of cell 0")
+
+
 async def test_an_unknown_cell_is_a_failure_with_a_hint(active: ToolCaller) -> None:
     answer = await ask(active, "GetCellOutputs", cellId="lod")
     assert answer.text == "Failed to get cell outputs: No cell `lod`. Did you mean load?"

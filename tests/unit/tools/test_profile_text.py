@@ -355,8 +355,31 @@ async def test_what_eval_leaves_out_is_read_by_the_call_that_it_names(call: Call
     last = await call("read", "text", path=f"{path}:1999-")
     assert "line 1999 x" in last.text
     assert "line 1997 x" not in last.text
+    asked = await call("read", "text", path=f"{path}:1-350")  # more than a page, and asked for
+    assert "line 349 x" in asked.text
+    most = await call("read", "text", path=f"{path}:1-")
+    assert f"; read {path}:" in most.text  # as it can be typed
     gone = await call("read", "text", path="artifact://zzzzzzzzzz")
     assert gone.data["code"] == "ARTIFACT_NOT_FOUND"
+
+
+@pytest.mark.parametrize(
+    ("profile", "tool"), [("text", "eval"), ("notebook", "python"), ("native", "eval")]
+)
+async def test_what_is_cut_and_kept_nowhere_is_had_by_what_the_tool_can_do(
+    profile: str, tool: str, call: Call
+) -> None:
+    """Less than an artifact is made for, and more than fits into an answer."""
+    code = "\n".join(f"print {number} {'word ' * 10}" for number in range(700))
+    for cells in ([{"code": code}], [{"code": code}] * 3):
+        answer = await call(tool, profile, cells=cells)
+        left_out = " ".join(line for line in outside(answer.text) if "LEFT OUT: " in line)
+        assert "parts of 700 lines; " in left_out
+        assert "print less" in left_out
+        assert ("max_tokens" in left_out) == (profile == "native")
+    long = json.dumps({"a": "x" * 60_000})
+    answer = await call(tool, profile, cells=[{"code": f"show application/json {long}"}])
+    assert "characters of JSON; print the part that you need" in answer.text
 
 
 async def test_a_reset_is_of_a_cell_and_not_of_the_call(call: Call) -> None:

@@ -245,6 +245,7 @@ async def describe_eval(
     words: Mapping[str, str] = _NO_WORDS,
     *,
     find_rest: Callable[[str], str] = _name_outputs,
+    get_more: str = "give more max_tokens, or print less",
     describe_unfinished: Callable[[str], str] = describe_unfinished_run,
 ) -> ToolResult:
     """How each cell went and what it said, within a budget.
@@ -255,6 +256,7 @@ async def describe_eval(
         max_tokens: the budget.
         words: other words for statuses.
         find_rest: the call of this profile that reads an artifact.
+        get_more: how to see what is cut, and in no artifact.
         describe_unfinished: what this profile can do about a run that has not ended.
     """
     cells = done.cells
@@ -273,12 +275,14 @@ async def describe_eval(
         seconds = "" if cell.status == "pending" else f" · {cell.seconds:.2f} s"
         status = words.get(cell.status, cell.status)
         if not page.say(f"cell {place}{title} · {status}{seconds}"):
-            page.leave_out(f"{format_count(len(cells) - place, 'cell')}; give more max_tokens")
+            page.leave_out(f"{format_count(len(cells) - place, 'cell')}; {get_more}")
             break
         for note in cell.notes:
             page.say(f"  note: {shorten(note, 400)}")
         most = page.room // (len(cells) - place)
-        await _show_said(caller, page, cell, place, most=most, find_rest=find_rest)
+        await _show_said(
+            caller, page, cell, place, most=most, find_rest=find_rest, get_more=get_more
+        )
     names = ("title", "status", "seconds", "retried", "artifact", "state_kept")
     data = {
         "session": done.session,
@@ -315,6 +319,7 @@ async def _show_said(
     *,
     most: int,
     find_rest: Callable[[str], str],
+    get_more: str,
 ) -> None:
     if cell.text:
         text = cell.text
@@ -323,7 +328,7 @@ async def _show_said(
             text = printed + mark + fold_repeats(frames)
         cut = page.show(f"output of cell {place}", text, most, tail=2 / 3, label="")
         if cut or cell.truncated:
-            where = "give more max_tokens, or print less"
+            where = get_more
             if cell.artifact:
                 page.artifacts.append(cell.artifact)
                 where = find_rest(cell.artifact)

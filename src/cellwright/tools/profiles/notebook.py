@@ -182,6 +182,7 @@ async def run_python(caller: ToolCaller, params: PythonParams) -> ToolResult:
         8000,
         STATUS_WORDS,
         find_rest=_read_with_python,
+        get_more="print less in one call",
         describe_unfinished=lambda _: "Still running; the next call of python waits until it ends.",
     )
 

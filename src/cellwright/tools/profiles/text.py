@@ -88,7 +88,7 @@ async def read_file(caller: ToolCaller, params: TextReadParams) -> ToolResult:
         lines = lines[:MOST_LINES]
     version = f" · revision {revision}" if revision else ""
     page.head(f"{quote_path(path)}{version} · {format_count(total, 'line')}")
-    shown = _show_lines(page, path, lines)
+    shown = _show_lines(page, quote_path(path), lines)
     data = {"path": path, "revision": revision, "total_lines": total, "lines": shown}
     return page.to_result(data)
 
@@ -174,7 +174,7 @@ def _select_lines(text: str, selector: str | None) -> list[tuple[int, str]]:
 
 
 def _show_lines(page: Page, path: str, lines: Sequence[tuple[int, str]]) -> int:
-    """Show lines in blocks that follow each other; returns how many."""
+    """Show lines in blocks that follow each other; returns how many. `path` is as models read it."""
     blocks: list[list[tuple[int, str]]] = []
     room = page.room
     shown = 0
@@ -182,9 +182,7 @@ def _show_lines(page: Page, path: str, lines: Sequence[tuple[int, str]]) -> int:
         is_next = bool(blocks) and blocks[-1][-1][0] == number - 1
         room -= cost_of(text) + 3 + (0 if is_next else 150)
         if room < 0 and shown:
-            page.leave_out(
-                f"{format_count(len(lines) - shown, 'line')}; read {quote_path(path)}:{number}-"
-            )
+            page.leave_out(f"{format_count(len(lines) - shown, 'line')}; read {path}:{number}-")
             break
         if is_next:
             blocks[-1].append((number, text))
@@ -394,6 +392,7 @@ async def run_cells(caller: ToolCaller, params: TextEvalParams) -> ToolResult:
         TOKENS,
         STATUS_WORDS,
         find_rest=lambda artifact: f"read with path={ARTIFACT}{artifact}",
+        get_more="print less in one call",
         describe_unfinished=lambda _: "Still running; the next call of eval waits until it ends.",
     )
 
