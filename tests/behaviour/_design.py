@@ -336,8 +336,8 @@ ROWS = (
     row("D-392", "§9", "The panel is used with the keyboard alone", Done("tests/browser/test_chat_looks.py::test_the_panel_is_used_with_the_keyboard_alone", only_all=True)),
     row("D-393", "§9", "The notebook follows the cell at work until a click, without taking the focus; pictures and tables of results are in their card", Done("tests/browser/test_chat.py::test_the_notebook_follows_the_cell_at_work_until_a_click_and_pictures_are_in_the_card", only_all=True)),
     row("D-394", "§9", "Offers at errors are off by a setting, and following an agent leaves the cursor where it is", Done("tests/browser/test_chat.py::test_offers_at_errors_are_off_by_a_setting_and_following_an_agent_keeps_the_cursor", only_all=True)),
-    row("D-430", "§6", "Short cells of one run land together: in the file within `run_save_interval`, and saved only when they are", Done("tests/unit/workspace/runs/test_saving_while_running.py::test_what_waits_lands_within_the_interval_while_the_next_cell_runs")),
-    row("D-431", "§6", "Short cells that were lost with their process, before they landed, are told", Done("tests/integration/workspace/test_killed_run.py::test_whoever_is_killed_before_short_cells_landed_is_told_which_run_was_lost")),
-    row("D-432", "§6", "A verb on a notebook sees the outputs of all its cells that are over", Done("tests/unit/workspace/runs/test_saving_while_running.py::test_a_verb_on_the_notebook_sees_what_waits")),
+    row("D-395", "§6", "Short cells of one run land together: in the file within `run_save_interval`, and saved only when they are", Done("tests/unit/workspace/runs/test_saving_while_running.py::test_what_waits_lands_within_the_interval_while_the_next_cell_runs")),
+    row("D-396", "§6", "Short cells that were lost with their process, before they landed, are told", Done("tests/integration/workspace/test_killed_run.py::test_whoever_is_killed_before_short_cells_landed_is_told_which_run_was_lost")),
+    row("D-397", "§6", "A verb on a notebook sees the outputs of all its cells that are over", Done("tests/unit/workspace/runs/test_saving_while_running.py::test_a_verb_on_the_notebook_sees_what_waits")),
 )
 # fmt: on
