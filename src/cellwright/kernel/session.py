@@ -117,8 +117,9 @@ class CellExecution:
         self._answers = list(answers)
         self._ask = ask
         self._asking: asyncio.Future[str | None] | None = None
-        self._cancelled = asyncio.Event()
-        self._stop = stop or self._cancelled
+        self._is_cancelled = False
+        self._cancelling: asyncio.Future[None] | None = None
+        self._stop = stop
         self._finished: Finished | None = None
         self._error: ErrorEvent | None = None
         self._missed: list[str] = []
@@ -127,11 +128,13 @@ class CellExecution:
 
     def cancel(self) -> None:
         """Stop the cell; `wait` then ends as cancelled."""
-        self._cancelled.set()
+        self._is_cancelled = True
+        if self._cancelling is not None and not self._cancelling.done():
+            self._cancelling.set_result(None)
 
     @property
     def _is_stopped(self) -> bool:
-        return self._cancelled.is_set() or self._stop.is_set()
+        return self._is_cancelled or (self._stop is not None and self._stop.is_set())
 
     async def wait(self) -> Outcome:
         """Run it to its end.
@@ -140,7 +143,12 @@ class CellExecution:
         """
         began = time.monotonic()
         reading = asyncio.ensure_future(self._read())
-        stopping = [asyncio.ensure_future(each.wait()) for each in {self._cancelled, self._stop}]
+        self._cancelling = asyncio.get_running_loop().create_future()
+        stopping: list[asyncio.Future[Any]] = [self._cancelling]
+        if self._stop is not None:
+            stopping.append(asyncio.ensure_future(self._stop.wait()))
+        if self._is_cancelled:
+            self._cancelling.set_result(None)
         why: Status | None = None
         killed = False
         interruption: asyncio.CancelledError | None = None

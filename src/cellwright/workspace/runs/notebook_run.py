@@ -107,6 +107,7 @@ class NotebookRun(Run):
         self._landing_timer: asyncio.TimerHandle | None = None
         self._landing_task: asyncio.Task[None] | None = None
         self._landing_failure: Exception | None = None
+        self._announcing: asyncio.Task[None] | None = None
         self._landed_at = self._landing_cost = 0.0
         self._has_begun_cell = False
         self._session: Session
@@ -261,7 +262,10 @@ class NotebookRun(Run):
         saves = InterimSaves(lambda: self._land_so_far(run), interval)
         self._runs.append(run)
         self.report_cell(place, status="running", began=time.time())
-        announcing = asyncio.ensure_future(self._announce(run, interval / 2))
+        announcing = None
+        if interval:  # else nothing is saved while cells run
+            loop = asyncio.get_running_loop()
+            announcing = loop.call_later(interval / 2, self._begin_announcing, run)
         try:
             ran = await self._execute(place, run, saves, is_first=is_first)
         except asyncio.CancelledError:
@@ -279,7 +283,8 @@ class NotebookRun(Run):
             # What the cells before it did must not be lost with the answer.
             return Execution("pending", cell.handle, cell.index, notes=[error.message])
         finally:
-            announcing.cancel()
+            if announcing is not None:
+                announcing.cancel()
         if not run.began:
             self._runs.remove(run)
             return self._describe_not_begun(run, ran)
@@ -450,14 +455,11 @@ class NotebookRun(Run):
 
         return listen
 
-    async def _announce(self, run: CellRun, after: float) -> None:
-        """Put on record that a cell runs, if it takes long."""
-        if not after:  # nothing is saved while cells run
-            return
-        await asyncio.sleep(after)
-        await finish_despite_cancel(self._announce_now(run))
+    def _begin_announcing(self, run: CellRun) -> None:
+        self._announcing = asyncio.ensure_future(self._announce(run))
 
-    async def _announce_now(self, run: CellRun) -> None:
+    async def _announce(self, run: CellRun) -> None:
+        """Put on record that a cell runs, since it takes long."""
         async with self._landing_turn:  # what ended is not on record as running after that
             if run.began and not run.is_over:
                 with contextlib.suppress(CellwrightError, OSError):
@@ -603,7 +605,6 @@ class NotebookRun(Run):
             traceback = strip_traceback(outcome.error.traceback)
             line = find_failing_line(traceback, run.count)
             error = CellError(outcome.error.ename, outcome.error.evalue, traceback, line)
-        tags = cell.metadata.get("tags")
         return Execution(
             outcome.status,
             cell.handle,
@@ -612,8 +613,7 @@ class NotebookRun(Run):
             seconds=outcome.seconds,
             count=run.count,
             error=error,
-            expected=isinstance(tags, list)
-            and _EXPECTS_ERROR in tags
+            expected=_expects_error(cell)
             and (
                 outcome.status == "error"
                 or (outcome.status == "ok" and find_error_output(outputs) is not None)
@@ -683,6 +683,12 @@ class NotebookRun(Run):
             notes += filter(None, [explain_withheld(self._withheld, said)])
         notes += [f"Part of the output was missed: {reason}" for reason in outcome.missed]
         return notes + self._sessions.take_notes(self._session)
+
+
+def _expects_error(cell: Cell) -> bool:
+    """Whether a tag says that the cell raises."""
+    tags = cell.metadata.get("tags")
+    return isinstance(tags, list) and _EXPECTS_ERROR in tags
 
 
 def _describe_caught(outputs: Sequence[dict[str, Any]]) -> str:
