@@ -295,9 +295,9 @@ def _cell_rows(change: Change, cell: CellChange, context: int) -> Iterator[str]:
         yield f"+[{new.facts.type}]"
     yield from _hunks(_source(old), _source(new), context)
     if old and new:
-        yield from _hunks(
-            _json_lines(old.member("metadata")), _json_lines(new.member("metadata")), context
-        )
+        was, now = old.member("metadata"), new.member("metadata")
+        if was != now:
+            yield from _hunks(_json_lines(was), _json_lines(now), context)
         if old.member("outputs") != new.member("outputs"):
             yield f"-outputs: {_count(old)}"
             yield f"+outputs: {_count(new)}"
