@@ -62,6 +62,11 @@ class Cell:
     @property
     def execution_count(self) -> int | None:
         """The execution count of a code cell, if it has been run."""
+        raw = self._slot.member("execution_count")
+        if raw is None or raw == b"null":
+            return None
+        if raw.isdigit() and len(raw) < 10:  # without a decoder: a list of all cells asks for each
+            return int(raw)
         value = self._member("execution_count")
         return value if type(value) is int else None
 

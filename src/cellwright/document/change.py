@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+from cellwright.document._bytes.slots import FileSlots
 from cellwright.document._json.index import BOM
 from cellwright.document._json.scan import OPEN_ARRAY, decode, elements
 from cellwright.errors import TooDeep
@@ -126,7 +127,7 @@ class Change:
     `origins` has, for every cell after the change, the index it had before, or None if it is new.
     """
 
-    __slots__ = ("after", "before", "edits", "origins")
+    __slots__ = ("_cells", "after", "before", "edits", "origins")
 
     def __init__(
         self,
@@ -139,6 +140,7 @@ class Change:
         self.after = after
         self.origins = origins
         self.edits = tuple(edits)
+        self._cells: list[CellChange] | None = None
 
     @classmethod
     def between(cls, before: State, after: State) -> Change:
@@ -174,8 +176,27 @@ class Change:
     @property
     def cells(self) -> list[CellChange]:
         """What happened to each changed cell, in the new order, deleted ones first."""
+        if self._cells is None:
+            self._cells = self._find_cells()
+        return list(self._cells)
+
+    def _find_cells(self) -> list[CellChange]:
         old, new = self.before.layout.slots, self.after.layout.slots
         origins = self.origins
+        if isinstance(old, FileSlots) and isinstance(new, FileSlots):
+            replaced = old.differ_at(new) if origins == range(len(old)) else None
+            if replaced is not None:
+                return [
+                    CellChange(
+                        "updated" if new[i].hash == old[i].hash else "edited",
+                        self._handle(self.after, i),
+                        new[i].facts.type,
+                        i,
+                        i,
+                    )
+                    for i in replaced
+                    if new[i].raw != old[i].raw
+                ]
         kept = set(origins)
         found = [
             CellChange("deleted", self._handle(self.before, i), old[i].facts.type, i, None)
@@ -274,9 +295,9 @@ def _cell_rows(change: Change, cell: CellChange, context: int) -> Iterator[str]:
         yield f"+[{new.facts.type}]"
     yield from _hunks(_source(old), _source(new), context)
     if old and new:
-        yield from _hunks(
-            _json_lines(old.member("metadata")), _json_lines(new.member("metadata")), context
-        )
+        was, now = old.member("metadata"), new.member("metadata")
+        if was != now:
+            yield from _hunks(_json_lines(was), _json_lines(now), context)
         if old.member("outputs") != new.member("outputs"):
             yield f"-outputs: {_count(old)}"
             yield f"+outputs: {_count(new)}"

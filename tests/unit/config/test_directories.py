@@ -292,3 +292,24 @@ def test_an_unknown_home_folder_is_a_named_error(monkeypatch: pytest.MonkeyPatch
 
     with pytest.raises(UnsafeDirectory, match="home folder"):
         directories.state_directory()
+
+
+def test_a_place_that_was_found_is_looked_at_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CELLWRIGHT_RUNTIME_DIR", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    first, second = tmp_path / "first", tmp_path / "second"
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(first))
+    monkeypatch.setenv("TMPDIR", str(second))
+    second.mkdir(mode=0o700)
+    in_second = f"{second}/cellwright-{os.geteuid()}"
+    assert runtime_directory() == runtime_directory() == in_second
+    first.mkdir(mode=0o700)  # other processes take it from now on
+    assert runtime_directory() == runtime_directory() == f"{first}/cellwright"
+    first.chmod(0o770)  # others may make files in it
+    assert runtime_directory() == in_second
+    monkeypatch.delenv("XDG_RUNTIME_DIR")
+    assert runtime_directory() == runtime_directory() == in_second
+    second.chmod(0o777)
+    assert not runtime_directory().startswith(str(second))

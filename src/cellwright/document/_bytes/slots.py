@@ -230,6 +230,13 @@ class FileSlots(Sequence[Slot]):
         replaced = {**self._replaced, **slots}
         return FileSlots(self.buffer, self._count, self._cache, replaced)
 
+    def differ_at(self, other: FileSlots) -> list[int] | None:
+        """The only places where the two may differ; None if they are not of the same file."""
+        if self._cache is not other._cache:
+            return None
+        places = self._replaced.keys() | other._replaced.keys()
+        return sorted(i for i in places if self._replaced.get(i) is not other._replaced.get(i))
+
     def pieces(self) -> Iterator[tuple[int, int, Slot]]:
         """The replaced cells: start and end in the file, and the new cell."""
         for i in sorted(self._replaced):
