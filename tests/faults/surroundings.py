@@ -415,8 +415,10 @@ def save_in_place(every: int = 1) -> Surrounding:
                 saver.join()
                 points += 1
                 said = (done.stdout + done.stderr).decode(errors="replace")
-                # On a busy machine, the other program may take longer than is waited for.
-                is_told = "may be saving" in said or "CONFLICT" in said or max(gaps) > files._SAVING
+                # On a busy machine, the other program may take longer than is waited for, or write
+                # over what has just been saved.
+                words_for_it = ("may be saving", "CONFLICT", "replaced it right after")
+                is_told = any(word in said for word in words_for_it) or max(gaps) > files._SAVING
                 if done.returncode and not is_told:
                     problems["false failures"] += 1
                 if "bug" in said or "Traceback" in said:
