@@ -166,15 +166,6 @@ async def test_the_outputs_of_a_cell(active: ToolCaller, folder: Path) -> None:
     assert len((await ask(active, "GetCellOutputs", cellId="p")).images) == 1
 
 
-async def test_a_source_that_has_no_room_is_cut_and_the_answer_says_so(
-    folder: Path, active: ToolCaller
-) -> None:
-    source = "\n".join(f"value_{number} = {number}" for number in range(9000))
-    (folder / "nb.ipynb").write_bytes(samples.write(samples.code("p", source)))
-    (left_out,) = (await ask(active, "GetNotebookCells")).left_out
-    assert left_out.endswith(" characters of cell 0")
-
-
 async def test_an_unknown_cell_is_a_failure_with_a_hint(active: ToolCaller) -> None:
     answer = await ask(active, "GetCellOutputs", cellId="lod")
     assert answer.text == "Failed to get cell outputs: No cell `lod`. Did you mean load?"
@@ -283,3 +274,27 @@ async def test_outputs_that_could_not_be_saved_are_no_success(
     assert "no space left" in answer.text
     assert "LEFT OUT: parts of outputs; artifact://" in answer.text
     assert "outputs in the notebook" not in answer.text
+
+
+async def test_a_source_that_is_cut_continues_where_the_answer_says(
+    active: ToolCaller, folder: Path
+) -> None:
+    source = "".join(f"line = {number}  # \u202e\n" for number in range(5000))
+    (folder / "nb.ipynb").write_bytes(samples.write(samples.code("long", source)))
+    seen, words = "", dict[str, Any]()
+    for _ in range(20):
+        answer = await ask(active, "GetNotebookCells", **words)
+        (part,) = [part.text for part in answer.parts if part.name == "source"]
+        seen += part.removesuffix("⟦…⟧")
+        found = re.search(
+            r"LEFT OUT: [\d,]+ characters of cell 0; cellIds=(.*), offset=(\d+) ", answer.text
+        )
+        if found is None:
+            break
+        words = {"cellIds": json.loads(found[1]), "offset": int(found[2])}
+    assert [int(number) for number in re.findall(r"line = (\d+)", seen)] == list(range(5000))
+    several = samples.write(samples.code("a", "1"), samples.code("b", "2"))
+    (folder / "nb.ipynb").write_bytes(several)
+    refused = await ask(active, "GetNotebookCells", offset=3)
+    assert refused.is_error
+    assert "one cell" in refused.text

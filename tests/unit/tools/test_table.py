@@ -166,13 +166,13 @@ def test_the_table_has_what_a_door_tells_its_client() -> None:
         "toolReferenceName": "getNotebookCells",
         "canBeReferencedInPrompt": True,
     }
-    assert schema["properties"].keys() == {"cellIds", "path"}
+    assert schema["properties"].keys() == {"cellIds", "path", "offset"}
 
 
 PARAMETERS = {
     "notebook_read": ("path", "view", "cells", "section", "only", "search", "outputs", "offset", "max_tokens"),
     "notebook_edit": ("path", "edits", "run", "base", "dry_run", "create", "timeout", "max_tokens"),
-    "GetNotebookCells": ("cellIds", "path"),
+    "GetNotebookCells": ("cellIds", "path", "offset"),
     "GetCellOutputs": ("cellId", "path", "offset"),
     "RunNotebookCells": ("cellIds", "path"),
     "AddNotebookCell": ("type", "index", "content", "path"),

@@ -15,6 +15,7 @@ from pydantic import Field
 
 from cellwright.errors import CellNotFound, CellwrightError, InvalidEdit
 from cellwright.tools.errors import format_hint
+from cellwright.tools.fence import make_readable
 from cellwright.tools.native.reading import read_consistently, show_part
 from cellwright.tools.page import Page
 from cellwright.tools.params import DEADLINE, CellName, OptionalPath, Params
@@ -51,6 +52,9 @@ class GetNotebookCellsParams(Params):
         list[CellName] | None, Field(description="Ids of cells; default all")
     ] = None
     path: OptionalPath = None
+    offset: Annotated[
+        int | None, Field(ge=0, le=2**53, description="Of one long cell: start here")
+    ] = None
 
 
 async def get_notebook_cells(
@@ -73,6 +77,8 @@ async def get_notebook_cells(
         if not cells:
             hints = "".join(f"\n{shorten(each)}" for each in missing[:3])
             return ToolResult(f"No cells found with the specified IDs{hints}", is_error=True)
+    if params.offset is not None and len(cells) > 1:
+        raise InvalidEdit("offset is for one cell", hint="Name it: cellIds with one id")
     selected = caller.selected or read_selection(found.person)
     page = Page(TOKENS)
     shown: list[dict[str, Any]] = []
@@ -90,9 +96,11 @@ async def get_notebook_cells(
             break
         for line in lines:
             page.say(line)
-        cut = page.show("source", cell.source, cell=cell.handle, label="")
+        source = make_readable(cell.source)
+        cut = page.show("source", source[params.offset or 0 :], cell=cell.handle, label="")
         if cut:
-            page.leave_out(f"{cut:,} characters of cell {cell.index}")
+            more = f"cellIds={json.dumps([cell.handle])}, offset={len(source) - cut}"
+            page.leave_out(f"{cut:,} characters of cell {cell.index}; {more} continues")
         shown.append(facts)
     for each in missing[:3]:
         page.leave_out(shorten(each))
