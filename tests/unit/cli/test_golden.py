@@ -33,6 +33,7 @@ def test_every_command_has_a_golden_file() -> None:
     assert set(COMMANDS) - shown == {
         "acp",
         "batch",
+        "demo",
         "show",
         "doctor",
         "completion",

@@ -337,7 +337,8 @@ async def watch(caller: Caller, request: requests.WatchRequest) -> WatchAnswer:
         seen = await look()
         if request.announce:
             progress({"event": "watching", "notebook": real, "when": time.time()})
-        while until is None or not until():
+        # What happened before the end is reported.
+        while until is None or not waiting.empty() or not until():
             left = _LOOK_EVERY if deadline is None else deadline - time.monotonic()
             if left <= 0:
                 break
