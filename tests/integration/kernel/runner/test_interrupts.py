@@ -19,10 +19,16 @@ from tests.integration.kernel.runner.conftest import Ran
 if TYPE_CHECKING:
     from tests.integration.kernel.runner.conftest import Driver
 
+# A shell that is about to start a program may lose an interrupt, so the program itself is ready.
+SYSTEM = """
+import os, sys
+program = "import time; print('ready', flush=True); time.sleep(60)"
+os.system(f'exec {sys.executable} -S -c "{program}"')
+"""
 BUSY = {
     "python": "while True: pass",
     "sleep": "import time\ntime.sleep(60)",
-    "system": "import os\nos.system('echo ready; sleep 60')",
+    "system": SYSTEM,
     "subprocess": "import subprocess\nsubprocess.run(['sleep', '60'])",
     "shell magic": "!sleep 60",
     "script": "%%bash\nsleep 60",
