@@ -1,0 +1,17 @@
+"""A page of an answer: what does not fit is counted."""
+
+from __future__ import annotations
+
+import re
+
+from cellwright.tools.page import Page
+
+
+def test_lines_that_have_no_room_are_counted() -> None:
+    page = Page(300)
+    page.say_all([f"line {number} of many" for number in range(500)], "lines")
+    said = page.text().splitlines()
+    found = re.fullmatch(r"LEFT OUT: (\d+) lines", said[-1])
+    assert found is not None, said[-1]
+    assert len(said) - 1 + int(found[1]) == 500
+    assert len(said) > 10
