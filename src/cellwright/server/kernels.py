@@ -114,7 +114,7 @@ class EngineKernels:
             except (CellwrightError, OSError) as error:
                 log.info("the engine does not lend its kernels: %s", error)
             except Exception as error:  # noqa: BLE001  # not a reason for a page to open nothing
-                # Jupyter Server has no promise for whoever adds a kernel: another version may differ.
+                # Jupyter Server does not document how to add a kernel: another version may differ.
                 log.warning(
                     "Jupyter Server %s cannot use kernels of Cellwright's engine, so notebooks get"
                     " kernels of their own here: %s: %s",

@@ -314,7 +314,7 @@ class _Cache:
 
     def _block_texts(self, cells: slice) -> list[str]:
         """The texts of a range of cells of a file in blocks."""
-        assert self._blocks is not None  # noqa: S101  # nobody else asks
+        assert self._blocks is not None  # noqa: S101  # only called for files in blocks
         at, stop, step = cells.indices(self._blocks.count)
         assert step == 1  # noqa: S101  # a range
         found: list[str] = []

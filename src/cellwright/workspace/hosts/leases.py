@@ -157,7 +157,7 @@ class Leases:
 class SharedLease:
     """The lease of a notebook that is only written to, held inside its `with` block.
 
-    With `is_optional`, a system that can keep no leases is no reason not to begin.
+    With `is_optional`, it begins also on a system that cannot keep leases.
     """
 
     __slots__ = ("_descriptor", "_is_optional", "_place", "_real")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # So that saving takes at most a tenth of the time that cells run.
 REST = 9.0
-"""How many times as long as a save takes, there is no other."""
+"""The pause after a save, as a multiple of the time that the save took."""
 
 
 class CellRun:

@@ -558,7 +558,7 @@ class NotebookRun(Run):
     async def _land_together(self) -> None:
         try:
             await self._land_all()
-        except Exception as error:  # noqa: BLE001  # whoever waits for the run gets it
+        except Exception as error:  # noqa: BLE001  # raised to the caller of the run
             self._landing_failure = error
 
     async def _land_all(self) -> None:
