@@ -100,7 +100,7 @@ def test_what_takes_too_long_ends_it_with_124(notebook: Path) -> None:
         (["--all", "--replay", "par"], 2, "--all runs all cells"),
         (["--all", "--stale"], 2, "--all runs all cells"),
         (["par", "--above", "show"], 3, "only one of"),
-        (["-p", "year"], 3, "the parameter `year`"),
+        (["-p", "year.json"], 3, "NAME=VALUE, and a file of them as `-p @FILE`"),
         (["-p", "a b=1"], 3, "`a b` cannot be the name"),
         (["3-0"], 3, "ends before it begins"),
         (["zz"], 3, "No cell `zz`"),

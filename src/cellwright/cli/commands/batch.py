@@ -137,7 +137,7 @@ def _collect_sets(files: Sequence[str], texts: Sequence[str]) -> list[dict[str, 
     from cellwright.batch import read_parameters
     from cellwright.workspace.runs.parameters import parse_parameters
 
-    common_ones = parse_parameters(texts)
+    common_ones = parse_parameters(texts, file="--params FILE")
     rows = [row for name in files for row in read_parameters(name, read_input(name))]
     if files and not rows:
         raise click.UsageError(f"{', '.join(files)}: no set of parameters")

@@ -134,7 +134,10 @@ def _collect_parameters(texts: Sequence[str]) -> dict[str, Any]:
 
     found: dict[str, Any] = {}
     for text in texts:
-        found |= _read_parameters(text[1:]) if text.startswith("@") else parse_parameters([text])
+        if text.startswith("@"):
+            found |= _read_parameters(text[1:])
+        else:
+            found |= parse_parameters([text], file="-p @FILE")
     return found
 
 

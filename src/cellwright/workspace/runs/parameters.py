@@ -27,12 +27,13 @@ _number = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII).ful
 _leading_zero = re.compile(r"[-+]?0\d", re.ASCII).match
 
 
-def parse_parameters(texts: Iterable[str]) -> dict[str, Any]:
+def parse_parameters(texts: Iterable[str], file: str = "") -> dict[str, Any]:
     """Take `NAME=VALUE`, as a command line has them; the last one of a name counts.
 
     A value is JSON where it can be: numbers, `true`, `false`, `null`, quoted text, lists and
     objects. `True`, `False` and `None` are understood, and so are `.5` and `+1`. Everything else
-    is the text itself, `007` and an empty value included.
+    is the text itself, `007` and an empty value included. `file` is how the caller takes a file of
+    parameters, for the hint.
 
     Raises:
         InvalidEdit: one of them is no `NAME=VALUE`.
@@ -41,7 +42,8 @@ def parse_parameters(texts: Iterable[str]) -> dict[str, Any]:
     for text in texts:
         name, sign, value = text.partition("=")
         if not sign or not name.strip():
-            raise InvalidEdit(f"the parameter `{text}`", hint="Write it as NAME=VALUE")
+            hint = "Write it as NAME=VALUE" + (f", and a file of them as `{file}`" if file else "")
+            raise InvalidEdit(f"the parameter `{text}`", hint=hint)
         found[name.strip()] = parse_value(value)
     return found
 
