@@ -18,6 +18,7 @@ from urllib.parse import unquote, urlsplit
 from cellwright.assistant.context import RuntimeState, build_context
 from cellwright.errors import CellwrightError
 from cellwright.tools.wording import quote_path, shorten
+from cellwright.workspace.status import find_last_runs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -310,19 +311,23 @@ async def _load_context(editor: NotebookEditor, workspace: AsyncWorkspace) -> No
 async def _load_runtime(book: AsyncBook, workspace: AsyncWorkspace) -> RuntimeState:
     """What is known of a notebook's runs, and of its kernel."""
     sessions = [row for row in await workspace.sessions() if row.session == book.real]
-    runs = [row for row in await workspace.runs() if row.subject == book.real]
     session = sessions[0] if sessions else None
-    now: dict[str, str] | None = None
-    if session or runs:
-        now = {
-            cell: status
-            for run in reversed(runs)
-            if run.ended is None
-            for cell, status in run.cells.items()
-            if status in ("running", "pending")
-        }
+    now = {
+        cell: status
+        for run in reversed(await workspace.runs())
+        if run.subject == book.real and run.ended is None
+        for cell, status in run.cells.items()
+        if status in ("running", "pending")
+    }
+    runs = await _load_runs(book)
+    # On record as running, but by none of these runs: another process or a person runs it, or it
+    # died with its engine.
+    left = {cell for cell, run in find_last_runs(runs).items() if run.status == "running"}
+    if left - now.keys():
+        views = (await book.read(text=False)).cells
+        now |= {view.handle: view.status for view in views if view.status == "running"}
     return RuntimeState(
-        runs=await _load_runs(book),
+        runs=runs,
         now=now,
         kernel=session.kernel if session else None,
         language=session.language if session else None,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cellwright import Workspace
 from cellwright.assistant.availability import offer_tools
 from cellwright.assistant.requests import (
     ChatRequest,
@@ -18,6 +19,7 @@ from cellwright.assistant.requests import (
     detect,
     mentioned_files,
 )
+from cellwright.journal.executions import ExecutionRecord
 from cellwright.tools.profiles.positron import POSITRON
 
 if TYPE_CHECKING:
@@ -200,3 +202,27 @@ async def test_the_reason_says_what_to_do(workspace: AsyncWorkspace) -> None:
     assert "other.ipynb is open in the active editor" in other.reason
     gone = await detect(asked("gone.ipynb", editor="gone.ipynb"), workspace)
     assert "gone.ipynb" in gone.reason
+
+
+async def test_a_cell_that_died_with_its_engine_is_not_called_running(
+    folder: Path, workspace: AsyncWorkspace
+) -> None:
+    book = workspace.open(A)
+    ran = ExecutionRecord(
+        cell="load", index=1, hash="", source="", kernel="k", status="running", count=None,
+        began=1.0, seconds=0.0, actor="test:ada",
+    )  # fmt: skip
+    workspace.caller.journal.executed(book.real, ran)
+
+    async def find_state() -> str | None:
+        editor = NotebookEditor(path=A, editing="load")
+        found = await detect(ChatRequest(prompt="", location="cell", editor=editor), workspace)
+        assert found.context is not None
+        (cell,) = found.context.selected_cells
+        return cell.run and cell.run.execution
+
+    with Workspace(folder) as other:
+        other.caller.hub.leases.own(book.real)
+        assert await find_state() == "running"  # by another process
+        other.caller.hub.leases.release(book.real)
+    assert await find_state() == "idle"
