@@ -61,3 +61,25 @@ function countCommon(old: string[], now: string[]): number[][] {
   }
   return common;
 }
+
+const CELL = /^@@ cell (.*) \((\w+), (?:was at )?index (\d+)(?: -> (\d+))?\) (\w+) @@$/u;
+
+/** The lines of a notebook's diff; cells are counted from 1, as everywhere in a chat. */
+export function readUnified(text: string): DiffLine[] {
+  const lines = text.replace(/\n$/, '').split('\n');
+  return lines.map((line, at) => {
+    const cell = CELL.exec(line);
+    if (cell) {
+      const [, name, type, from, to, kind] = cell;
+      const place = to === undefined ? +from + 1 : `${+from + 1} → ${+to + 1}`;
+      return { sign: ' ', text: `Cell ${place} (${name}, ${type}): ${kind}` };
+    }
+    // Deleted and added lines can look like the names of files, but not both of them and a title.
+    const names = line.startsWith('+++ ') ? at - 1 : at;
+    const isName = /^--- .*\n\+\+\+ .*\n@@ (?:cell|notebook) /.test(lines.slice(names, names + 3).join('\n'));
+    if (isName || line.startsWith('@@')) {
+      return { sign: ' ', text: line };
+    }
+    return { sign: line[0] === '+' || line[0] === '-' ? line[0] : ' ', text: line.slice(1) };
+  });
+}

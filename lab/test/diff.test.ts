@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { diffLines } from '../src/diff';
+import { diffLines, readUnified } from '../src/diff';
 
 const show = (before: string, after: string) => diffLines(before, after).map(({ sign, text }) => sign + text);
 
@@ -35,4 +35,30 @@ test('a very long text does not keep the page waiting', () => {
   const began = performance.now();
   expect(diffLines(make('a'), make('b'))).toHaveLength(40_000);
   expect(performance.now() - began).toBeLessThan(5_000);
+});
+
+test('a diff of notebooks names cells as the chat does', () => {
+  const diff = `--- a/nb.ipynb
++++ b/nb.ipynb
+@@ cell c (code, index 2) edited @@
+--- a comment of SQL
++++ another
+@@ -7 +7 @@
+ select
+@@ cell d (raw, index 0 -> 4) moved @@
+@@ cell e (markdown, was at index 1) deleted @@
+-# Old
+`;
+  expect(readUnified(diff).map(({ sign, text }) => sign + text)).toEqual([
+    ' --- a/nb.ipynb',
+    ' +++ b/nb.ipynb',
+    ' Cell 3 (c, code): edited',
+    '--- a comment of SQL',
+    '+++ another',
+    ' @@ -7 +7 @@',
+    ' select',
+    ' Cell 1 → 5 (d, raw): moved',
+    ' Cell 2 (e, markdown): deleted',
+    '-# Old'
+  ]);
 });

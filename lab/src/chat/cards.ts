@@ -2,6 +2,7 @@
 import { undoIcon } from '@jupyterlab/ui-components';
 
 import { makeDiff } from '../bars';
+import { readUnified } from '../diff';
 import type { Facts } from '../wire';
 import type { ChatEvent } from './conversation';
 import { button, iconButton, make, newId } from './dom';
@@ -267,7 +268,7 @@ export class ReviewBar {
       return;
     }
     try {
-      this.node.append(drawUnified(await this.actions.review()));
+      this.node.append(makeDiff(readUnified(await this.actions.review())));
     } catch (error) {
       this.note.textContent = (error as Error).message;
     }
@@ -279,18 +280,6 @@ export class ReviewBar {
   }
 
   private readonly note = make('span', { class: 'cw-note', role: 'status' });
-}
-
-/** A unified diff with its lines marked. */
-export function drawUnified(text: string): HTMLElement {
-  const lines = text.split('\n').map(line => {
-    const isHead = /^(?:\+\+\+|---|@@)/.test(line);
-    const sign = line[0] === '+' || line[0] === '-' ? line[0] : ' ';
-    return isHead
-      ? { sign: ' ' as const, text: line }
-      : { sign: sign as '+' | '-' | ' ', text: line.slice(1) };
-  });
-  return makeDiff(lines);
 }
 
 /** A text that is folded if it is long. */
