@@ -455,12 +455,15 @@ def test_the_merge_tool_asks_for_a_side_of_every_conflict(repo: Repo) -> None:
     ours = replaced(replaced(samples.SALES, "sum", "a"), "load", "c")
     theirs = replaced(replaced(samples.SALES, "sum", "b"), "load", "d")
     assert repo.merge(samples.SALES, ours, theirs).returncode == 1
+    repo.git("branch", "-m", "theirs", "feature")
     tool = ("mergetool", "--tool=cellwright", "--no-prompt", NAME)
     assert repo.run(*tool, stdin=b"2\nq\n").returncode == 1
     assert "<<<<<<<" in sources(repo.file.read_bytes())[2]  # what was left half done is not saved
     done = repo.run(*tool, stdin=b"what?\n2\nboth\n")
     assert done.returncode == 0, done
     assert b"1 of 2  cell load" in done.stdout
+    assert b"1  main\n" in done.stdout
+    assert b"2  feature\n" in done.stdout
     assert sources(repo.file.read_bytes())[1:3] == ["d", "a\nb"]
     assert f"M  {NAME}" in repo.status
 

@@ -290,15 +290,23 @@ def _name_sides(ours: str, theirs: str) -> tuple[str, str]:
     Git gives them since 2.44; before, `%X` stays as it is.
     """
     if ours in ("", "%X"):
-        try:
-            words = ["git", "symbolic-ref", "--quiet", "--short", "HEAD"]
-            ours = run_git(words, os.getcwd()).strip()  # noqa: PTH109
-        except GitError:
-            ours = "ours"
+        ours = _ask_git("symbolic-ref", "--quiet", "--short", "HEAD") or "ours"
     if theirs in ("", "%Y"):
         names = [value for name, value in os.environ.items() if name.startswith("GITHEAD_")]
-        theirs = names[0] if len(names) == 1 else "theirs"
+        if len(names) == 1:
+            theirs = names[0]
+        else:  # the merge has ended with conflicts, and left what it merged
+            branches = ("--refs=refs/heads/*", "--refs=refs/remotes/*")
+            words = ("name-rev", "--name-only", "--no-undefined", *branches, "MERGE_HEAD")
+            theirs = _ask_git(*words) or "theirs"
     return one_line(ours), one_line(theirs)
+
+
+def _ask_git(*words: str) -> str:
+    try:
+        return run_git(["git", *words], os.getcwd()).strip()  # noqa: PTH109
+    except GitError:
+        return ""
 
 
 @git_command.command(hidden=True, name="merge-tool")
