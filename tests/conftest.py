@@ -45,8 +45,9 @@ hypothesis.settings.register_profile(
     # Two busy cores make any generator look slow.
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
+# Others in every run, so many runs are worth more than a long one.
 hypothesis.settings.register_profile(
-    "all", hypothesis.settings.get_profile("ci"), max_examples=5000
+    "all", hypothesis.settings.get_profile("ci"), max_examples=1000
 )
 hypothesis.settings.load_profile("all" if RUN_ALL else "ci")
 

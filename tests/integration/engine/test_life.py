@@ -387,7 +387,14 @@ def test_stop_ends_also_those_that_drain(engine: Engine) -> None:
     assert newer is not None
     with pytest.raises(EngineDraining):
         EngineConnection(newer, newer_greeting)
-    wait_for(lambda: try_connect() is None, "room")
+
+    def is_gone() -> bool:
+        found = try_connect()
+        if found is not None:
+            found.close()
+        return found is None
+
+    wait_for(is_gone, "room")
     assert process("engine", "stop", "--json").data["pids"] == [old]
     assert not is_alive(old)
 

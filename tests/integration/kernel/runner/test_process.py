@@ -96,8 +96,19 @@ async def test_a_kill_from_outside_is_noticed_while_idle_and_while_busy(
         assert (await cells.ok("2")).result == "2"
 
 
-async def test_a_death_between_two_cells_is_the_next_ones_answer(cells: Driver) -> None:
-    await cells.ok("import os, threading\nthreading.Timer(0.01, os._exit, [3]).start()")
+async def test_a_death_between_two_cells_is_the_next_ones_answer(
+    cells: Driver, tmp_path: Path
+) -> None:
+    source = f"""
+        import os, threading, time
+        def leave():
+            while not os.path.exists({str(tmp_path / "now")!r}):
+                time.sleep(0.01)
+            os._exit(3)
+        threading.Thread(target=leave).start()
+    """
+    await cells.ok(textwrap.dedent(source))
+    (tmp_path / "now").touch()
     async with asyncio.timeout(10):
         while cells.runner.is_alive:
             await asyncio.sleep(0.005)
