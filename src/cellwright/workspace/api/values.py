@@ -59,6 +59,9 @@ class Value:
         cls._NESTED = None
 
     def __init__(self, *args: Any, **given: Any) -> None:
+        if len(args) == self._POSITIONAL == len(self.FIELDS) and not given:  # by far the most
+            self.__dict__.update(zip(self.FIELDS, args, strict=True))
+            return
         values = {**self._DEFAULTS, **dict(zip(self.FIELDS, args, strict=False)), **given}
         is_positional = len(args) <= self._POSITIONAL and (
             not args or given.keys().isdisjoint(self.FIELDS[: len(args)])
