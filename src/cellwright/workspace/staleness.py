@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Sequence
     from typing import TypeAlias
 
+    from cellwright.dataflow.records import CellState
     from cellwright.document.cells import Cell as NotebookCell
     from cellwright.document.notebook import Notebook
-    from cellwright.dataflow.records import CellState
     from cellwright.journal.executions import ExecutionRecord
 
     _Question: TypeAlias = tuple[list[DataflowCell], list[DataflowRun], str, str | None]
