@@ -70,6 +70,6 @@ def _measure(folder: Path, rounds: int) -> list[str]:
         middle = statistics.median(found)
         print(f"  {name:26} {middle:6.2f} s   {middle / base:5.2f} ×")
     ratio = statistics.median(times["cellwright batch"]) / base
-    words, missed = judge("Batch: for each notebook, × papermill", ratio, GOAL)
-    print(f"  goal × papermill {words}")
+    verdict, missed = judge("Batch: for each notebook, × papermill", ratio, GOAL)
+    print(f"  goal × papermill {verdict}")
     return missed

@@ -152,8 +152,8 @@ def _floods(folder: str, rounds: int) -> list[str]:
         for who, values in memory.items():
             line = f"{who:28} +{max(values):.1f} MB of memory"
             if who != "raw jupyter_client":
-                words, late = judge(f"{name}: {who}, memory", max(values), 8, " MB")
-                line += f"   goal {words}"
+                verdict, late = judge(f"{name}: {who}, memory", max(values), 8, " MB")
+                line += f"   goal {verdict}"
                 missed += late
             print(line)
         if lost:

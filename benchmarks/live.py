@@ -380,7 +380,8 @@ def _compare(title: str, rows: dict[str, list[float]], most: float) -> list[str]
 
 def _limit(name: str, values: list[float], most: float | None, note: str = "") -> list[str]:
     median = statistics.median(values)
-    goal, missed = "", []
+    goal = ""
+    missed: list[str] = []
     if most is not None:
         words, missed = judge(name, median, most, " ms")
         goal = f"  goal {words}"

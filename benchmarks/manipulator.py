@@ -72,9 +72,9 @@ def run(*, quick: bool = False) -> list[str]:
         print(place)
         for name, middle, high in (line.split() for line in calls.splitlines()):
             what = f"A call from a running cell, {place}: {name}"
-            words, late = judge(what, float(middle), GOALS[name], " ms")
+            words, more = judge(what, float(middle), GOALS[name], " ms")
             print(f"  {name:18} {float(middle):8.2f} {float(high):8.2f}   goal {words}")
-            missed += late
+            missed += more
     # A kernel that floods us is busy with that itself; what we add is how long we look away.
     print(f"\nOutput of a cell beside {requests:,} requests of its thread, in milliseconds")
     print(f"{'':20} {'median':>8} {'most':>8} {'we looked away':>16}")

@@ -144,7 +144,7 @@ def _growth(folder: Path, rounds: int) -> list[str]:
         sizes = " / ".join(f"{each / 1e6:.1f}" for each in memory)
         # A constant part hides in the small ones; growth is judged where there is most of it.
         exponent = math.log10(seconds[2] / seconds[1])
-        more = math.log10(max(memory[2], 1) / max(memory[1], 1e6))
+        more = math.log10(max(memory[2], 1e6) / max(memory[1], 1e6))
         verdict, late = judge(f"Growth of {name}: time, the power", exponent, MOST_EXPONENT)
         print(f"  {name:10} {times:>22} ms CPU, {sizes:>18} MB   time {verdict}", end="")
         missed += late
