@@ -66,6 +66,8 @@ def find_stale_reasons(
     now: Container[str] | None = None,
 ) -> dict[str, str | None] | None:
     """Return the stale cells by handle, with the reasons; None if that takes longer than so long."""
+    if not executions:
+        return {}  # what never ran is not stale
     # Of this thread: what else the machine does must not decide it.
     deadline = time.thread_time() + seconds
 

@@ -271,6 +271,8 @@ def test_a_reader_does_not_wait_for_staleness_and_says_so(monkeypatch: pytest.Mo
     monkeypatch.setattr("cellwright.workspace.status.STALE_SECONDS", -1.0)
     known = describe_notebook(found, "n.ipynb", [ran()], stale=True)  # as it was found before
     assert (known.staleness, known.cells[0].stale) == (None, True)
+    never = describe_notebook(notebook(source=f"{source}\n1"), "n.ipynb", [], stale=True)
+    assert (never.staleness, never.cells[0].stale) == (None, False)  # there is nothing to find out
     again = replace(ran(), order=2)
     late = describe_notebook(found, "n.ipynb", [again], stale=True)
     assert (late.staleness, late.cells[0].stale) == ("not analysed", None)
