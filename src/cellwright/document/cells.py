@@ -74,6 +74,8 @@ class Cell:
     @property
     def outputs(self) -> tuple[Output, ...]:
         """What the last run printed, displayed or raised; empty for text."""
+        if self._slot.member("outputs") == b"[]":  # without a decoder, as above
+            return ()
         from cellwright.document.outputs import parse_output
 
         value = self._member("outputs")
