@@ -41,6 +41,7 @@ IMAGES = 4
 """How many pictures one result carries."""
 
 _HEADS, _LINE, _LEAST = 3, 240, 80
+_NEXT_ROW = 4  # the end of a row
 _LINE_COST = 12  # the end of a line, and the number of the fence
 
 
@@ -124,7 +125,7 @@ class Page:
         room = self.room - 200
         shown = 0
         for row in rows:
-            room -= cost_of(row) + 1
+            room -= cost_of(row) + _NEXT_ROW
             if room < 0:
                 break
             shown += 1
