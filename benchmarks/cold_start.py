@@ -14,6 +14,8 @@ from pathlib import Path
 from benchmarks.tables import judge
 
 NOTHING = "python -c pass"
+# What is installed, since `python -m` imports more.
+COMMAND = str(Path(sys.executable).with_name("cellwright"))
 
 
 def run(*, quick: bool = False) -> list[str]:
@@ -40,8 +42,8 @@ def run(*, quick: bool = False) -> list[str]:
                 [code, f"import cellwright; cellwright.read({str(path)!r}).cells[19].source"],
                 6.0,
             ),
-            "cellwright --help": (["-m", "cellwright", "--help"], 4.0),
-            "cellwright read, 20 cells": (["-m", "cellwright", "read", str(path)], 6.0),
+            "cellwright --help": ([COMMAND, "--help"], 4.0),
+            "cellwright read, 20 cells": ([COMMAND, "read", str(path)], 6.0),
             "import nbformat and read": (
                 [code, f"import nbformat; nbformat.read({str(path)!r}, as_version=4)"],
                 None,

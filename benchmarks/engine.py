@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.cold_start import COMMAND
 from benchmarks.raw_client import RawClient
 from benchmarks.tables import compare, judge
 from cellwright.engine import connect
@@ -200,11 +201,10 @@ def _first(folder: Path, workspace: Workspace, rounds: int) -> list[str]:
 def _processes(folder: Path, workspace: Workspace, rounds: int) -> list[str]:
     _notebook(folder / "process.ipynb", _code("a", CELL))
     workspace.open("process.ipynb").run(["a"])
-    module = ["-m", "cellwright"]
     commands = {
         NOTHING: ["-c", "pass"],
-        "cellwright run NB CELL": [*module, "run", "process.ipynb", "a"],
-        "cellwright eval CODE": [*module, "eval", CELL],
+        "cellwright run NB CELL": [COMMAND, "run", "process.ipynb", "a"],
+        "cellwright eval CODE": [COMMAND, "eval", CELL],
     }
     rows: dict[str, list[float]] = {name: [] for name in commands}
     for turn in range(rounds + 1):
