@@ -11,6 +11,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from benchmarks.tables import judge
+
 NOTEBOOKS = 16
 GOAL = 0.3
 BIN = Path(__file__).resolve().parent.parent / ".dev" / "rivals" / "bin"
@@ -68,4 +70,6 @@ def _measure(folder: Path, rounds: int) -> list[str]:
         middle = statistics.median(found)
         print(f"  {name:26} {middle:6.2f} s   {middle / base:5.2f} ×")
     ratio = statistics.median(times["cellwright batch"]) / base
-    return [f"batch: {ratio:.2f} × papermill for a notebook, over {GOAL}"] if ratio > GOAL else []
+    verdict, missed = judge("Batch: for each notebook, × papermill", ratio, GOAL)
+    print(f"  goal × papermill {verdict}")
+    return missed

@@ -14,6 +14,8 @@ from pathlib import Path
 from benchmarks.tables import judge
 
 NOTHING = "python -c pass"
+# What is installed, since `python -m` imports more.
+COMMAND = str(Path(sys.executable).with_name("cellwright"))
 
 
 def run(*, quick: bool = False) -> list[str]:
@@ -40,21 +42,23 @@ def run(*, quick: bool = False) -> list[str]:
                 [code, f"import cellwright; cellwright.read({str(path)!r}).cells[19].source"],
                 6.0,
             ),
-            "cellwright --help": (["-m", "cellwright", "--help"], 4.0),
-            "cellwright read, 20 cells": (["-m", "cellwright", "read", str(path)], 6.0),
+            "cellwright --help": ([COMMAND, "--help"], 4.0),
+            "cellwright read, 20 cells": ([COMMAND, "read", str(path)], 6.0),
             "import nbformat and read": (
                 [code, f"import nbformat; nbformat.read({str(path)!r}, as_version=4)"],
                 None,
             ),
         }
-        return _measure(commands, 5 if quick else 15)
+        return _measure(commands, 5 if quick else 15, folder)
 
 
-def _measure(commands: dict[str, tuple[list[str], float | None]], rounds: int) -> list[str]:
+def _measure(
+    commands: dict[str, tuple[list[str], float | None]], rounds: int, folder: str
+) -> list[str]:
     times: dict[str, list[float]] = {name: [] for name in commands}
     for turn in range(rounds + 1):
         for name, (words, _) in commands.items():
-            seconds = _cpu(words)
+            seconds = _cpu(words, folder)
             if turn:
                 times[name].append(seconds)
     floor = statistics.median(times[NOTHING])
@@ -64,18 +68,25 @@ def _measure(commands: dict[str, tuple[list[str], float | None]], rounds: int) -
         value = statistics.median(times[name])
         line = f"  {name:28} {value * 1e3:7.1f} ms {value / floor:6.2f} ×"
         if goal:
-            verdict, late = judge(f"{name}: × an empty Python", value / floor, goal)
+            verdict, late = judge(f"CPU of {name}, × an empty Python", value / floor, goal)
             line += f"  goal {verdict}"
             missed += late
         print(line)
     return missed
 
 
-def _cpu(words: list[str]) -> float:
+def _cpu(words: list[str], folder: str) -> float:
     environment = {
         key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"
     }
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, *words], check=True, env=environment, stdout=subprocess.DEVNULL)
+    # In a folder of its own: the settings of this project are not those of a user's.
+    subprocess.run(
+        [sys.executable, *words],
+        check=True,
+        env=environment,
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+    )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.replace_cell import Sample
-from benchmarks.tables import compare
+from benchmarks.tables import compare, judge
 from cellwright import AsyncWorkspace, Notebook, Workspace, read
 from cellwright.assistant.context import (
     MOST_CHARACTERS,
@@ -205,8 +205,10 @@ def _judge_tokens(tokens: dict[str, int]) -> list[str]:
             if None not in found:
                 print(f"  {name[:28]:28} {side:20} " + "".join(f"{each:10,}  " for each in found))
         ours, theirs = tokens[f"{name}, text"], tokens.get(f"{name}, detailed")
-        if theirs is not None and ours > theirs:
-            missed.append(f"{name}: {ours:,} tokens, more than the rival's {theirs:,}")
+        if theirs is not None:
+            words, late = judge(f"{name}: tokens, × the rival's", ours / theirs, 1)
+            print(f"  {name[:28]:28} goal × jupyter-mcp-server {words}")
+            missed += late
     return missed
 
 
@@ -216,13 +218,11 @@ def _edited(data: bytes, turn: int) -> bytes:
 
 
 def _judge(times: dict[str, list[float]], length: int) -> list[str]:
-    print(f"{'characters of the message':28} {length:,}   goal ≤ {MOST_CHARACTERS:,}")
-    missed = []
-    if length > MOST_CHARACTERS:
-        missed.append(f"the context has {length:,} characters, more than {MOST_CHARACTERS:,}")
+    words, missed = judge("The context: characters", length, MOST_CHARACTERS)
+    print(f"{'characters of the message':28} goal {words}")
     for name in (OPEN, SAME):
         median = statistics.median(times[name])
-        print(f"{name:28} {median:9.2f} ms   goal ≤ {MOST_MILLISECONDS} ms")
-        if median > MOST_MILLISECONDS:
-            missed.append(f"{name}: {median:.1f} ms, more than {MOST_MILLISECONDS}")
+        words, late = judge(f"The context: {name}", median, MOST_MILLISECONDS, " ms")
+        print(f"{name:28} goal {words}")
+        missed += late
     return missed

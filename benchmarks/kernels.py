@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.raw_client import RawClient
-from benchmarks.tables import compare
+from benchmarks.tables import compare, judge
 from cellwright.config.settings import Settings
 from cellwright.kernel.factory import SpareKernel
 from cellwright.kernel.local import LocalKernel
@@ -150,10 +150,12 @@ def _floods(folder: str, rounds: int) -> list[str]:
         goals = {"session, ipykernel": ("raw jupyter_client", 1.1)}
         missed += compare(f"{name} of output · {rounds} rounds", times, "raw jupyter_client", goals)
         for who, values in memory.items():
-            most = max(values)
-            print(f"{who:28} +{most:.1f} MB of memory")
-            if who != "raw jupyter_client" and most >= 8:
-                missed.append(f"{name}, {who}: +{most:.1f} MB of memory, not less than 8")
+            line = f"{who:28} +{max(values):.1f} MB of memory"
+            if who != "raw jupyter_client":
+                verdict, late = judge(f"{name}: {who}, memory", max(values), 8, " MB")
+                line += f"   goal {verdict}"
+                missed += late
+            print(line)
         if lost:
             missed.append(f"{name}: something is missing from the artifact")
     return missed

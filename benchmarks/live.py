@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.mcp_lean import LeanClient
+from benchmarks.tables import judge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -367,22 +368,25 @@ def _flood(side: Side, path: str, *, is_agent: bool) -> tuple[float, float]:
 
 def _compare(title: str, rows: dict[str, list[float]], most: float) -> list[str]:
     ratio = statistics.median(rows[OURS]) / statistics.median(rows[PLAIN])
-    is_met = ratio <= most
+    words, missed = judge(f"{title.partition(' · ')[0]}: × {PLAIN}", ratio, most)
     print(f"\n{title}")
     for name, values in rows.items():
         line = f"  {name:34} {statistics.median(values):8.1f} ms (min {min(values):.1f})"
         if name == OURS:
-            line += f"  {ratio:5.2f} ×  goal ≤ {most:.2f} ×  {'met' if is_met else 'MISSED'}"
+            line += f"  goal × {PLAIN} {words}"
         print(line)
-    return [] if is_met else [f"{title}: {ratio:.2f} × {PLAIN}, more than {most:.2f}"]
+    return missed
 
 
 def _limit(name: str, values: list[float], most: float | None, note: str = "") -> list[str]:
     median = statistics.median(values)
-    is_met = most is None or median <= most
-    goal = "" if most is None else f"  goal ≤ {most:.0f} ms  {'met' if is_met else 'MISSED'}"
+    goal = ""
+    missed: list[str] = []
+    if most is not None:
+        words, missed = judge(name, median, most, " ms")
+        goal = f"  goal {words}"
     print(f"  {name:40} {median:8.1f} ms (max {max(values):.1f}){note}{goal}")
-    return [] if is_met else [f"{name}: {median:.0f} ms, more than {most:.0f}"]
+    return missed
 
 
 # -- servers and pages --------------------------------------------------------------------------

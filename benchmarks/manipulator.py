@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING
 
+from benchmarks.tables import judge
 from cellwright.document.notebook import Notebook
 from cellwright.kernel.events import CommMessage
 from cellwright.kernel.local import LocalKernel
@@ -70,18 +71,21 @@ def run(*, quick: bool = False) -> list[str]:
     for place, calls in (("in memory", measured.calls), ("in a file", saved)):
         print(place)
         for name, middle, high in (line.split() for line in calls.splitlines()):
-            goal = GOALS[name]
-            word = "MISSED" if float(middle) > goal else "met"
-            print(f"  {name:18} {float(middle):8.2f} {float(high):8.2f}   goal {word}: ≤ {goal:g}")
-            if float(middle) > goal:
-                missed.append(f"{name} {place} in {goal:g} ms: {float(middle):.2f}")
+            what = f"A call from a running cell, {place}: {name}"
+            words, more = judge(what, float(middle), GOALS[name], " ms")
+            print(f"  {name:18} {float(middle):8.2f} {float(high):8.2f}   goal {words}")
+            missed += more
     # A kernel that floods us is busy with that itself; what we add is how long we look away.
     print(f"\nOutput of a cell beside {requests:,} requests of its thread, in milliseconds")
     print(f"{'':20} {'median':>8} {'most':>8} {'we looked away':>16}")
     for name, late, away in measured.floods:
-        print(f"{name:20} {median(late) * 1000:8.1f} {max(late) * 1000:8.1f} {away * 1000:16.1f}")
-        if away * 1000 > FLOOD_GOAL:
-            missed.append(f"output beside a flood within {FLOOD_GOAL:g} ms: {away * 1000:.0f}")
+        what = f"Output beside a flood of requests, {name}: we looked away for"
+        words, more = judge(what, away * 1000, FLOOD_GOAL, " ms")
+        print(
+            f"{name:20} {median(late) * 1000:8.1f} {max(late) * 1000:8.1f} {away * 1000:16.1f}"
+            f"   goal {words}"
+        )
+        missed += more
     return missed
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.mcp_lean import LeanClient
 from benchmarks.mcp_rival import rival
 from benchmarks.raw_client import RawClient
-from benchmarks.tables import judge
+from benchmarks.tables import compare, judge
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -113,8 +113,14 @@ async def _cells(folder: Path, theirs: Any, rounds: int) -> list[str]:
             f"{RIVAL} execute_cell": lambda: _call(theirs, "execute_cell", cell_index=0),
         }
         rows |= await _interleaved(more, max(3, rounds // 25))
-    goals = {"eval, runner": 1.25, "eval, ipykernel": 1.25, "notebook_run, saved": 1.6}
-    return _table(f"One warm cell `{CELL}` · {rounds} rounds", rows, "raw jupyter_client", goals)
+    raw_name = "raw jupyter_client"
+    goals = {
+        "eval, runner": (raw_name, 1.25),
+        "eval, ipykernel": (raw_name, 1.25),
+        "notebook_run, saved": (raw_name, 1.6),
+    }
+    times = {name: [each * 1000 for each in seconds] for name, seconds in rows.items()}
+    return compare(f"One warm cell `{CELL}` over MCP · {rounds} rounds", times, raw_name, goals)
 
 
 async def _notebook(path: str, name: str, ours: Any, theirs: Any, rounds: int) -> list[str]:
@@ -142,7 +148,7 @@ async def _notebook(path: str, name: str, ours: Any, theirs: Any, rounds: int) -
             other = f"{RIVAL} {theirs_median * 1000:9.1f} ms  {theirs_median / median:7.1f} ×"
         goal = ""
         if (name, what) in LIMITS:
-            goal, late = judge(f"{name}, {what}:", median, LIMITS[name, what], " s")
+            goal, late = judge(f"{name} over MCP: {what}", median, LIMITS[name, what], " s")
             missed += late
         print(f"  {what:18} {median * 1000:9.1f} ms   {goal:26} {other}")
     return missed
@@ -229,26 +235,6 @@ async def _interleaved(methods: dict[str, Method], rounds: int) -> dict[str, lis
             await methods[name]()
             rows[name].append(time.perf_counter() - began)
     return rows
-
-
-def _table(
-    title: str, rows: dict[str, list[float]], floor: str, goals: dict[str, float]
-) -> list[str]:
-    print(f"\n{title}")
-    base = statistics.median(rows[floor])
-    missed = []
-    for name, times in rows.items():
-        median = statistics.median(times)
-        goal = f"goal {goals[name]:g} ×" if name in goals else ""
-        is_missed = name in goals and median > goals[name] * base
-        word = "" if name not in goals else " MISSED" if is_missed else " met"
-        least = min(times) * 1000
-        print(
-            f"  {name:32} {median * 1000:8.2f} ms ({least:8.2f})  {median / base:7.2f} ×  {goal}{word}"
-        )
-        if is_missed:
-            missed.append(f"{name}: {median / base:.2f} × {floor}, {goal}")
-    return missed
 
 
 def _make(path: Path, cells: int, size: int) -> None:

@@ -179,16 +179,20 @@ def _report(
     missed: list[str] = []
     floor = median.get("floor")
     if sample.most_of_floor and floor:
-        words, late = judge(f"{sample.name}: × the floor", ours / floor, sample.most_of_floor)
+        words, late = judge(
+            f"Replace one cell, {sample.name}: × the floor", ours / floor, sample.most_of_floor
+        )
         print(f"  goal × floor {words}")
         missed += late
     if sample.least_of_nbformat:
         of_nbformat, most = ours / median["nbformat"], 1 / sample.least_of_nbformat
-        words, late = judge(f"{sample.name}: × nbformat", of_nbformat, most)
+        words, late = judge(f"Replace one cell, {sample.name}: × nbformat", of_nbformat, most)
         print(f"  goal × nbformat {words}")
         missed += late
     if sample.cells > 20:
-        words, late = judge(f"{sample.name}: memory × the file", memory["cellwright"] / size, 2)
+        words, late = judge(
+            f"Replace one cell, {sample.name}: memory × the file", memory["cellwright"] / size, 2
+        )
         print(f"  goal memory × file {words}")
         missed += late
     return missed

@@ -29,6 +29,7 @@ from benchmarks import (
     verbs,
 )
 from benchmarks.agents import evaluation
+from benchmarks.tables import VERDICTS
 
 BENCHES = {
     "replace": replace_cell.run,
@@ -65,17 +66,28 @@ def main() -> int:
     missed = []
     for name in chosen:
         screen = _Screen()
+        began = time.perf_counter()
         with contextlib.redirect_stdout(screen):
             missed += BENCHES[name](quick=options.quick)
         tables[name] = screen.getvalue()
+        print(f"\n({name} took {time.perf_counter() - began:.0f} s)")
     if options.write:
         page = write_page(tables, missed, sys.argv[1:])
         Path(options.write).write_text(page, encoding="utf-8")
     print()
-    for goal in missed:
+    for verdict in VERDICTS:
+        word = "met" if verdict.is_met else "MISSED"
+        print(f"{word:6}  {verdict.value:>12} ≤ {verdict.most:<10} {verdict.what}")
+    for goal in list_others(missed):
         print(f"MISSED  {goal}")
     print("Every goal is met" if not missed else f"{len(missed)} goals are missed")
     return 1 if missed else 0
+
+
+def list_others(missed: list[str]) -> list[str]:
+    """The goals missed that are not numbers."""
+    numbers = {verdict.sentence for verdict in VERDICTS}
+    return [goal for goal in missed if goal not in numbers]
 
 
 class _Screen(io.StringIO):
@@ -111,9 +123,15 @@ def write_page(tables: dict[str, str], missed: list[str], words: list[str]) -> s
         f"./dev bench {' '.join(words)}",
         "```",
         "",
-        f"Goals that this run missed: {len(missed)}.",
+        f"Goals that this run missed: {len(missed)} of {len(VERDICTS)}.",
         "",
-        *(f"- {goal}" for goal in missed),
+        "| what | measured | goal | |",
+        "|---|---|---|---|",
+        *(
+            f"| {each.what} | {each.value} | ≤ {each.most} | {'met' if each.is_met else 'missed'} |"
+            for each in VERDICTS
+        ),
+        *(f"| {goal} | | | missed |" for goal in list_others(missed)),
     ]
     for name, table in tables.items():
         about = (sys.modules[BENCHES[name].__module__].__doc__ or "").partition("\n")[0]

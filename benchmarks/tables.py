@@ -3,13 +3,34 @@
 from __future__ import annotations
 
 import statistics
+from typing import NamedTuple
+
+
+class Verdict(NamedTuple):
+    """One goal: what was measured, its value, the most that it may be, and whether it is met."""
+
+    what: str
+    value: str
+    most: str
+    is_met: bool
+
+    @property
+    def sentence(self) -> str:
+        """How it is told if it is missed."""
+        return f"{self.what} {self.value}, goal {self.most}"
+
+
+VERDICTS: list[Verdict] = []
+"""Every goal that this run has judged, in order."""
 
 
 def judge(what: str, value: float, most: float, unit: str = "") -> tuple[str, list[str]]:
     """Say whether a goal is met, in words, and return it as well if it is missed."""
     met = value <= most
-    words = f"{value:.2f}{unit} ≤ {most:g}{unit} {'met' if met else 'MISSED'}"
-    return words, [] if met else [f"{what} {value:.2f}{unit}, goal {most:g}{unit}"]
+    verdict = Verdict(what.rstrip(":"), f"{value:,.2f}{unit}", f"{most:,g}{unit}", met)
+    VERDICTS.append(verdict)
+    words = f"{verdict.value} ≤ {verdict.most} {'met' if met else 'MISSED'}"
+    return words, [] if met else [verdict.sentence]
 
 
 def compare(
@@ -19,6 +40,7 @@ def compare(
 
     A goal is the name of another row, and the most that a median may be of its.
     """
+    about = title.partition(" · ")[0]
     medians = {name: statistics.median(values) for name, values in rows.items()}
     print(f"\n{title}")
     missed = []
@@ -28,7 +50,7 @@ def compare(
         if name in goals:
             other, most = goals[name]
             ratio = median / medians[other]
-            words, late = judge(f"{title}: {name}, × {other}:", ratio, most)
+            words, late = judge(f"{about}: {name}, × {other}", ratio, most)
             line += f"   goal × {other} {words}"
             missed += late
         print(line)

@@ -7,7 +7,6 @@ hidden from the reader, wherever it came from.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 
@@ -200,6 +199,8 @@ def fail_usage(error: click.ClickException, *, as_json: bool) -> int:
 
 def print_json(value: Any) -> None:
     """Print one object in one line of stdout; an answer in it is printed as its `to_json`."""
+    import json
+
     # A lone surrogate in a source must not stop the command; JSON can escape it.
     text = json.dumps(value, ensure_ascii=False, default=_to_json)
     if is_terminal(sys.stdout) and not text.isprintable():

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -246,26 +247,32 @@ def _is_private_group(group: int) -> bool:
 
 def config_directory() -> Path:
     """The folder of the user's `config.toml`; it may not exist."""
-    import platformdirs
-
-    return _absolute(platformdirs.user_config_path("cellwright", appauthor=False))
+    return _find_directory("config", ".config")
 
 
 def state_directory() -> Path:
     """The folder for lasting data, such as the journal; it may not exist."""
-    import platformdirs
-
-    return _absolute(platformdirs.user_state_path("cellwright", appauthor=False))
+    return _find_directory("state", ".local/state")
 
 
 def cache_directory() -> Path:
     """The folder for data that can be created again; it may not exist."""
+    return _find_directory("cache", ".cache")
+
+
+def _find_directory(kind: str, in_home: str) -> Path:
+    from pathlib import Path
+
+    if sys.platform == "linux" and "ANDROID_ROOT" not in os.environ:
+        # What `platformdirs` says in the usual case; every command asks, and importing it is slow.
+        chosen, home = os.environ.get(f"XDG_{kind.upper()}_HOME", ""), os.environ.get("HOME", "")
+        if os.path.isabs(chosen):
+            return Path(chosen, "cellwright")
+        if os.path.isabs(home):
+            return Path(f"{home.rstrip('/')}/{in_home}", "cellwright")
     import platformdirs
 
-    return _absolute(platformdirs.user_cache_path("cellwright", appauthor=False))
-
-
-def _absolute(path: Path) -> Path:
+    path: Path = getattr(platformdirs, f"user_{kind}_path")("cellwright", appauthor=False)
     if not path.is_absolute():  # `~` is not expanded if there is no home folder
         raise _unsafe(str(path), "the home folder is unknown")
     return path

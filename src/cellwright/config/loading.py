@@ -9,7 +9,6 @@ and a project file that another user could have written.
 
 from __future__ import annotations
 
-import difflib
 import os
 import stat
 from dataclasses import dataclass
@@ -168,6 +167,8 @@ def _is_no_setting(variable: str) -> bool:
 
 
 def _find_nearest(name: str, known: Iterable[str]) -> str | None:
+    import difflib
+
     return next(iter(difflib.get_close_matches(name.replace("-", "_"), list(known), n=1)), None)
 
 

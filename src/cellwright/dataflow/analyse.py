@@ -17,7 +17,9 @@ from cellwright.dataflow.facts import CellFacts, ValueExpression
 
 _LONGEST = 500_000  # characters; what is longer is data, not a program
 _MOST_LINES = 10_000
-_REMEMBERED = 20_000  # characters: what is judged again and again is remembered, if it is short
+# Characters: what is judged again and again is remembered, if it is short; the shortest for longer.
+_SHORT = 1_000
+_REMEMBERED = 20_000
 _find_words = re.compile(r"[^\W\d]\w*").findall
 _star = re.compile(r"\bimport\s*\*").search
 _magic_sign = re.compile(
@@ -43,7 +45,9 @@ def analyse(source: str, language: str = "python") -> CellFacts:
         return _EMPTY
     if not is_python(language):
         return CellFacts(opaque=(f"its language, {language or 'unknown'}",))
-    return _analyse_once(source) if len(source) <= _REMEMBERED else _analyse(source)
+    if len(source) > _REMEMBERED:
+        return _analyse(source)
+    return _analyse_short(source) if len(source) <= _SHORT else _analyse_long(source)
 
 
 def is_python(language: str) -> bool:
@@ -71,7 +75,9 @@ def _analyse(source: str) -> CellFacts:
             return CellFacts(opaque=("code nested too deeply to analyse",), work=len(source))
 
 
-_analyse_once = functools.lru_cache(maxsize=2048)(_analyse)
+# All cells of a notebook have to fit: they are judged in order, so the last would drop the first.
+_analyse_short = functools.lru_cache(maxsize=2**14)(_analyse)
+_analyse_long = functools.lru_cache(maxsize=2**11)(_analyse)
 
 
 def _walk_source(source: str) -> CellFacts:

@@ -10,6 +10,7 @@ from cellwright.errors import InvalidCell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from cellwright.document._bytes.layout import Layout
@@ -73,6 +74,8 @@ class Cell:
     @property
     def outputs(self) -> tuple[Output, ...]:
         """What the last run printed, displayed or raised; empty for text."""
+        if self._slot.member("outputs") == b"[]":  # without a decoder, as above
+            return ()
         from cellwright.document.outputs import parse_output
 
         value = self._member("outputs")
@@ -163,9 +166,16 @@ class Cells(Sequence[Cell]):
             raise IndexError(index)
         return self._cell(index % count)
 
+    def __iter__(self) -> Iterator[Cell]:
+        for index, slot in enumerate(self._layout.slots):
+            yield self._view(slot, index)
+
     def _cell(self, index: int) -> Cell:
-        slot = self._layout.slots[index]
-        kind = BrokenCell if slot.facts.problem else _CLASSES[slot.facts.type]
+        return self._view(self._layout.slots[index], index)
+
+    def _view(self, slot: Slot, index: int) -> Cell:
+        facts = slot.facts
+        kind = BrokenCell if facts.problem else _CLASSES[facts.type]
         return kind(slot, index, self._resolver.handle(index))
 
     def __repr__(self) -> str:

@@ -167,6 +167,8 @@ class Change:
         When it is applied, later edits of other cells stay, and a cell that was edited again is a
         `Conflict`.
         """
+        if self.origins == range(len(self.before.layout.slots)):
+            return Change(self.after, self.before, self.origins)
         back: list[int | None] = [None] * len(self.before.layout.slots)
         for after, before in enumerate(self.origins):
             if before is not None:

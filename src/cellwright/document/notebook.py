@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cellwright.document._bytes.layout import Layout
+from cellwright.document._bytes.slots import FileSlots
 from cellwright.document._json.scan import decode
 from cellwright.document.cells import Cells
 from cellwright.document.change import Change, State
@@ -185,7 +186,7 @@ class Notebook:
             before.snapshot.revision == self.revision
             and before.layout.to_bytes() == self.state.layout.to_bytes()
         ):
-            return Change(self.state, change.after, change.origins)
+            return Change(self.state, _share_cells(self.state, change), change.origins)
         from cellwright.document.merge import replay_change
 
         return replay_change(change, self.state, self.nbformat_minor)
@@ -205,3 +206,18 @@ class Notebook:
 
     def __repr__(self) -> str:
         return f"<Notebook {self.path or 'unsaved'} with {len(self.state.layout.slots)} cells>"
+
+
+def _share_cells(here: State, change: Change) -> State:
+    """The state after a change whose state before has the same bytes as the one here.
+
+    Cells that it does not touch are those here: then comparing the two looks at few cells.
+    """
+    was, now = change.before.layout, change.after.layout
+    if not isinstance(was.slots, FileSlots) or not isinstance(now.slots, FileSlots):
+        return change.after
+    places = was.slots.differ_at(now.slots)
+    if not places or here.old is not None or change.after.old is not None:
+        return change.after
+    layout = here.layout.with_replaced({i: now.slots[i] for i in places})
+    return State(layout if now.skeleton == layout.skeleton else layout.with_skeleton(now.skeleton))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import os
 import signal
@@ -35,6 +36,9 @@ log = logging.getLogger("cellwright.engine")
 _LOG_BYTES = 2**20
 _WAIT_FOR_ANOTHER = 20.0
 _TURN = 0.001  # seconds of a busy thread until the loop has its turn
+# A notebook is thousands of objects that last: looking at all of them after every 700 new ones
+# takes as long as the work on it.
+_COLLECT_AFTER = (20_000, 20, 20)
 
 
 def main() -> int:
@@ -44,6 +48,7 @@ def main() -> int:
         return 0  # the process that started us need not wait for our end
     code = 0
     hide_memory()
+    gc.set_threshold(*_COLLECT_AFTER)
     try:
         locks = _EngineLocks.take()
         if locks is not None:

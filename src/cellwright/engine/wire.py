@@ -24,7 +24,7 @@ from cellwright.errors import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from cellwright.workspace.api.requests import Request
     from cellwright.workspace.caller import Caller
@@ -73,13 +73,18 @@ _LARGE = 2**18
 _MANY = 2000
 _SHARE = 2**20
 
+_BATCH = 64
+
 # Not JSON; decoding it says what is wrong.
 _TOO_LONG = b"\xff"
+
+# Made once: `json.dumps` with settings makes an encoder for every call.
+_to_text = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def encode(message: WireMessage) -> bytes:
     """A message as a line; anything that a string can hold survives."""
-    return json.dumps(message, separators=(",", ":"), allow_nan=True).encode() + b"\n"
+    return _to_text(message).encode() + b"\n"
 
 
 def decode(line: bytes) -> WireMessage:
@@ -134,13 +139,18 @@ def _encode(value: Any) -> Iterator[bytes]:
         yield b"}"
     elif isinstance(value, (list, tuple)) and is_large(value):
         yield b"["
-        for number, each in enumerate(value):
-            if number:
-                yield b","
-            yield from _encode(each)
+        for start in range(0, len(value), _BATCH):
+            part = value[start : start + _BATCH]
+            pieces: Iterable[Iterable[bytes]] = map(_encode, part)
+            if not is_large(part):  # together, since every step costs
+                pieces = [[_to_text(part).encode()[1:-1]]]
+            for number, piece in enumerate(pieces):
+                if start or number:
+                    yield b","
+                yield from piece
         yield b"]"
     else:
-        yield json.dumps(value, separators=(",", ":")).encode()
+        yield _to_text(value).encode()
 
 
 def _decode_fast(line: bytes) -> Any:

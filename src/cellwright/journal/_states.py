@@ -169,19 +169,24 @@ def build_state_beside(
     """
     if content.old or others.old:
         return build_state(store, content)
-    shared = dict(zip(others.cells, other.layout.slots, strict=True))
-    missing = [number for number in dict.fromkeys(content.cells) if number not in shared]
+    # A slot is an object for each cell, made when it is asked for: most are never.
+    places = {number: place for place, number in enumerate(others.cells)}
+    missing = [number for number in dict.fromkeys(content.cells) if number not in places]
     loaded = store.load([content.skeleton, content.gaps, *missing])
     skeleton, raw = loaded[content.skeleton], [loaded[number] for number in missing]
-    new = State.of_pieces(Pieces(skeleton, raw, [b""] * (len(raw) + 1))).layout.slots
-    shared.update(zip(missing, new, strict=True))
+    pieces = Pieces(skeleton, raw, [b""] * (len(raw) + 1))
+    new = dict(zip(missing, State.of_pieces(pieces).layout.slots, strict=True))
+
+    def find(number: int) -> Slot:
+        return new[number] if number in new else other.layout.slots[places[number]]
+
     layout = other.layout
     if content.skeleton != others.skeleton:
         layout = layout.with_skeleton(skeleton)
     if content.gaps == others.gaps:
         pairs = enumerate(zip(content.cells, others.cells, strict=True))
-        return State(layout.with_replaced({i: shared[a] for i, (a, b) in pairs if a != b}))
-    slots = [shared[number] for number in content.cells]
+        return State(layout.with_replaced({i: find(a) for i, (a, b) in pairs if a != b}))
+    slots = [find(number) for number in content.cells]
     return State(layout.with_cells(slots, _decode_gaps(loaded[content.gaps])))
 
 

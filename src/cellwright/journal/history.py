@@ -203,7 +203,9 @@ def rebuild_change(connection: sqlite3.Connection, handle: str) -> Change:
     )
     after = _states.build_state(store, now)
     before = _states.build_state_beside(store, was, after, now)
-    return Change(before, after, _changes.decode_origins(rows[0].origins))
+    origins = _changes.decode_origins(rows[0].origins)
+    stay = range(len(origins))  # no cell came, went or moved: that is then quick to see
+    return Change(before, after, stay if origins == [*stay] else origins)
 
 
 def load_state_of(

@@ -41,6 +41,7 @@ IMAGES = 4
 """How many pictures one result carries."""
 
 _HEADS, _LINE, _LEAST = 3, 240, 80
+_NEXT_ROW = 4  # the end of a row
 _LINE_COST = 12  # the end of a line, and the number of the fence
 
 
@@ -104,8 +105,8 @@ class Page:
         whole = len(text)
         text = text.removesuffix("\n")
         room = min(self.room - OVERHEAD, self.room if most is None else most)
-        cut = 0
-        if not self._fits_in(text, room):
+        cut, cost = 0, _find_cost_within(text, room)
+        if cost is None:
             if room < _LEAST:
                 return len(text)
             room -= 40  # for the sign of the cut
@@ -114,9 +115,9 @@ class Page:
             cut = whole - first - last
             end = f"⟦… {cut:,} characters …⟧{text[len(text) - last :]}" if last else "⟦…⟧"
             text = f"{text[:first]}{end}"
-        self._add(
-            ResultPart(text, short_name(what), cell), short_name(what if label is None else label)
-        )
+            cost = cost_of(text)
+        part = ResultPart(text, short_name(what), cell)
+        self._add(part, short_name(what if label is None else label), cost)
         return cut
 
     def show_rows(self, what: str, rows: Sequence[str]) -> int:
@@ -124,7 +125,7 @@ class Page:
         room = self.room - 200
         shown = 0
         for row in rows:
-            room -= cost_of(row) + 1
+            room -= cost_of(row) + _NEXT_ROW
             if room < 0:
                 break
             shown += 1
@@ -134,16 +135,12 @@ class Page:
 
     def fits(self, text: str) -> bool:
         """Whether all of a text can be shown."""
-        return self._fits_in(text, self.room - OVERHEAD)  # what is hidden in it may make it longer
+        # What is hidden in it may make it longer.
+        return _find_cost_within(text, self.room - OVERHEAD) is not None
 
     def count_fitting(self, text: str) -> int:
         """How many characters from the beginning of a text can be shown."""
         return _count_fitting(text, self.room - OVERHEAD)
-
-    @staticmethod
-    def _fits_in(text: str, room: int) -> bool:
-        # A token has hardly more than 8 characters; so a flood need not be read to its end.
-        return len(text) <= 8 * max(room, 0) and cost_of(text) <= room
 
     def show_outputs(
         self,
@@ -233,10 +230,10 @@ class Page:
             shown[-1] = f"more, of {len(self._left_out) - _HEADS + 1} other things"
         return shown
 
-    def _add(self, part: ResultPart, label: str = "") -> None:
+    def _add(self, part: ResultPart, label: str = "", cost: int | None = None) -> None:
         self._parts.append(part)
         self._labels.append(label)
-        self.room -= cost_of(part.text) + _LINE_COST
+        self.room -= (cost_of(part.text) if cost is None else cost) + _LINE_COST
         self.room -= cost_of(label) + _LINE_COST if label else 0
 
 
@@ -260,6 +257,13 @@ def _is_on_loop() -> bool:
 def cost_of(text: str) -> int:
     """What a text takes of the room of a page."""
     return math.ceil(estimate_tokens(text) * CHARACTERS_PER_TOKEN)
+
+
+def _find_cost_within(text: str, room: int) -> int | None:
+    """What a text takes of the room; None if that is more than there is."""
+    # A token has hardly more than 8 characters; so a flood need not be read to its end.
+    cost = cost_of(text) if len(text) <= 8 * max(room, 0) else room + 1
+    return cost if cost <= room else None
 
 
 def _count_fitting(text: str, room: float) -> int:

@@ -15,11 +15,15 @@ from cellwright.workspace.api.answers import CellStaleness, StaleReason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Sequence
+    from collections.abc import Callable, Container, Iterator, Sequence
+    from typing import TypeAlias
 
+    from cellwright.dataflow.records import CellState
     from cellwright.document.cells import Cell as NotebookCell
     from cellwright.document.notebook import Notebook
     from cellwright.journal.executions import ExecutionRecord
+
+    _Question: TypeAlias = tuple[list[DataflowCell], list[DataflowRun], str, str | None]
 
 PARAMETERS = "(parameters)"
 """What the record calls code that set parameters: no cell can have such an id."""
@@ -37,13 +41,7 @@ def describe_staleness(
     `now` has the cells that run or wait, by handle; None if that is not known.
     """
     with _stop_if_abandoned():
-        states = staleness(
-            list_dataflow_cells(notebook),
-            list_dataflow_runs(executions, now),
-            find_language(notebook),
-            kernel=kernel,
-            should_stop=is_abandoned,
-        )
+        states = _find_states(notebook, executions, now, is_abandoned, kernel)
     return [
         CellStaleness(
             state.index,
@@ -68,6 +66,8 @@ def find_stale_reasons(
     now: Container[str] | None = None,
 ) -> dict[str, str | None] | None:
     """Return the stale cells by handle, with the reasons; None if that takes longer than so long."""
+    if not executions:
+        return {}  # what never ran is not stale
     # Of this thread: what else the machine does must not decide it.
     deadline = time.thread_time() + seconds
 
@@ -75,12 +75,7 @@ def find_stale_reasons(
         return is_abandoned() or time.thread_time() > deadline
 
     try:
-        states = staleness(
-            list_dataflow_cells(notebook),
-            list_dataflow_runs(executions, now),
-            find_language(notebook),
-            should_stop=should_stop,
-        )
+        states = _find_states(notebook, executions, now, should_stop)
     except AnalysisStopped:
         if is_abandoned():
             raise ExecutionCancelled from None
@@ -90,6 +85,30 @@ def find_stale_reasons(
         for state in states
         if state.state == "stale"
     }
+
+
+# Everything that was asked, and the answer: who asks is likely to ask again before the next edit.
+_recent: tuple[tuple[_Question, Sequence[CellState]], ...] = ()
+_MOST_RECENT = 4
+
+
+def _find_states(
+    notebook: Notebook,
+    executions: Sequence[ExecutionRecord],
+    now: Container[str] | None,
+    should_stop: Callable[[], bool],
+    kernel: str | None = None,
+) -> Sequence[CellState]:
+    """Judge all cells, unless that was done for the same cells and runs a moment ago."""
+    global _recent  # noqa: PLW0603  # replaced as a whole, so that threads need no lock
+    cells, runs = list_dataflow_cells(notebook), list_dataflow_runs(executions, now)
+    question = (cells, runs, find_language(notebook), kernel)
+    for known, states in _recent:
+        if known == question:
+            return states
+    states = staleness(*question[:3], kernel=kernel, should_stop=should_stop)
+    _recent = ((question, states), *_recent[: _MOST_RECENT - 1])
+    return states
 
 
 def find_stale_cells(

@@ -92,15 +92,10 @@ def describe_cell(
         return CellView(*about, problem=problem)
     status, last = find_status(cell, recorded, now)
     is_stale = None if stale is None else cell.handle in stale
+    reason = stale.get(cell.handle) if stale else None
+    has_output = bool(cell.output_types)
     return CellView(
-        *about,
-        execution_count=cell.execution_count,
-        status=status,
-        has_output=bool(cell.output_types),
-        last_run=last,
-        stale=is_stale,
-        stale_reason=stale.get(cell.handle) if stale else None,
-        problem=problem,
+        *about, cell.execution_count, status, has_output, last, is_stale, reason, problem
     )
 
 

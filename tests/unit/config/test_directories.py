@@ -285,9 +285,31 @@ def test_the_other_directories_are_the_platforms_own(
     assert not (folders / "STATE").exists()
 
 
+@pytest.mark.parametrize("home", ["/home/ada", "/home/ada/", "/", "relative", "", None])
+@pytest.mark.parametrize("chosen", ["/elsewhere", "/elsewhere/", "relative", "~/here", "", None])
+def test_the_usual_folders_are_those_of_platformdirs(
+    home: str | None, chosen: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import platformdirs
+
+    for kind in ("CONFIG", "STATE", "CACHE"):
+        monkeypatch.delenv(f"XDG_{kind}_HOME", raising=False)
+        if chosen is not None:
+            monkeypatch.setenv(f"XDG_{kind}_HOME", chosen)
+    monkeypatch.delenv("HOME", raising=False)
+    if home is not None:
+        monkeypatch.setenv("HOME", home)
+
+    assert directories.config_directory() == platformdirs.user_config_path("cellwright")
+    assert directories.state_directory() == platformdirs.user_state_path("cellwright")
+    assert directories.cache_directory() == platformdirs.user_cache_path("cellwright")
+
+
 def test_an_unknown_home_folder_is_a_named_error(monkeypatch: pytest.MonkeyPatch) -> None:
     import platformdirs
 
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    monkeypatch.delenv("HOME", raising=False)
     monkeypatch.setattr(platformdirs, "user_state_path", lambda *_, **__: Path("~/.local/state"))
 
     with pytest.raises(UnsafeDirectory, match="home folder"):

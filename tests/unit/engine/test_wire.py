@@ -78,6 +78,8 @@ def test_an_error_that_only_the_engine_knows_is_still_one_of_ours() -> None:
         "é\ud800\U0001f600" * 700_000,
         {"a": ["y" * 300_000, None, 1.5, True], "b\n": {"c": ["z"] * 3000}, "d": []},
         list(range(5000)),
+        [*range(100), "x" * 300_000, {"cells": [{"a": [1, "é", None]}] * 2000}, *"ab"],
+        ([{"a": float("inf")}] * 64, [[]] * 3000),
     ],
 )
 def test_a_large_message_made_in_pieces_is_the_same(value: object) -> None:

@@ -91,6 +91,8 @@ def test_no_home_to_put_it_in(book: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
     import platformdirs
 
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    monkeypatch.delenv("HOME", raising=False)
     monkeypatch.setattr(platformdirs, "user_state_path", lambda *_, **__: Path("~/state"))
     with Journal() as journal:
         assert_useless_but_harmless(journal, book, "home folder")

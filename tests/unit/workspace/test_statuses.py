@@ -227,6 +227,40 @@ async def test_what_died_with_its_process_is_not_called_running(
         assert later.open("m.ipynb").stale().cells[0].stale_reason == found.stale_reason
 
 
+def test_staleness_is_judged_anew_when_anything_that_counts_has_changed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from cellwright.workspace import staleness
+
+    judge, judged = staleness.staleness, 0
+
+    def count(*args: Any, **options: Any) -> Any:
+        nonlocal judged
+        judged += 1
+        return judge(*args, **options)
+
+    monkeypatch.setattr(staleness, "staleness", count)
+    monkeypatch.setattr(staleness, "_recent", ())
+    here, edited = notebook(source="x"), notebook(source="x + 1")
+    running = ran("running")
+    questions: list[tuple[Notebook, list[ExecutionRecord], dict[str, Any]]] = [
+        (here, [ran()], {}),
+        (here, [], {}),
+        (edited, [ran()], {}),
+        (here, [ran("error")], {}),
+        (here, [ran()], {"kernel": "other"}),
+        (here, [running], {"now": {}}),
+        (here, [running], {"now": {"c": "running"}}),
+    ]
+    found = []
+    for number, (book, runs, options) in enumerate(questions, start=1):
+        first = staleness.describe_staleness(book, runs, **options)
+        assert staleness.describe_staleness(book, runs, **options) == first
+        assert judged == number
+        found.append(first[0].state if not first[0].reasons else first[0].reasons[0].kind)
+    assert found == ["unknown_name", "never", "edited", "failed", "kernel", "failed", "running"]
+
+
 def test_a_reader_does_not_wait_for_staleness_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a clock that is late from the start: the analysis of many names looks at it."""
     source = "\n".join(f"a{number} = a{number - 1} + 1" for number in range(1, 1000))
@@ -235,7 +269,12 @@ def test_a_reader_does_not_wait_for_staleness_and_says_so(monkeypatch: pytest.Mo
     whole = describe_notebook(found, "n.ipynb", [ran()], stale=True)
     assert (whole.staleness, whole.cells[0].stale) == (None, True)
     monkeypatch.setattr("cellwright.workspace.status.STALE_SECONDS", -1.0)
-    late = describe_notebook(found, "n.ipynb", [ran()], stale=True)
+    known = describe_notebook(found, "n.ipynb", [ran()], stale=True)  # as it was found before
+    assert (known.staleness, known.cells[0].stale) == (None, True)
+    never = describe_notebook(notebook(source=f"{source}\n1"), "n.ipynb", [], stale=True)
+    assert (never.staleness, never.cells[0].stale) == (None, False)  # there is nothing to find out
+    again = replace(ran(), order=2)
+    late = describe_notebook(found, "n.ipynb", [again], stale=True)
     assert (late.staleness, late.cells[0].stale) == ("not analysed", None)
     assert late.to_json()["staleness"] == "not analysed"
     assert "staleness" not in describe_notebook(found, "n.ipynb", [ran()]).to_json()

@@ -81,8 +81,9 @@ def _read_notebook(
         return NotebookReport(None, book.raw(), [])
     found: ReadAnswer | SelectAnswer
     if selector is None:
-        found = book.read(stale=stale)
-        text = end_with_newline(found.text or "") if found.cells else ""
+        # Only `--json` shows the cells one by one; describing them takes longer than the text.
+        found = book.read(stale=stale) if wants_data else book.read(cells=[])
+        text = end_with_newline(found.text or "")
     else:
         found = book.select(selector)
         lines = [line.text + "\n" for line in found.lines if not line.context]

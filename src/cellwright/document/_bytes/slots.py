@@ -254,6 +254,11 @@ class FileSlots(Sequence[Slot]):
     def __len__(self) -> int:
         return self._count
 
+    def __iter__(self) -> Iterator[Slot]:
+        replaced, known = self._replaced.get, self._cache.slots.get
+        for index in range(self._count):
+            yield replaced(index) or known(index) or self[index]
+
     @overload
     def __getitem__(self, index: int) -> Slot: ...
     @overload

@@ -59,6 +59,9 @@ class Value:
         cls._NESTED = None
 
     def __init__(self, *args: Any, **given: Any) -> None:
+        if len(args) == self._POSITIONAL == len(self.FIELDS) and not given:  # by far the most
+            self.__dict__.update(zip(self.FIELDS, args, strict=True))
+            return
         values = {**self._DEFAULTS, **dict(zip(self.FIELDS, args, strict=False)), **given}
         is_positional = len(args) <= self._POSITIONAL and (
             not args or given.keys().isdisjoint(self.FIELDS[: len(args)])
@@ -121,10 +124,11 @@ class Value:
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as plain data."""
+        values, optional = self.__dict__, self.OPTIONAL
         return {
-            name: to_plain(value)
+            name: value if type(value) in _PLAIN else to_plain(value)
             for name in self.FIELDS
-            if (value := getattr(self, name)) is not None or name not in self.OPTIONAL
+            if (value := values[name]) is not None or name not in optional
         }
 
     @classmethod
@@ -132,12 +136,21 @@ class Value:
         """Return the value that `to_json` made into data."""
         if cls._NESTED is None:
             cls._NESTED = cls._find_nested()
-        nested = cls._NESTED
-        found = dict.fromkeys(cls.OPTIONAL)  # left out while they are None
-        for name, value in shape.items():
-            if name in cls._ANNOTATIONS:
-                found[name] = _restore(nested[name], value) if name in nested else value
-        return cls(**found)
+        nested, known = cls._NESTED, cls._ANNOTATIONS
+        # Those of `OPTIONAL` are left out while they are None.
+        found = {**cls._DEFAULTS, **dict.fromkeys(cls.OPTIONAL)}
+        if shape.keys() <= known.keys():
+            found |= shape
+        else:
+            found |= {name: value for name, value in shape.items() if name in known}
+        for name, kind in nested.items():
+            if found.get(name) is not None:
+                found[name] = _restore(kind, found[name])
+        if found.keys() != known.keys():
+            return cls(**found)  # which says what is missing
+        made = cls.__new__(cls)
+        made.__dict__.update(found)
+        return made
 
     @classmethod
     def _find_nested(cls) -> dict[str, type[Value]]:
@@ -149,6 +162,9 @@ class Value:
                     if isinstance(names.get(word), type) and hasattr(names[word], "from_json"):
                         found[field] = names[word]
         return found
+
+
+_PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
 def to_plain(value: Any) -> Any:

@@ -94,8 +94,10 @@ def read(caller: Caller, request: requests.ReadRequest) -> ReadAnswer:
     """Describe the cells, their status, and the text view."""
     book = caller.open(request.path)
     notebook = book.load()
-    now, executions = book.hub.list_active_cells(book.real), book.list_executions()
     cells = None if request.cells is None else [notebook.cell(ref) for ref in request.cells]
+    now = book.hub.list_active_cells(book.real)
+    # Who wants the text alone asks for no cells.
+    executions = () if cells == [] and not request.stale else book.list_executions()
     found = describe_notebook(
         notebook, book.name, executions, now, stale=request.stale, cells=cells
     )
