@@ -9,7 +9,11 @@ vi.mock('../src/widgets', () => ({ LiveWidgets: class {} }));
 /** A tab as far as a document knows it. */
 function open(...sources: string[]) {
   const sharedModel = YNotebook.create({ disableDocumentWideUndoRedo: true });
-  const signal = { connect: () => true, disconnect: () => true };
+  let noteSave: (state: string) => void = () => undefined;
+  const signal = {
+    connect: (slot: any, owner: any) => (noteSave = state => slot.call(owner, null, state)),
+    disconnect: () => true
+  };
   sources.forEach((source, index) =>
     sharedModel.insertCell(index, { cell_type: 'code', id: 'abcdef'[index], source })
   );
@@ -19,7 +23,7 @@ function open(...sources: string[]) {
   };
   const document = new LiveDocument(panel as any, () => false);
   const sourcesNow = () => sharedModel.cells.map(cell => cell.getSource());
-  return { document, sharedModel, sourcesNow };
+  return { document, sharedModel, sourcesNow, panel, noteSave: (state: string) => noteSave(state) };
 }
 
 const change = (document: LiveDocument, edits: any[], request = String(Math.random())) =>
@@ -42,6 +46,37 @@ test('what was saved is told as news since the last reading', () => {
   const news = document.readNew();
   expect([news.since, news.cells.length]).toEqual([version, 1]);
   expect(document.readNew().cells).toEqual([]);
+});
+
+test('what changes while a notebook is saved is still to be saved', () => {
+  const { document, sharedModel, panel, noteSave } = open('1');
+  const { model } = panel.context;
+  const save = (meanwhile: () => void) => {
+    noteSave('started');
+    expect(document.read(-1).saving).toBe(true);
+    meanwhile();
+    model.dirty = false; // JupyterLab does, whatever was typed
+    sharedModel.setState('dirty', false); // and it notes more of this kind
+    sharedModel.setState('hash', String(Math.random()));
+    noteSave('completed');
+    return model.dirty;
+  };
+  expect(save(() => sharedModel.cells[0].setSource('typed'))).toBe(true);
+  expect(save(() => undefined)).toBe(false);
+  expect(document.read(-1).saving).toBe(false);
+  noteSave('started');
+  noteSave('failed');
+  expect(model.dirty).toBe(true);
+});
+
+test('a save that a person cancelled does not keep others from saving', async () => {
+  vi.useFakeTimers();
+  const { document, noteSave } = open('1');
+  noteSave('started'); // and JupyterLab never says that it has ended
+  expect(document.read(-1).saving).toBe(true);
+  vi.advanceTimersByTime(5_000);
+  expect(document.read(-1).saving).toBe(false);
+  vi.useRealTimers();
 });
 
 test('an edit of a cell that has changed since is refused, and so is the whole change', () => {

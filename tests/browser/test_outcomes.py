@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,7 +19,7 @@ from tests.engines import ask, wait_for
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, Route
 
     OpenPage = Callable[[str], Page]
 
@@ -208,3 +209,53 @@ def test_a_notebook_that_is_deleted_while_it_is_open_is_still_in_its_page(
     page.evaluate(f"async () => await {PANEL}.context.save()")
     saved = read_saved(path)
     assert ["".join(cell["source"]) for cell in saved] == ["typed", "more"]
+
+
+def test_what_is_typed_while_the_notebook_is_saved_is_still_to_be_saved(
+    server: Server, open_page: OpenPage, agent: Any
+) -> None:
+    """JupyterLab calls a notebook saved when the server has what it was when the save began."""
+    path = server.write("typing.ipynb", "a = 1", "b = 2")
+    page = open_page("typing.ipynb")
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        if route.request.method == "PUT" and not held:
+            held.append(route)
+        else:
+            route.continue_()
+
+    def type_in(index: int, source: str) -> None:
+        page.evaluate(
+            f"([index, source]) => {PANEL}.content.model.cells.get(index).sharedModel.setSource(source)",
+            [index, source],
+        )
+
+    page.route("**/api/contents/typing.ipynb*", hold)
+    type_in(0, "a = 10")
+    page.evaluate(f"() => {{ window.saving = {PANEL}.context.save() }}")
+    wait_for(lambda: page.wait_for_timeout(20) or held, "the save")
+    type_in(1, "b = 20")
+    held[0].continue_()
+    page.evaluate("() => window.saving")
+    assert ["".join(cell["source"]) for cell in read_saved(path)] == ["a = 10", "b = 2"]
+    assert page.evaluate(f"() => {PANEL}.context.model.dirty")
+    # An agent's save comes after one that is under way, which would write over it.
+    held.clear()
+    page.evaluate(f"() => {{ window.saving = {PANEL}.context.save() }}")
+    wait_for(lambda: page.wait_for_timeout(20) or held, "the save")
+    with ThreadPoolExecutor(1) as thread:
+        edit = {"op": "replace", "cell": "a", "source": "a = 100"}
+        answer = thread.submit(agent.open("typing.ipynb").edit, [edit])
+        page.wait_for_function(
+            f"() => {PANEL}.content.model.cells.get(0).sharedModel.getSource() === 'a = 100'"
+        )
+        page.wait_for_timeout(200)
+        held[0].continue_()
+        while not answer.done():
+            page.wait_for_timeout(20)
+        assert answer.result().saved
+    page.evaluate("() => window.saving")
+    assert ["".join(cell["source"]) for cell in read_saved(path)] == ["a = 100", "b = 20"]
+    assert not page.evaluate(f"() => {PANEL}.context.model.dirty")
+    assert page.locator(".jp-Dialog").all_inner_texts() == []
