@@ -4,7 +4,11 @@ import { expect, test, vi } from 'vitest';
 import { LiveDocument } from '../src/document';
 
 // It needs a real page.
-vi.mock('../src/widgets', () => ({ LiveWidgets: class {} }));
+vi.mock('../src/widgets', () => ({
+  LiveWidgets: class {
+    admit() {}
+  }
+}));
 
 /** A tab as far as a document knows it. */
 function open(...sources: string[]) {
@@ -17,13 +21,36 @@ function open(...sources: string[]) {
   sources.forEach((source, index) =>
     sharedModel.insertCell(index, { cell_type: 'code', id: 'abcdef'[index], source })
   );
+  const models = { get: (index: number) => makeModel(sharedModel.cells[index]) };
   const panel = {
-    content: { model: { sharedModel }, widgets: [], activeCell: null, mode: 'command' },
+    content: { model: { sharedModel, cells: models }, widgets: [], activeCell: null, mode: 'command' },
     context: { saveState: signal, model: { dirty: false }, contentsModel: { hash: 'h' } }
   };
   const document = new LiveDocument(panel as any, () => false);
   const sourcesNow = () => sharedModel.cells.map(cell => cell.getSource());
   return { document, sharedModel, sourcesNow, panel, noteSave: (state: string) => noteSave(state) };
+}
+
+/** A cell as JupyterLab keeps it beside the shared one, as far as outputs grow. */
+function makeModel(shared: any) {
+  const texts = () => shared.getOutputs().map((output: any) => output.text);
+  return {
+    sharedModel: shared,
+    executionCount: shared.execution_count,
+    outputs: {
+      get length() {
+        return texts().length;
+      },
+      get: (index: number) => ({
+        streamText: {
+          get text() {
+            return texts()[index];
+          },
+          insert: (_: number, text: string) => shared.appendStreamOutput(index, text)
+        }
+      })
+    }
+  };
 }
 
 const change = (document: LiveDocument, edits: any[], request = String(Math.random())) =>
@@ -111,6 +138,24 @@ test('an edit of a source is one step back, and the steps of the person stay', (
   expect(sourcesNow()).toEqual(['yy = 10!']);
   cell.undo();
   expect(sourcesNow()).toEqual(['x = 10']);
+});
+
+test('of outputs that grow only what is new travels, and how much is there is said', () => {
+  const { document, sharedModel } = open('1', '2');
+  const stream = { output_type: 'stream', name: 'stdout', text: 'one €\n' };
+  (sharedModel.cells[0] as any).setOutputs([stream]);
+  const grow = { edit: 'grow', cell: 'a', kept: 1, at: 6, text: 'two\n', outputs: [], execution_count: null };
+  const land = (edit: any) => document.change(document.version, [edit], String(Math.random()), true);
+  const facts = land(grow);
+  expect([facts.applied, facts.cells]).toEqual([true, []]);
+  expect(facts.grown).toEqual([
+    { id: 'a', outputs: 1, length: 10, tail: 'one €\ntwo\n', execution_count: null }
+  ]);
+  expect(document.read(facts.version).cells).toEqual([]);
+  // It is not what the page has: then the engine sends all.
+  expect(land(grow).applied).toBe(false);
+  expect(land({ ...grow, at: 10, kept: 2 }).applied).toBe(false);
+  expect((sharedModel.cells[0] as any).getOutputs()[0].text).toBe('one €\ntwo\n');
 });
 
 test('cells are moved, replaced and deleted by their ids', () => {
