@@ -577,22 +577,20 @@ def _confirm_growth(answer: Mapping[str, Any], change: Change) -> dict[str, Slot
     """
     wanted = {slot.facts.id: slot for slot in change.after.layout.slots}
     found: dict[str, Slot] = {}
-    for facts in answer.get("grown", ()):
-        slot = wanted.get(facts.get("id"))
-        if slot is None:
-            return None
-        cell = json.loads(slot.raw)
-        last = cell["outputs"][-1]
-        text = _join(last.get("text")) if last.get("output_type") == "stream" else None
-        length = None if text is None else _count_units(text)
-        tail = str(facts.get("tail") or "")
-        if (facts.get("outputs"), facts.get("length"), facts.get("execution_count")) != (
-            len(cell["outputs"]),
-            length,
-            cell.get("execution_count"),
-        ) or not (text or "").endswith(tail):
-            return None
-        found[facts["id"]] = _make_slot(cell)
+    try:
+        for facts in answer.get("grown", ()):
+            cell = json.loads(wanted[facts["id"]].raw)
+            last = cell["outputs"][-1]
+            text = _join(last["text"]) if last["output_type"] == "stream" else None
+            length = None if text is None else _count_units(text)
+            here = (len(cell["outputs"]), length, cell.get("execution_count"))
+            there = (facts["outputs"], facts["length"], facts["execution_count"])
+            tail = facts["tail"]
+            if here != there or not (text or "").endswith(tail) or (text and not tail):
+                return None
+            found[facts["id"]] = _make_slot(cell)
+    except (KeyError, IndexError, TypeError, AttributeError):
+        return None  # it says something else than it was asked
     return found
 
 
