@@ -326,9 +326,13 @@ def _floods(sides: dict[str, Side], rounds: int) -> list[str]:
             )
     print(f"\n10 MB of lines: the longest time without a frame · {rounds} rounds")
     missed = []
+    plain = statistics.median(next(iter(rows.values())))
     for name, values in rows.items():
         most = MOST_FREEZE if "an agent" in name else None
-        note = f"  {statistics.median(times[name]):5.1f} s until all is there"
+        ratio = statistics.median(values) / plain
+        note = (
+            f"  {ratio:4.2f} × {PLAIN}, {statistics.median(times[name]):5.1f} s until all is there"
+        )
         missed += _limit(name, values, most, note)
     return missed
 

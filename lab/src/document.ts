@@ -8,6 +8,9 @@ import { JSONExt } from '@lumino/coreutils';
 import type { Facts } from './wire';
 import { LiveWidgets } from './widgets';
 
+const LONGEST_SAVE = 5_000;
+const TAIL = 100; // of a text, by which it is known that all of it is there
+
 type Splice = { start: number; end: number; text: string };
 type Edit = Facts & { edit: string };
 
@@ -36,8 +39,9 @@ export class LiveDocument {
   }
 
   /** What has changed since a version; everything since -1. */
-  read(since: number): Facts {
-    const cells = this.notebook.cells.filter(cell => (this.changed.get(cell.id) ?? 0) > since);
+  read(since: number, but: Set<string> = new Set()): Facts {
+    const isNew = (id: string) => (this.changed.get(id) ?? 0) > since && !but.has(id);
+    const cells = this.notebook.cells.filter(cell => isNew(cell.id));
     const facts: Facts = {
       version: this.version,
       dirty: this.panel.context.model.dirty,
@@ -56,6 +60,17 @@ export class LiveDocument {
     return facts;
   }
 
+  /** Save it, after any other save: that one has older cells, and may be the last to be written. */
+  async save(): Promise<void> {
+    if (this.isSaving) {
+      await new Promise<void>(done => {
+        this.waiting.push(done);
+        setTimeout(done, LONGEST_SAVE);
+      });
+    }
+    await this.panel.context.save();
+  }
+
   /** What has changed since it was last read, for an engine that has read all until then. */
   readNew(): Facts {
     const since = this.told;
@@ -68,12 +83,14 @@ export class LiveDocument {
     if (before !== undefined) {
       return before; // asked again: it was applied, and the answer got lost
     }
-    const isFree = (edit: Edit) => edit.edit !== 'outputs' || !this.isTaken(edit.cell);
+    const isFree = (edit: Edit) => !['outputs', 'grow'].includes(edit.edit) || !this.isTaken(edit.cell);
     const applied = this.mayApply(since, edits) && (!isLanding || edits.every(isFree));
     if (applied) {
       this.apply(edits, !isLanding);
     }
-    const facts = { ...this.read(since), applied };
+    const grown = applied ? edits.filter(edit => edit.edit === 'grow').map(edit => this.measure(edit)) : [];
+    const known = grown.filter(each => each !== null);
+    const facts = { ...this.read(since, new Set(known.map(each => each!.id))), grown: known, applied };
     this.answered.set(request, facts);
     if (this.answered.size > 50) {
       this.answered.delete(this.answered.keys().next().value!);
@@ -92,10 +109,16 @@ export class LiveDocument {
     return this.hash;
   }
 
+  /** Whether it is being saved now; JupyterLab does not say that a person cancelled it. */
+  private get isSaving(): boolean {
+    return this.saving !== null && Date.now() - this.saving.began < LONGEST_SAVE;
+  }
+
   private mayApply(since: number, edits: Edit[]): boolean {
     return edits.every(edit => {
       const id = typeof edit.cell === 'string' ? edit.cell : edit.edit === 'replace' ? edit.cell.id : null;
-      return id === null || (this.find(id) !== undefined && (this.changed.get(id) ?? 0) <= since);
+      const isThere = id === null || (this.find(id) !== undefined && (this.changed.get(id) ?? 0) <= since);
+      return isThere && (edit.edit !== 'grow' || this.mayGrow(edit));
     });
   }
 
@@ -124,6 +147,8 @@ export class LiveDocument {
         this.notebook.transact(set, false);
       } else if (edit.edit === 'outputs') {
         this.land(edit.cell, edit.outputs, edit.execution_count, !isUndoable);
+      } else if (edit.edit === 'grow') {
+        this.grow(edit);
       }
     }
   }
@@ -163,8 +188,7 @@ export class LiveDocument {
    * kernel of this page. All others come from a file, and a file says nothing about trust.
    */
   private land(id: string, outputs: IOutput[], count: number | null, isRun: boolean): void {
-    const index = this.notebook.cells.findIndex(cell => cell.id === id);
-    const model = this.panel.content.model!.cells.get(index) as ICodeCellModel;
+    const model = this.findModel(id)!;
     const wanted = outputs.map(joinOutput);
     const there = model.outputs.toJSON();
     let same = 0;
@@ -181,13 +205,57 @@ export class LiveDocument {
       model.outputs.fromJSON(wanted);
     } else {
       if (rest) {
-        model.outputs.add({ ...wanted[same], text: rest });
+        addText(model, rest);
       }
       wanted.slice(there.length).forEach(output => model.outputs.add(output));
     }
     if (model.executionCount !== count) {
       model.executionCount = count;
     }
+  }
+
+  /** Whether the outputs of a cell are still those to which an edit adds. */
+  private mayGrow(edit: Edit): boolean {
+    const outputs = this.findModel(edit.cell)?.outputs;
+    const text = outputs?.get(outputs.length - 1)?.streamText?.text;
+    return outputs?.length === edit.kept && (text?.length ?? null) === edit.at;
+  }
+
+  /** Add to the outputs of a run: what is there is not read again, so that a flood stays cheap. */
+  private grow(edit: Edit): void {
+    const model = this.findModel(edit.cell)!;
+    const outputs = (edit.outputs as IOutput[]).map(joinOutput);
+    this.widgets.admit(outputs);
+    if (edit.text) {
+      addText(model, edit.text);
+    }
+    outputs.forEach(output => model.outputs.add(output));
+    if (model.executionCount !== edit.execution_count) {
+      model.executionCount = edit.execution_count;
+    }
+  }
+
+  /** How much a cell has put out, in what will be saved; null if that is not as an edit has it. */
+  private measure(edit: Edit): Facts | null {
+    const { outputs, executionCount, sharedModel } = this.findModel(edit.cell)!;
+    const saved = (sharedModel as any).ymodel?.get('outputs');
+    const last = outputs.get(outputs.length - 1);
+    const text = last.streamText?.text ?? null;
+    const isSame =
+      saved?.length === outputs.length &&
+      (text === null || saved.get(outputs.length - 1).get('text')?.length === text.length) &&
+      outputs.length === edit.kept + edit.outputs.length &&
+      (edit.outputs.length > 0 || edit.at === null || text?.length === edit.at + edit.text.length);
+    const length = text?.length ?? null;
+    const tail = text?.slice(-TAIL) ?? '';
+    return isSame
+      ? { id: edit.cell, outputs: outputs.length, length, tail, execution_count: executionCount }
+      : null;
+  }
+
+  private findModel(id: string): ICodeCellModel | undefined {
+    const index = this.notebook.cells.findIndex(cell => cell.id === id);
+    return index < 0 ? undefined : (this.panel.content.model!.cells.get(index) as ICodeCellModel);
   }
 
   /** Let a cell be as one that was only loaded; saving it does not make it trusted either. */
@@ -222,19 +290,28 @@ export class LiveDocument {
     }
   }
 
+  /** JupyterLab also keeps here whether it is saved, and when: that is no change of the notebook. */
   private noteChange(_: unknown, change: NotebookChange): void {
-    this.version++;
     if (change.cellsChange) {
-      this.structure = this.version;
+      this.structure = ++this.version;
       this.watchCells();
     }
     if (change.metadataChange || change.nbformatChanged) {
-      this.metadata = this.version;
+      this.metadata = ++this.version;
     }
   }
 
+  /** JupyterLab calls a notebook saved though it was changed while it was being saved. */
   private noteSave(_: unknown, state: string): void {
-    this.isSaving = state === 'started';
+    if (state === 'started') {
+      this.saving = { version: this.version, began: Date.now() };
+      return;
+    }
+    if (state === 'failed' || this.saving?.version !== this.version) {
+      this.panel.context.model.dirty = true;
+    }
+    this.saving = null;
+    this.waiting.splice(0).forEach(done => done());
   }
 
   /** Count the changes of cells that are new, and forget those that are gone. */
@@ -261,7 +338,8 @@ export class LiveDocument {
   private readonly notebook: ISharedNotebook;
   private readonly widgets: LiveWidgets;
   private hash = '';
-  private isSaving = false;
+  private saving: { version: number; began: number } | null = null;
+  private readonly waiting: (() => void)[] = []; // for the end of a save
   private told = -1;
   private structure = 1;
   private metadata = 1;
@@ -335,5 +413,14 @@ function continueStream(there: IOutput[], wanted: IOutput[], same: number): stri
     return null;
   }
   const [before, after] = [join(old.text), join(now!.text)];
-  return after.startsWith(before) ? after.slice(before.length) : null;
+  const rest = after.startsWith(before) ? after.slice(before.length) : null;
+  return rest !== null && /[\r\x08]/.test(rest) ? null : rest;
+}
+
+/** Add lines to the stream that is the last output; JupyterLab's own way reads all of it again. */
+function addText(model: ICodeCellModel, text: string): void {
+  const { outputs } = model;
+  const stream = outputs.get(outputs.length - 1).streamText!;
+  stream.insert(stream.text.length, text);
+  (outputs as any)._streamIndex = stream.text.length; // where it goes on if the kernel says more
 }

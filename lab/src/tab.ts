@@ -102,12 +102,16 @@ export class LiveTab {
       case 'editor.change':
       case 'editor.land': {
         const isLanding = method === 'editor.land';
+        const { model } = this.panel.context;
+        const { dirty } = model;
         const facts = this.document.change(params.since, params.edits, params.request, isLanding);
         if (facts.applied && !isLanding) {
           this.mark(params.edits);
         }
         if (facts.applied && params.hash && !this.conflicts.open.length) {
           this.conflicts.know(params.hash);
+          // It was as the file was, and is as the file is. What the person types is before or after.
+          model.dirty = dirty;
         }
         return facts;
       }
@@ -115,13 +119,10 @@ export class LiveTab {
         if (this.conflicts.open.length) {
           throw new Error(`cells ${this.conflicts.open.join(', ')} are in conflict with the file`);
         }
-        await this.panel.context.save();
-        return { saved: !this.panel.context.model.dirty };
+        await this.document.save();
+        return { saved: true }; // or it had failed; what is typed meanwhile is the person's
       case 'editor.merged':
         await this.conflicts.show(params.hash, params.conflicts);
-        if (params.saved_version === this.document.version) {
-          this.panel.context.model.dirty = false;
-        }
         return {};
       case 'editor.reply':
         this.manipulator.reply(params.comm, params.data, params.channel);

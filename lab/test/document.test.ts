@@ -4,22 +4,53 @@ import { expect, test, vi } from 'vitest';
 import { LiveDocument } from '../src/document';
 
 // It needs a real page.
-vi.mock('../src/widgets', () => ({ LiveWidgets: class {} }));
+vi.mock('../src/widgets', () => ({
+  LiveWidgets: class {
+    admit() {}
+  }
+}));
 
 /** A tab as far as a document knows it. */
 function open(...sources: string[]) {
   const sharedModel = YNotebook.create({ disableDocumentWideUndoRedo: true });
-  const signal = { connect: () => true, disconnect: () => true };
+  let noteSave: (state: string) => void = () => undefined;
+  const signal = {
+    connect: (slot: any, owner: any) => (noteSave = state => slot.call(owner, null, state)),
+    disconnect: () => true
+  };
   sources.forEach((source, index) =>
     sharedModel.insertCell(index, { cell_type: 'code', id: 'abcdef'[index], source })
   );
+  const models = { get: (index: number) => makeModel(sharedModel.cells[index]) };
   const panel = {
-    content: { model: { sharedModel }, widgets: [], activeCell: null, mode: 'command' },
+    content: { model: { sharedModel, cells: models }, widgets: [], activeCell: null, mode: 'command' },
     context: { saveState: signal, model: { dirty: false }, contentsModel: { hash: 'h' } }
   };
   const document = new LiveDocument(panel as any, () => false);
   const sourcesNow = () => sharedModel.cells.map(cell => cell.getSource());
-  return { document, sharedModel, sourcesNow };
+  return { document, sharedModel, sourcesNow, panel, noteSave: (state: string) => noteSave(state) };
+}
+
+/** A cell as JupyterLab keeps it beside the shared one, as far as outputs grow. */
+function makeModel(shared: any) {
+  const texts = () => shared.getOutputs().map((output: any) => output.text);
+  return {
+    sharedModel: shared,
+    executionCount: shared.execution_count,
+    outputs: {
+      get length() {
+        return texts().length;
+      },
+      get: (index: number) => ({
+        streamText: {
+          get text() {
+            return texts()[index];
+          },
+          insert: (_: number, text: string) => shared.appendStreamOutput(index, text)
+        }
+      })
+    }
+  };
 }
 
 const change = (document: LiveDocument, edits: any[], request = String(Math.random())) =>
@@ -42,6 +73,37 @@ test('what was saved is told as news since the last reading', () => {
   const news = document.readNew();
   expect([news.since, news.cells.length]).toEqual([version, 1]);
   expect(document.readNew().cells).toEqual([]);
+});
+
+test('what changes while a notebook is saved is still to be saved', () => {
+  const { document, sharedModel, panel, noteSave } = open('1');
+  const { model } = panel.context;
+  const save = (meanwhile: () => void) => {
+    noteSave('started');
+    expect(document.read(-1).saving).toBe(true);
+    meanwhile();
+    model.dirty = false; // JupyterLab does, whatever was typed
+    sharedModel.setState('dirty', false); // and it notes more of this kind
+    sharedModel.setState('hash', String(Math.random()));
+    noteSave('completed');
+    return model.dirty;
+  };
+  expect(save(() => sharedModel.cells[0].setSource('typed'))).toBe(true);
+  expect(save(() => undefined)).toBe(false);
+  expect(document.read(-1).saving).toBe(false);
+  noteSave('started');
+  noteSave('failed');
+  expect(model.dirty).toBe(true);
+});
+
+test('a save that a person cancelled does not keep others from saving', async () => {
+  vi.useFakeTimers();
+  const { document, noteSave } = open('1');
+  noteSave('started'); // and JupyterLab never says that it has ended
+  expect(document.read(-1).saving).toBe(true);
+  vi.advanceTimersByTime(5_000);
+  expect(document.read(-1).saving).toBe(false);
+  vi.useRealTimers();
 });
 
 test('an edit of a cell that has changed since is refused, and so is the whole change', () => {
@@ -76,6 +138,24 @@ test('an edit of a source is one step back, and the steps of the person stay', (
   expect(sourcesNow()).toEqual(['yy = 10!']);
   cell.undo();
   expect(sourcesNow()).toEqual(['x = 10']);
+});
+
+test('of outputs that grow only what is new travels, and how much is there is said', () => {
+  const { document, sharedModel } = open('1', '2');
+  const stream = { output_type: 'stream', name: 'stdout', text: 'one €\n' };
+  (sharedModel.cells[0] as any).setOutputs([stream]);
+  const grow = { edit: 'grow', cell: 'a', kept: 1, at: 6, text: 'two\n', outputs: [], execution_count: null };
+  const land = (edit: any) => document.change(document.version, [edit], String(Math.random()), true);
+  const facts = land(grow);
+  expect([facts.applied, facts.cells]).toEqual([true, []]);
+  expect(facts.grown).toEqual([
+    { id: 'a', outputs: 1, length: 10, tail: 'one €\ntwo\n', execution_count: null }
+  ]);
+  expect(document.read(facts.version).cells).toEqual([]);
+  // It is not what the page has: then the engine sends all.
+  expect(land(grow).applied).toBe(false);
+  expect(land({ ...grow, at: 10, kept: 2 }).applied).toBe(false);
+  expect((sharedModel.cells[0] as any).getOutputs()[0].text).toBe('one €\ntwo\n');
 });
 
 test('cells are moved, replaced and deleted by their ids', () => {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.behaviour.promise import Done, Measured, NotYet, row
+from tests.behaviour.promise import Done, Measured, row
 
 # fmt: off
 ROWS = (
@@ -303,7 +303,7 @@ ROWS = (
     row("D-355", "§4", "An interruption after the rename of a save leaves the history right", Done("tests/unit/workspace/test_book.py::test_an_interruption_right_after_the_rename_leaves_the_history_right", also=("tests/unit/workspace/hosts/test_plain.py::test_what_fails_after_the_rename_leaves_the_history_right",))),
     row("D-356", "§9", "In an editor, texts of notebooks are literal, and attached texts are not the person's words", Done("tests/integration/assistant/test_acp.py::test_attached_texts_and_names_are_not_taken_for_the_persons_words", also=("tests/integration/assistant/test_acp.py::test_what_a_notebook_says_is_literal_wherever_an_editor_shows_it",))),
     row("D-357", "§8", "Merging a hostile branch runs nothing of it and shows nothing raw", Done("tests/integration/hostile/test_git.py::test_merging_a_hostile_branch_runs_nothing_and_shows_nothing_raw")),
-    row("D-358", "§7", "What an agent does is seen in the page at once, and a page with our extension is as quick as one without", NotYet("JupyterLab")),
+    row("D-358", "§7", "What an agent does is seen in the page at once, and a page with our extension is as quick as one without", Measured("benchmarks/live.py")),
     row("D-359", "§7", "An agent's edit and run appear in a page of Notebook 7", Done("tests/browser/test_neighbours.py::test_an_agents_edit_and_run_appear_in_a_page_of_notebook_7", only_all=True)),
     row("D-360", "§2", "Beside jupyter-collaboration an agent's edit is in every page once", Done("tests/browser/test_neighbours.py::test_beside_jupyter_collaboration_an_agents_edit_is_in_every_page_once", only_all=True)),
     row("D-361", "§5", "A tab passes the conformance kit with the oldest ipykernel, also with two pages open", Done("tests/browser/test_manipulator.py::test_the_tab_passes_the_conformance_kit_with_the_oldest_ipykernel", only_all=True)),
@@ -351,5 +351,10 @@ ROWS = (
     row("D-399", "§7", "A Jupyter server that cannot use kernels of the engine says so once, and opens notebooks", Done("tests/browser/test_engine_kernels.py::test_a_jupyter_server_that_cannot_use_kernels_of_the_engine_says_so_once", only_all=True)),
     row("D-400", "§2", "A tab that loses its network, crashes, or whose file is deleted loses no edit and doubles none", Done("tests/browser/test_outcomes.py::test_a_connection_that_breaks_is_made_again_and_both_sides_are_merged", only_all=True, also=("tests/browser/test_outcomes.py::test_a_page_that_crashes_leaves_the_run_of_an_agent_to_the_file", "tests/browser/test_outcomes.py::test_a_notebook_that_is_deleted_while_it_is_open_is_still_in_its_page", "tests/browser/test_outcomes.py::test_two_pages_and_an_engine_that_is_killed_lose_nothing"))),
     row("D-401", "§2", "A cell where the person is, or that they run, is not moved in a tab if its neighbours can be", Done("tests/unit/engine/test_outside.py::test_a_cell_where_the_person_is_or_that_they_run_is_not_moved_but_its_neighbours_are")),
+    row("D-402", "§2", "What a person types while a change of the file is merged into the page is still to be saved", Done("tests/unit/engine/test_outside.py::test_what_is_typed_while_a_file_is_merged_is_still_to_be_saved")),
+    row("D-403", "§2", "What a person types while the notebook is saved is still to be saved, and no save overtakes another", Done("tests/browser/test_outcomes.py::test_what_is_typed_while_the_notebook_is_saved_is_still_to_be_saved", only_all=True)),
+    row("D-404", "§2", "A Jupyter server that is started again under an open page loses no edit and doubles no cell", Done("tests/browser/test_outcomes.py::test_a_server_that_is_started_again_under_an_open_page_loses_nothing", only_all=True)),
+    row("D-405", "§7", "A page whose setting says so shares nothing", Done("tests/browser/test_outcomes.py::test_a_page_whose_notebooks_are_not_shared_is_left_alone", only_all=True)),
+    row("D-406", "§2", "Of a stream that grows only what is new travels to a page, and it is called landed after the page has said how much is there", Done("tests/unit/engine/test_outside.py::test_of_a_stream_that_grows_only_what_is_new_travels", also=("tests/unit/engine/test_outside.py::test_an_editor_that_has_not_added_all_is_found_out_and_gets_all_of_it",))),
 )
 # fmt: on

@@ -37,6 +37,7 @@ BUILT = ROOT / "src" / "cellwright" / "server" / "labextensions" / "cellwright-l
 FIRST = "first day.ipynb"
 # What JupyterLab or Python would run if it looked for them in the working folder.
 PLANTED = ("click", "ipykernel", "jupyter_config", "jupyter_lab_config", "jupyter_server_config")
+START = (str(LAB / "python"), "-P", "-m", "cellwright", "lab", "--no-browser")
 PANEL = "window.jupyterapp.shell.currentWidget"
 
 
@@ -118,12 +119,16 @@ def server_places() -> Iterator[tuple[pytest.MonkeyPatch, Path]]:
 
 
 @contextlib.contextmanager
-def start_server(notebooks: Path, *command: str) -> Iterator[Server]:
-    """Start a Jupyter server under a base URL that is not the root, as behind JupyterHub."""
-    token, log = secrets.token_hex(8), notebooks.with_suffix(".log")
+def start_server(notebooks: Path, *command: str, like: Server | None = None) -> Iterator[Server]:
+    """Start a Jupyter server under a base URL that is not the root, as behind JupyterHub.
+
+    One that is `like` another has its address and its token: the same server, started again.
+    """
+    token, log = like.token if like else secrets.token_hex(8), notebooks.with_suffix(".log")
+    port = like.url.split(":")[2].split("/")[0] if like else "0"
     environ = {name: value for name, value in os.environ.items() if not name.startswith("CELLWR")}
     options = [
-        *("--allow-root", "--ip=127.0.0.1", "--port=0", "--expose-app-in-browser"),
+        *("--allow-root", "--ip=127.0.0.1", f"--port={port}", "--expose-app-in-browser"),
         f"--IdentityProvider.token={token}",
         "--ServerApp.base_url=/user/ada/",
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
@@ -186,8 +191,7 @@ def server(
         (notebooks / f"{name}.py").write_text(
             f"open({str(folder / 'planted')!r}, 'a').write({name!r})"
         )
-    command = (str(LAB / "python"), "-P", "-m", "cellwright", "lab", "--no-browser", FIRST, "--")
-    with start_server(notebooks, *command) as started:
+    with start_server(notebooks, *START, FIRST, "--") as started:
         yield started
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,13 +13,24 @@ from playwright.sync_api import Error
 
 from cellwright import connect
 from cellwright.errors import EngineLost
-from tests.browser.conftest import PANEL, Server, cells, keep_picture, read_saved, texts
+from tests.browser.conftest import (
+    FIRST,
+    PANEL,
+    START,
+    Server,
+    cells,
+    keep_picture,
+    read_saved,
+    start_server,
+    texts,
+)
 from tests.engines import ask, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
-    from playwright.sync_api import Page
+    from playwright.sync_api import Browser, Page, Route
 
     OpenPage = Callable[[str], Page]
 
@@ -35,6 +47,13 @@ def find_pid() -> int | None:
 def wait_shared(page: Page) -> None:
     page.wait_for_function(
         f"() => window.jupyterapp && {PANEL}?.hasClass?.('cw-shared')", timeout=60_000
+    )
+
+
+def type_in(page: Page, index: int, source: str) -> None:
+    page.evaluate(
+        f"([index, source]) => {PANEL}.content.model.cells.get(index).sharedModel.setSource(source)",
+        [index, source],
     )
 
 
@@ -208,3 +227,125 @@ def test_a_notebook_that_is_deleted_while_it_is_open_is_still_in_its_page(
     page.evaluate(f"async () => await {PANEL}.context.save()")
     saved = read_saved(path)
     assert ["".join(cell["source"]) for cell in saved] == ["typed", "more"]
+
+
+def test_what_is_typed_while_the_notebook_is_saved_is_still_to_be_saved(
+    server: Server, open_page: OpenPage, agent: Any
+) -> None:
+    """JupyterLab calls a notebook saved when the server has what it was when the save began."""
+    path = server.write("typing.ipynb", "a = 1", "b = 2")
+    page = open_page("typing.ipynb")
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        if route.request.method == "PUT" and not held:
+            held.append(route)
+        else:
+            route.continue_()
+
+    page.route("**/api/contents/typing.ipynb*", hold)
+    type_in(page, 0, "a = 10")
+    page.evaluate(f"() => {{ window.saving = {PANEL}.context.save() }}")
+    wait_for(lambda: page.wait_for_timeout(20) or held, "the save")
+    type_in(page, 1, "b = 20")
+    held[0].continue_()
+    page.evaluate("() => window.saving")
+    assert ["".join(cell["source"]) for cell in read_saved(path)] == ["a = 10", "b = 2"]
+    assert page.evaluate(f"() => {PANEL}.context.model.dirty")
+    # An agent's save comes after one that is under way, which would write over it.
+    held.clear()
+    page.evaluate(f"() => {{ window.saving = {PANEL}.context.save() }}")
+    wait_for(lambda: page.wait_for_timeout(20) or held, "the save")
+    with ThreadPoolExecutor(1) as thread:
+        edit = {"op": "replace", "cell": "a", "source": "a = 100"}
+        answer = thread.submit(agent.open("typing.ipynb").edit, [edit])
+        page.wait_for_function(
+            f"() => {PANEL}.content.model.cells.get(0).sharedModel.getSource() === 'a = 100'"
+        )
+        page.wait_for_timeout(200)
+        held[0].continue_()
+        while not answer.done():
+            page.wait_for_timeout(20)
+        assert answer.result().saved
+    page.evaluate("() => window.saving")
+    assert ["".join(cell["source"]) for cell in read_saved(path)] == ["a = 100", "b = 20"]
+    assert not page.evaluate(f"() => {PANEL}.context.model.dirty")
+    assert page.locator(".jp-Dialog").all_inner_texts() == []
+
+
+def test_a_server_that_is_started_again_under_an_open_page_loses_nothing(
+    server: Server, browser: Browser, tmp_path: Path
+) -> None:
+    """The page goes on as ever; to others the file is the notebook until the server is back."""
+    del server  # it has an engine of its own; the other one shares it
+    notebooks = tmp_path / "notebooks"
+    notebooks.mkdir()
+    sources = ("a = 0", "b = 0", "c = 0")
+
+    def edit(cell: str, source: str) -> str:
+        workspace = connect(cwd=str(notebooks), actor="mcp:agent")
+        assert workspace is not None
+        with workspace:
+            edits = [{"op": "replace", "cell": cell, "source": source}]
+            return str(workspace.open("restart.ipynb").edit(edits).host)
+
+    context = browser.new_context()
+    page = context.new_page()
+    with start_server(notebooks, *START, "--") as first:
+        path = first.write("restart.ipynb", *sources)
+        page.goto(f"{first.url}lab/tree/restart.ipynb?token={first.token}&reset")
+        wait_shared(page)
+        # A Jupyter server does not end while it starts a kernel.
+        page.wait_for_function(f"() => {PANEL}.sessionContext.session?.kernel?.status === 'idle'")
+        assert edit("b", "b = 1") == "tab"
+        type_in(page, 0, "a = 'typed before'")
+    page.wait_for_function(f"() => !{PANEL}.hasClass('cw-shared')")
+    type_in(page, 0, "a = 'typed meanwhile'")
+    wait_for(lambda: edit("c", "c = 1") == "file", "the engine to know that the page is gone")
+    with start_server(notebooks, *START, "--", like=first):
+        wait_shared(page)
+        wanted = ["a = 'typed meanwhile'", "b = 1", "c = 1"]
+        page.wait_for_function(
+            f"""wanted => JSON.stringify([...{PANEL}.content.model.cells].map(
+                m => m.sharedModel.getSource())) === JSON.stringify(wanted)""",
+            arg=wanted,
+        )
+        assert page.evaluate(f"() => {PANEL}.context.model.dirty")
+        assert edit("b", "b = 2") == "tab"
+        wanted[1] = "b = 2"
+        assert [cell["source"] for cell in cells(page).values()] == wanted
+        assert ["".join(cell["source"]) for cell in read_saved(path)] == wanted
+        assert "Changed" not in "".join(page.locator(".jp-Dialog").all_inner_texts())
+        keep_picture(page, "server-restarted")
+        context.close()
+
+
+def test_a_page_whose_notebooks_are_not_shared_is_left_alone(
+    server: Server, open_page: OpenPage, agent: Any
+) -> None:
+    """The setting `share`: to agents the file is the notebook, and JupyterLab is as without us."""
+    path = server.write("unshared.ipynb", "a = 0", "b = 0")
+    page = open_page(FIRST.replace(" ", "%20"))
+    save = "raw => window.jupyterapp.serviceManager.settings.save('cellwright-lab:live', raw)"
+    page.evaluate(save, '{"share": false}')
+    try:
+        page.goto(f"{server.url}lab/tree/unshared.ipynb?token={server.token}&reset")
+        page.wait_for_function(
+            f"""() => window.jupyterapp?.shell && {PANEL}?.context?.isReady
+                && {PANEL}.sessionContext?.session?.kernel?.status === 'idle'""",
+            timeout=60_000,
+        )
+        type_in(page, 0, "a = 'typed'")
+        book = agent.open("unshared.ipynb")
+        answer = book.edit([{"op": "replace", "cell": "b", "source": "b = 1"}])
+        assert answer.host == "file"
+        assert all(row.path != "unshared.ipynb" for row in agent.list(opened=True))
+        page.wait_for_timeout(1500)  # three looks of the engine, if it looked
+        assert [cell["source"] for cell in cells(page).values()] == ["a = 'typed'", "b = 0"]
+        assert not page.evaluate(f"() => {PANEL}.hasClass('cw-shared')")
+        assert not page.evaluate(
+            "() => window.jupyterapp.commands.hasCommand('cellwright:run-stale')"
+        )
+        assert b"b = 1" in path.read_bytes()
+    finally:
+        page.evaluate(save, "{}")

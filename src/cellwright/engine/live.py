@@ -14,6 +14,7 @@ import threading
 import time
 from contextvars import ContextVar
 from difflib import SequenceMatcher
+from types import MappingProxyType
 
 from cellwright.document._bytes.layout import Layout
 from cellwright.document._bytes.slots import Slot
@@ -109,14 +110,19 @@ class EditorDocument:
         self._minor = 5
         self._state: State | None = None
 
-    def take(self, answer: Mapping[str, Any]) -> None:
+    def take(
+        self, answer: Mapping[str, Any], grown: Mapping[str, Slot] = MappingProxyType({})
+    ) -> None:
         """Take over what the editor says has changed since `version`.
+
+        `grown` are cells of which it has said enough to know that they are so.
 
         Raises:
             EditorUnfit: it is not a notebook.
         """
         try:
             slots = {cell["id"]: _make_slot(cell) for cell in answer.get("cells", ())}
+            slots |= grown
             order = list(answer.get("order", self._order))
             version, minor = int(answer["version"]), int(answer.get("nbformat_minor", self._minor))
             metadata = dict(answer.get("metadata", self._metadata))
@@ -140,6 +146,10 @@ class EditorDocument:
         # An editor gives every cell an id, also those of older notebooks.
         self._order, self._metadata, self._minor = order, metadata, max(minor, 5)
         self._state = None
+
+    def forget(self) -> None:
+        """Let the editor describe all of it anew."""
+        self.version = -1
 
     def build(self) -> Notebook:
         """Return the notebook, in the bytes that Jupyter would save."""
@@ -319,7 +329,7 @@ class LiveHost:
     ) -> Change:
         """Let `make` change the notebook, and send the editor what that means for its cells."""
         with editor.guard:
-            for _ in range(_TRIES):
+            for turn in range(_TRIES):
                 try:
                     notebook = self._fetch(editor)
                 except EditorLost:
@@ -328,7 +338,11 @@ class LiveHost:
                     raise
                 change = make(notebook)
                 try:
-                    is_applied = not change or self._send(editor, method, change, describe())
+                    # An editor that does not take what is new of the outputs gets all of them.
+                    grows = method == "land" and turn == 0
+                    is_applied = not change or self._send(
+                        editor, method, change, describe(), grows=grows
+                    )
                 except BaseException:
                     on_failed()
                     raise
@@ -338,19 +352,27 @@ class LiveHost:
                 on_failed()
         raise Conflict(f"{editor.path} is being changed in its editor all the time")
 
-    def _send(self, editor: Editor, method: str, change: Change, more: Shape) -> bool:
+    def _send(
+        self, editor: Editor, method: str, change: Change, more: Shape, *, grows: bool
+    ) -> bool:
         """Send a change; returns whether the editor took it, and it is there."""
         # A cell that is moved is made anew: the person's cursor, or the rest of its output, is gone.
         active = editor.presence.active
         pinned = {*editor.running, *([active] if active else ())}
+        landed = editor.document.build().state if grows else None
+        edits = list(describe_edits(change, pinned, landed))
         answer = editor.ask(
             method,
             request=f"{id(self):x}-{next(self._requests)}",
             since=editor.document.version,
-            edits=list(describe_edits(change, pinned)),
+            edits=edits,
             **more,
         )
-        editor.document.take(answer)
+        grown = _confirm_growth(answer, change)
+        if grown is None:
+            editor.document.forget()  # what is there is not what was to be there
+            return False
+        editor.document.take(answer, grown)
         if not answer.get("applied"):
             return False
         found = {slot.facts.id: slot for slot in editor.document.build().state.layout.slots}
@@ -360,10 +382,15 @@ class LiveHost:
                 each for each in found if each in order
             ]:
                 raise EditorUnfit(editor.path, "its cells are not in the order that was wanted")
+        # A cell that is only written in another way was not sent, and may have been typed in since.
+        cells = (edit.get("cell") for edit in edits)
+        sent = {each["id"] if isinstance(each, dict) else each for each in cells}
         for cell in change.cells:
             if cell.after is None:
                 continue
             wanted = change.after.layout.slots[cell.after]
+            if wanted.facts.id not in sent:
+                continue
             there = found.get(wanted.facts.id)
             if there is None or there.hash != wanted.hash:
                 problem = f"cell {cell.handle} is not there as it should be after a change"
@@ -471,12 +498,15 @@ class LiveLanding:
 # -- a change, as messages describe it ----------------------------------------------------------
 
 
-def describe_edits(change: Change, pinned: set[str]) -> Iterator[Shape]:
+def describe_edits(change: Change, pinned: set[str], there: State | None = None) -> Iterator[Shape]:
     """Yield the steps that make a change in an editor, by cell id, in their order.
 
     Cells in `pinned` are not moved if moving the others does as well: a person is in them.
+    `there` is what the editor has, if outputs land: if they have only become more, only what is
+    new is sent. A change of a running cell begins before its first outputs, not with its last.
     """
     before, after = change.before.layout, change.after.layout
+    landed = {} if there is None else {slot.facts.id: slot for slot in there.layout.slots}
     kept = {origin for origin in change.origins if origin is not None}
     for index, slot in enumerate(before.slots):
         if index not in kept:
@@ -493,13 +523,15 @@ def describe_edits(change: Change, pinned: set[str]) -> Iterator[Shape]:
             if origin not in still:
                 yield {"edit": "move", "cell": name, "after": previous}
             if slot.raw != (old := before.slots[origin]).raw:
-                yield from _describe_cell(str(name), json.loads(old.raw), json.loads(slot.raw))
+                shapes = json.loads(old.raw), json.loads(slot.raw)
+                now = json.loads(landed[name].raw) if name in landed else None
+                yield from _describe_cell(str(name), *shapes, now)
         previous = name
     if before.skeleton != after.skeleton:
         yield {"edit": "metadata", "metadata": json.loads(after.skeleton).get("metadata", {})}
 
 
-def _describe_cell(name: str, old: Shape, new: Shape) -> Iterator[Shape]:
+def _describe_cell(name: str, old: Shape, new: Shape, there: Shape | None) -> Iterator[Shape]:
     """Yield the steps for one cell that is there before and after."""
     known = ("source", "metadata", "outputs", "execution_count")
     if {**old, **dict.fromkeys(known)} != {**new, **dict.fromkeys(known)}:
@@ -512,7 +544,54 @@ def _describe_cell(name: str, old: Shape, new: Shape) -> Iterator[Shape]:
         yield {"edit": "metadata", "cell": name, "metadata": new.get("metadata", {})}
     if any(old.get(key) != new.get(key) for key in ("outputs", "execution_count")):
         outputs, count = new.get("outputs", []), new.get("execution_count")
-        yield {"edit": "outputs", "cell": name, "outputs": outputs, "execution_count": count}
+        growth = None if there is None else _describe_growth(there.get("outputs", []), outputs)
+        edit = {"edit": "outputs", "outputs": outputs} if growth is None else growth
+        yield {**edit, "cell": name, "execution_count": count}
+
+
+def _describe_growth(old: list[Shape], new: list[Shape]) -> Shape | None:
+    """Describe what outputs have got more; None if that is not all that has become of them.
+
+    A page moves its cursor in a stream at a backspace and a carriage return, as a terminal does:
+    what such a text becomes, the page alone knows.
+    """
+    if not old or len(new) < len(old) or old[:-1] != new[: len(old) - 1]:
+        return None
+    last, now, at, text = old[-1], new[len(old) - 1], None, ""
+    if last.get("output_type") == "stream":
+        before, after = _join(last.get("text")), _join(now.get("text"))
+        if {**last, "text": ""} != {**now, "text": ""} or not after.startswith(before):
+            return None
+        at, text = _count_units(before), after[len(before) :]
+    elif last != now:
+        return None
+    if "\r" in text or "\b" in text:
+        return None
+    return {"edit": "grow", "kept": len(old), "at": at, "text": text, "outputs": new[len(old) :]}
+
+
+def _confirm_growth(answer: Mapping[str, Any], change: Change) -> dict[str, Slot] | None:
+    """Return the cells whose outputs have grown as they were to; None if one has not.
+
+    Of such a cell the editor says how much is there now, and how it ends.
+    """
+    wanted = {slot.facts.id: slot for slot in change.after.layout.slots}
+    found: dict[str, Slot] = {}
+    try:
+        for facts in answer.get("grown", ()):
+            cell = json.loads(wanted[facts["id"]].raw)
+            last = cell["outputs"][-1]
+            text = _join(last["text"]) if last["output_type"] == "stream" else None
+            length = None if text is None else _count_units(text)
+            here = (len(cell["outputs"]), length, cell.get("execution_count"))
+            there = (facts["outputs"], facts["length"], facts["execution_count"])
+            tail = facts["tail"]
+            if here != there or not (text or "").endswith(tail) or (text and not tail):
+                return None
+            found[facts["id"]] = _make_slot(cell)
+    except (KeyError, IndexError, TypeError, AttributeError):
+        return None  # it says something else than it was asked
+    return found
 
 
 def make_splices(old: str, new: str) -> list[Shape]:
@@ -569,6 +648,23 @@ def _find_unmoved(origins: Sequence[int | None], pinned: set[int]) -> set[int]:
 
 
 # -- cells, as Jupyter saves them ---------------------------------------------------------------
+
+
+def rewrite(notebook: Notebook) -> Notebook:
+    """Return a notebook as an editor that has read it describes it, byte for byte.
+
+    Programs write the same text as one string or as lines; compared with what an editor says,
+    such a cell must not look changed.
+    """
+    layout = notebook.state.layout
+    document = EditorDocument(notebook.path or "")
+    try:
+        cells = [json.loads(slot.raw) for slot in layout.slots]
+        order = [cell["id"] for cell in cells]
+        document.take({**json.loads(layout.skeleton), "cells": cells, "order": order, "version": 0})
+    except (EditorUnfit, KeyError, TypeError, ValueError):
+        return notebook  # an old one, without ids, or a broken one
+    return document.build()
 
 
 def _make_slot(cell: Mapping[str, Any]) -> Slot:

@@ -6,6 +6,7 @@ import hashlib
 
 from cellwright.document.merge import merge
 from cellwright.document.notebook import Notebook
+from cellwright.engine.live import rewrite
 from cellwright.errors import CellwrightError
 
 TYPE_CHECKING = False
@@ -91,24 +92,22 @@ class OutsideChanges:
 
     def _merge(self, base: Notebook, found: Notebook, digest: str) -> None:
         editor = self._editor
-        was_dirty = editor.document.is_dirty
         conflicts: list[dict[str, str | None]] = []
+        was, then = rewrite(base), rewrite(found)
 
         def make(notebook: Notebook) -> Change:
             # The person may have typed since: then it is merged anew.
-            merged = merge(base, notebook, found)
+            merged = merge(was, notebook, then)
             conflicts[:] = [
                 {"cell": each.handle, "current": each.current, "other": each.other}
                 for each in merged.conflicts
             ]
             return notebook.become(merged.notebook.state)
 
-        # In one step with the change, or a person who saves right then would be asked.
+        # In one step with the change, or a person who saves right then would be asked. The page
+        # knows whether it has something to save: the person may type while this is on its way.
         self._host.change_in(editor, make, lambda: {} if conflicts else {"hash": digest})
-        # A page that had nothing to save has nothing to save now, unless the person typed since.
-        is_as_file = not was_dirty and not conflicts
-        version = editor.document.version if is_as_file else None
-        editor.ask("merged", hash=digest, conflicts=conflicts, saved_version=version)
+        editor.ask("merged", hash=digest, conflicts=conflicts)
 
     def _read_file(self) -> Notebook | None:
         try:

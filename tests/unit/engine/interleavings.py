@@ -6,6 +6,7 @@ import json
 import random
 import re
 from collections import Counter
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from cellwright import Workspace
@@ -35,6 +36,7 @@ class Story:
     LINE = "print t{}"
 
     def __init__(self, path: Path, workspace: Any, seed: int) -> None:
+        self.seed = seed
         self.random = random.Random(seed)
         self.path = path
         self.workspace = workspace
@@ -42,6 +44,7 @@ class Story:
         self.given_up: set[str] = set()
         self.pages: list[Any] = []
         self.count = 0
+        self.is_ending = False
         self.steps: list[str] = []
 
     # -- what happens -------------------------------------------------------------------------
@@ -122,14 +125,18 @@ class Story:
         if not self.pages:
             return
         page = self.random.choice(self.pages)
+        self.let_type(page)
+        self.edit()
+        page.typed = lambda: None
+
+    def let_type(self, page: Any) -> None:
+        """Let the person type just before the next change comes to a page."""
 
         def type_once() -> None:
             page.typed = lambda: None
             self.type_in(page)
 
         page.typed = type_once
-        self.edit()
-        page.typed = lambda: None
 
     def insert(self) -> None:
         view, token = self.workspace.open(self.path.name).read(), self.make_token()
@@ -208,6 +215,7 @@ class Story:
 
     def finish(self) -> None:
         """Choose, save and close; then all of it is in the file."""
+        self.is_ending = True
         for _ in range(8):
             self.look()
             self.resolve()
@@ -215,13 +223,15 @@ class Story:
                 if page.dirty and page.save():
                     self.tell_saved(page)
         for page in self.pages:
-            assert not page.conflicts, self.steps
-            assert not page.dirty, self.steps
+            assert not page.conflicts, (self.seed, "open", page.conflicts, self.steps)
+            assert not page.dirty, (self.seed, "there is something to save", self.steps)
             mine = [(c["id"], c["source"], c.get("execution_count")) for c in page.cells]
             disk = [(c["id"], "".join(c["source"]), c.get("execution_count")) for c in self.saved]
-            assert mine == disk, self.steps
+            different = [pair for pair in zip_longest(mine, disk) if pair[0] != pair[1]]
+            assert not different, (self.seed, "page and file", different, self.steps)
         found = set(find_tokens(self.saved))
-        assert self.expected <= found <= self.expected | self.given_up, self.steps
+        lost, more = self.expected - found, found - self.expected - self.given_up
+        assert not lost | more, (self.seed, "lost", lost, "more", more, self.steps)
 
     @property
     def saved(self) -> list[dict[str, Any]]:
@@ -261,8 +271,15 @@ class ScriptedStory(Story):
         self.hub.call(self.editors.forget(connection))
 
     def look(self) -> None:
+        """Look, in one of three times while the person types."""
+        typing = self.pages and not self.is_ending and self.random.random() < 0.3
+        page = self.random.choice(self.pages) if typing else None
+        if page is not None:
+            self.let_type(page)
         for host in self.editors._hosts.values():
             host.merge_outside()
+        if page is not None:
+            page.typed = lambda: None
 
     def focus(self) -> None:
         if self.pages:

@@ -44,6 +44,7 @@ class ScriptedEditor:
         self.replies: list[dict[str, Any]] = []  # to the kernel
         self.asked: list[tuple[str, dict[str, Any]]] = []
         self.seen: dict[str, dict[str, Any]] = {}
+        self.grown: list[str] = []  # cells of which the next answer says only how much is there
         self.typed: Any = lambda: None
         self.answers: Any = lambda _method: True
 
@@ -98,10 +99,14 @@ class ScriptedEditor:
             if params["request"] in self.seen:
                 return self.seen[params["request"]]
             self.typed()
+            self.grown.clear()
+            was_dirty = self.dirty
             is_applied = self._apply(params["since"], params["edits"])
             if is_applied and params.get("hash") and not self.conflicts:
-                self.hash = params["hash"]
+                self.hash, self.dirty = params["hash"], was_dirty
             answer = {**self._describe(params["since"]), "applied": is_applied}
+            answer["cells"] = [cell for cell in answer["cells"] if cell["id"] not in self.grown]
+            answer["grown"] = [self._measure(cell) for cell in self.grown]
             self.seen[params["request"]] = answer
             return answer
         if name == "merged":
@@ -109,8 +114,6 @@ class ScriptedEditor:
             old = [each for each in self.conflicts if each["cell"] not in new]
             self.conflicts, self._merged = [*old, *new.values()], params["hash"]
             self._settle()
-            if params["saved_version"] == self.version:
-                self.dirty = False
             return {}
         if name == "reply":
             self.replies.append(params["data"])
@@ -153,6 +156,8 @@ class ScriptedEditor:
             name = edit.get("cell")
             if isinstance(name, str) and (name not in known or self.changed[name] > since):
                 return False
+            if edit["edit"] == "grow" and not self._may_grow(self.find(name)["outputs"], edit):
+                return False
         for edit in edits:
             self._apply_one(**edit)
         return True
@@ -177,12 +182,38 @@ class ScriptedEditor:
             found = self.find(cell)
             found["source"] = splice(found["source"], facts["splices"])
             self._touch(cell)
+        elif edit == "grow":
+            found = self.find(cell)
+            if facts["text"]:
+                last = found["outputs"][-1]
+                last["text"] = "".join(last["text"]) + facts["text"]
+            found["outputs"] += facts["outputs"]
+            found["execution_count"] = facts["execution_count"]
+            self.grown.append(cell)
+            self._touch(cell)
         elif edit == "metadata" and cell is None:
             self.metadata = facts["metadata"]
             self.version += 1
         else:
             self.find(cell).update(facts)
             self._touch(cell)
+
+    def _may_grow(self, outputs: list[dict[str, Any]], edit: dict[str, Any]) -> bool:
+        last = "".join(outputs[-1].get("text", "")) if outputs else ""
+        return len(outputs) == edit["kept"] and edit["at"] in (None, count_units(last))
+
+    def _measure(self, cell: str) -> dict[str, Any]:
+        """Say how much a cell has put out, and how that ends."""
+        found = self.find(cell)
+        last = found["outputs"][-1]
+        text = "".join(last["text"]) if last["output_type"] == "stream" else None
+        return {
+            "id": cell,
+            "outputs": len(found["outputs"]),
+            "length": None if text is None else count_units(text),
+            "tail": (text or "")[-100:],
+            "execution_count": found["execution_count"],
+        }
 
     def _put(self, cell: dict[str, Any], after: str | None) -> None:
         place = 0 if after is None else self.cells.index(self.find(after)) + 1
@@ -203,6 +234,10 @@ def splice(text: str, splices: list[dict[str, Any]]) -> str:
         new = each["text"].encode("utf-16-le", "surrogatepass")
         units = units[: 2 * each["start"]] + new + units[2 * each["end"] :]
     return units.decode("utf-16-le", "surrogatepass")
+
+
+def count_units(text: str) -> int:
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 class EditorConnection:

@@ -9,16 +9,20 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cellwright import Workspace
+from cellwright.document.edits import SetOutputs
 from cellwright.engine.live import LiveHost
 from cellwright.engine.outside import OutsideChanges
 from cellwright.errors import EditorLost, EditorUnfit
 from tests.kernels.dialects import SCRIPT
-from tests.unit.engine.scripted_editor import open_in_editor
+from tests.unit.engine.scripted_editor import ScriptedEditor, open_in_editor
 from tests.unit.workspace.memory import MemoryKernels, make_hub
 from tests.unit.workspace.stages import make_content
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from cellwright.document.change import Change
+    from cellwright.document.notebook import Notebook
 
 
 def test_a_file_is_read_while_no_one_else_can_move_the_base(
@@ -137,6 +141,125 @@ def test_a_page_without_changes_takes_what_the_file_has_become_since_it_was_read
     editor.outside.merge_new()
     assert page.find("c")["source"] == "newer"
     assert not page.dirty
+    hub.close()
+
+
+def test_outputs_from_the_file_are_taken_though_another_program_writes_text_otherwise(
+    tmp_path: Path,
+) -> None:
+    """One string or lines: such outputs looked as if the page had changed them, and stayed."""
+    hub, path = make_hub(MemoryKernels()), tmp_path / "nb.ipynb"
+    shape = json.loads(make_content("script", SCRIPT))
+    cell = next(each for each in shape["cells"] if each["id"] == "b")
+    stream = {"output_type": "stream", "name": "stdout", "text": "1\n2\n"}
+    cell |= {"outputs": [stream], "execution_count": 1}
+    page = open_in_editor(hub, path, json.dumps(shape).encode())
+    host = hub._hosts[str(path)]
+    assert isinstance(host, LiveHost)
+    host.merge_outside()
+    stream["text"], cell["source"], cell["execution_count"] = "3\n4\n", "changed", 2
+    path.write_text(json.dumps(shape), encoding="utf-8")
+    host.merge_outside()
+    found = page.find("b")
+    assert (found["source"], found["execution_count"]) == ("changed", 2)
+    assert "".join(found["outputs"][0]["text"]) == "3\n4\n"
+    assert not page.dirty
+    hub.close()
+
+
+def test_what_is_typed_while_a_file_is_merged_is_still_to_be_saved(tmp_path: Path) -> None:
+    """The page was clean when the engine looked; then it was called saved with what was typed."""
+    hub, path = make_hub(MemoryKernels()), tmp_path / "nb.ipynb"
+    page = open_in_editor(hub, path, make_content("script", SCRIPT))
+    host = hub._hosts[str(path)]
+    assert isinstance(host, LiveHost)
+    shape = json.loads(path.read_bytes())
+    shape["cells"][3]["source"] = "from git"
+    path.write_text(json.dumps(shape), encoding="utf-8")
+
+    def type_once() -> None:
+        page.typed = lambda: None
+        page.type("b", "typed")
+
+    page.typed = type_once
+    host.merge_outside()
+    assert (page.find("b")["source"], page.find("c")["source"]) == ("typed", "from git")
+    assert page.dirty
+    assert page.save()
+    assert b"typed" in path.read_bytes()
+    assert not page.dirty
+    shape["cells"] = json.loads(path.read_bytes())["cells"][:-1]
+    path.write_text(json.dumps(shape), encoding="utf-8")
+    host.merge_outside()
+    assert len(page.cells) == len(shape["cells"])
+    assert not page.dirty, "nobody typed: it is as the file is"
+    hub.close()
+
+
+def land_lines(host: LiveHost, counts: list[int], line: str = "line €\n") -> None:
+    """Land what a cell says, again and again, as a run does: each from before its first output."""
+    start = host.read().state
+    landing = host.begin_landing(start)
+    for count in counts:
+
+        def make(notebook: Notebook, count: int = count) -> Change:
+            notebook.state = start
+            stream = {"output_type": "stream", "name": "stdout", "text": line * count}
+            return notebook.apply([SetOutputs("b", [stream], None)])
+
+        landing.land(make, is_last=False)
+
+
+def list_landings(page: ScriptedEditor) -> list[dict[str, Any]]:
+    return [params["edits"][0] for method, params in page.asked if method == "editor.land"]
+
+
+def test_of_a_stream_that_grows_only_what_is_new_travels(tmp_path: Path) -> None:
+    hub, path = make_hub(MemoryKernels()), tmp_path / "nb.ipynb"
+    page = open_in_editor(hub, path, make_content("script", SCRIPT))
+    host = hub._hosts[str(path)]
+    assert isinstance(host, LiveHost)
+    land_lines(host, [1, 3, 3, 10])
+    edits = list_landings(page)
+    assert [edit["edit"] for edit in edits] == ["outputs", "grow", "grow", "grow"]
+    assert [edit["text"] for edit in edits[1:]] == ["line €\n" * 2, "", "line €\n" * 7]
+    assert "".join(page.find("b")["outputs"][0]["text"]) == "line €\n" * 10
+    answers = [
+        page.seen[params["request"]] for method, params in page.asked if method == "editor.land"
+    ]
+    assert all(not answer["cells"] for answer in answers[1:]), "nor does it travel back"
+    # What the engine believes of the page is so.
+    known = json.loads(host.editors[0].document.build().to_bytes())
+    host.editors[0].document.forget()
+    assert json.loads(host.read().to_bytes()) == known
+    hub.close()
+
+
+def test_an_editor_that_has_not_added_all_is_found_out_and_gets_all_of_it(tmp_path: Path) -> None:
+    hub, path = make_hub(MemoryKernels()), tmp_path / "nb.ipynb"
+    page = open_in_editor(hub, path, make_content("script", SCRIPT))
+    host = hub._hosts[str(path)]
+    assert isinstance(host, LiveHost)
+    apply = page._apply_one
+
+    def drop_some(edit: str, cell: Any = None, **facts: Any) -> None:
+        apply(edit, cell, **{**facts, "text": facts["text"][:-3]} if edit == "grow" else facts)
+
+    page._apply_one = drop_some  # type: ignore[method-assign]
+    land_lines(host, [1, 5])
+    assert [edit["edit"] for edit in list_landings(page)] == ["outputs", "grow", "outputs"]
+    assert "".join(page.find("b")["outputs"][0]["text"]) == "line €\n" * 5
+    hub.close()
+
+
+def test_a_text_that_moves_the_cursor_of_a_page_lands_whole(tmp_path: Path) -> None:
+    """What a page makes of it, the page alone knows."""
+    hub, path = make_hub(MemoryKernels()), tmp_path / "nb.ipynb"
+    page = open_in_editor(hub, path, make_content("script", SCRIPT))
+    host = hub._hosts[str(path)]
+    assert isinstance(host, LiveHost)
+    land_lines(host, [1, 2], line="10 %\r")
+    assert [edit["edit"] for edit in list_landings(page)] == ["outputs", "outputs"]
     hub.close()
 
 
