@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from difflib import SequenceMatcher
 
 import click
 
@@ -156,8 +157,6 @@ def _highlight_block(removed: list[str], added: list[str]) -> Iterator[str]:
 
 def _compare_lines(old: str, new: str) -> tuple[str, str]:
     """Colour two lines, with the words that differ in reverse video."""
-    from difflib import SequenceMatcher
-
     one, two = _word.findall(old[1:]), _word.findall(new[1:])
     left_words, right_words = ([w for w in line if not w.isspace()] for line in (one, two))
     if SequenceMatcher(None, left_words, right_words, autojunk=False).ratio() < 0.4:

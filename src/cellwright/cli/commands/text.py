@@ -7,7 +7,6 @@ import sys
 
 import click
 
-from cellwright.cli.changes import report_change
 from cellwright.cli.completion import complete_selection
 from cellwright.cli.options import (
     CommandCall,
@@ -171,6 +170,7 @@ def write_command(
     cellwright write nb.ipynb --percent --from nb.py
     """
     # Now: after a save nothing is opened.
+    from cellwright.cli.changes import report_change
     from cellwright.outputs import sanitize as _sanitize  # noqa: F401
     from cellwright.text.view import drop_last_newline
 
@@ -203,6 +203,7 @@ def sync_command(call: CommandCall, notebook: str, script: str, *, dry_run: bool
     \b
     cellwright sync analysis.ipynb analysis.py
     """
+    from cellwright.cli.changes import report_change
     from cellwright.outputs import sanitize as _sanitize  # noqa: F401
 
     has_script, given = os.path.exists(script), ""  # noqa: PTH110
