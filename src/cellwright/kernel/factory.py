@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from cellwright.config.settings import Settings
+    from cellwright.kernel.discovery import KernelChoice
     from cellwright.kernel.session import Start
     from cellwright.kernel.transport import Transport
 
@@ -89,20 +90,32 @@ class KernelFactory:
         """`start` with that request, to be called whenever a session needs a kernel."""
         return partial(self.start, request)
 
+    def check(self, request: KernelOrder) -> None:
+        """Look up a kernel of this machine, before another one is given up for it.
+
+        Raises:
+            KernelMissing: there is no such kernel here.
+        """
+        if request.server is None and not request.runner:
+            self._choose(request)
+
     async def release_spare(self) -> None:
         """End the spare kernel."""
         await self._spare.release()
 
-    async def _take_or_start_local(self, request: KernelOrder) -> Transport:
+    def _choose(self, request: KernelOrder) -> KernelChoice:
         from cellwright.kernel.discovery import choose_kernel
 
-        choice = choose_kernel(
+        return choose_kernel(
             request.cwd,
             env=request.env,
             asked=request.kernel,
             setting=self._settings.kernel or None,
             notebook=request.notebook_kernel,
         )
+
+    async def _take_or_start_local(self, request: KernelOrder) -> Transport:
+        choice = self._choose(request)
         _tell_environment(request, choice.python)
         env = activate_environment(_without_client(request.env), choice.python)
         launch = Launch(request.cwd, env, choice.python, choice.kernel_name)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.conftest import ROOT
+from tests.integration.assistant.model_servers import served
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +24,35 @@ if TYPE_CHECKING:
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 EXTRAS = ("", "acp", "assistant", "batch", "charts", "images", "jupyter-ai", "lab", "mcp", "all")
+# What an extra is for, as a user or a client does it, and a word that is printed only then.
+HELLO = '{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": %s}}'
+CLIENT = '"2025-06-18", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}'
+SVG = "<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'><rect width='5' height='5'/></svg>"
+DRAW = """import sys; from cellwright.outputs.charts.drawing import draw_svg
+print((draw_svg(sys.argv[1]) or bytes()).hex())"""
+PERSONAS = """from importlib.metadata import entry_points
+print([each.load() for each in entry_points(group="jupyter_ai.personas")])"""
+USES = {
+    "acp": (f"echo '{HELLO % 1}' | cellwright acp", "agentInfo"),
+    "assistant": ("cellwright chat a.ipynb --model openai:scripted -p 'how many?'", "Seven."),
+    "batch": ("cellwright batch a.ipynb --out out --scheduler LocalCluster", " 1 ok "),
+    "charts": (f"python -c '{DRAW}' \"{SVG}\"", b"\x89PNG".hex()),
+    "images": (
+        'TERM=xterm-256color python -c "import pty; pty.spawn([\\"cellwright\\", \\"show\\", \\"a.ipynb\\"])"',
+        "▀",
+    ),
+    "jupyter-ai": (f"python -c '{PERSONAS}'", "CellwrightPersona"),
+    "lab": ("cellwright lab -- --version && jupyter server extension list", "cellwright.server"),
+    "mcp": (f"echo '{HELLO % CLIENT}' | cellwright mcp", "serverInfo"),
+}
+PICTURE = """import struct, zlib
+from IPython.display import Image
+def part(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+head = struct.pack(">IIBBBBB", 20, 20, 8, 0, 0, 0, 0)
+rows = zlib.compress((bytes(1) + bytes(range(0, 240, 12))) * 20)
+Image(bytes.fromhex("89504e470d0a1a0a") + part(b"IHDR", head) + part(b"IDAT", rows) + part(b"IEND", b""))
+"""
 # Only what says where packages come from.
 LEFT = ("PATH", "LANG", "LC_ALL", "SSL_CERT_FILE", "HOME")
 LEFT_PREFIXES = ("PIP_", "XDG_")
@@ -148,6 +178,12 @@ def test_every_installation_does_the_main_job_and_what_its_extra_is_for(
     has = {name for name, state in report["extras"].items() if state.startswith("installed")}
     assert has == ({*EXTRAS} - {"", "all"} if extra == "all" else {extra} - {""})
     here.run("cellwright chat a.ipynb -p 'what does cell 1 do?'")
+    here.run("cellwright edit a.ipynb insert - --run changed", stdin=PICTURE)
+    with served("openai", ["Seven."]) as model:
+        here.environ["CELLWRIGHT_ASSISTANT_BASE_URL"] = model.base_url
+        for name, (line, word) in USES.items():
+            shown = here.run(f"{{ {line}; }} 2>&1 || true")
+            assert (word in shown) == (name in has), (name, shown)
     mcp = extra in {"mcp", "all"}
     here.run("cellwright doctor --mcp", expect=0 if mcp else 1)
     here.run("cellwright mcp", expect=0 if mcp else 2)  # stdin is empty: its client has left

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -100,3 +102,20 @@ async def test_input_with_no_one_to_ask_raises_and_the_cell_goes_no_further(
     for answer in (first, more):
         assert "deleted" not in within(answer.text).split("\n")
         assert "there was no answer to give it" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("profile", "tool"), [("native", "eval"), ("text", "eval"), ("notebook", "python")]
+)
+async def test_what_is_left_out_of_an_answer_is_had_by_the_call_that_it_names(
+    profile: str, tool: str, real: Call
+) -> None:
+    code = "print('\\n'.join(f'line {number}' for number in range(9000)))"
+    answer = await real(tool, profile, cells=[{"code": code}])
+    found = re.search(r"LEFT OUT: parts of 9,000 lines; (\w+) with (\w+)=(.*)", answer.text)
+    assert found, answer.text
+    name, parameter, value = found.groups()
+    value = json.loads(value) if value.startswith("[") else value
+    rest = await real(name, profile, **{parameter: value})
+    assert not rest.is_error, rest.text
+    assert "line 250\n" in within(rest.text)

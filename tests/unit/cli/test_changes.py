@@ -258,3 +258,16 @@ def test_settings_are_set_and_the_rest_of_the_file_stays(places: Path, folder: P
     assert call("config", "set", "lock_timeout").code == 2
     assert call("config", "set", "assistant_model", "x", "--project").code == 2
     assert path.read_text() == before
+
+
+@pytest.mark.parametrize("words", [(), ("--from", "-"), ("--percent",)])
+def test_an_empty_pipe_does_not_empty_a_notebook(words: tuple[str, ...], folder: Path) -> None:
+    """`read` or `sed` before the pipe may have failed."""
+    before = (folder / "nb.ipynb").read_bytes()
+    answer = call("write", "nb.ipynb", *words, stdin="")
+    assert (answer.code, "--from /dev/null" in answer.err) == (2, True)
+    assert (folder / "nb.ipynb").read_bytes() == before
+    succeed("write", "nb.ipynb", "--from", "/dev/null")
+    assert succeed("read", "nb.ipynb", "--json").data["cells"] == []
+    succeed("write", "nb.ipynb", *words, stdin="")  # it has no cell to lose
+    succeed("write", "new.ipynb", *words, stdin="")

@@ -262,6 +262,7 @@ def test_what_is_logged_is_said_beside_the_answer_and_not_in_it(use: Use) -> Non
         (3, ["sales.ipynb", "--cell", "nope", "-p", "x"]),
         (3, ["--root", ".", "/etc/hosts.ipynb", "-p", "x"]),
         (2, ["--attach", "nowhere.txt", "-p", "x"]),
+        (2, ["--attach", "#nowhere", "-p", "x"]),
         (2, ["--select", "load", "-p", "x"]),
         (2, ["sales.ipynb", "--accept", "-p", "x"]),
         (2, ["--cell", "load", "-p", "x"]),
@@ -279,6 +280,12 @@ def test_the_exit_code_says_how_it_went(code: int, words: list[str]) -> None:
     said = chat(*words)
     assert said.code == code, said
     assert "Traceback" not in said.err
+
+
+def test_who_is_not_there_to_say_yes_is_told_of_the_option() -> None:
+    words = ("sales.ipynb", "--mode", "agent", "-p", "run cell 2")
+    assert "hint: `--yes` " in chat(*words).err
+    assert "--yes" not in chat(*words, "--yes").err
 
 
 def test_a_tool_that_failed_is_no_failure_of_a_language_model_that_answers(use: Use) -> None:

@@ -79,18 +79,18 @@ def test_an_error_that_was_expected_is_no_failure() -> None:
     assert (_choose_color(done), _exit_code(done, is_over=True)) == ("green", 0)
 
 
-def entry(number: int, kind: str, place: int, actor: str = "cli:ada") -> Entry:
-    cell = CellChange("updated", f"c{place}", "code", place, place)
+def entry(number: int, kind: str, *places: int, actor: str = "cli:ada") -> Entry:
+    cells = tuple(CellChange("updated", f"c{place}", "code", place, place) for place in places)
     return Entry(
         id=f"id{number}",
         number=number,
         kind=kind,
         actor=actor,
-        label=f"{kind} c{place}",
+        label=f"{kind} c{places[0]}",
         when="2026-01-01T00:00:00.000Z",
         before="",
         after="",
-        cells=(cell,),
+        cells=cells,
     )
 
 
@@ -100,7 +100,7 @@ def test_the_log_has_one_row_for_the_cells_of_a_run() -> None:
         entry(6, "run", 2),
         entry(5, "run", 1),
         entry(4, "run", 0),
-        entry(3, "run", 3, "mcp:bob"),
+        entry(3, "run", 3, actor="mcp:bob"),
         entry(2, "edit", 1),
         entry(1, "edit", 0),
     ]
@@ -109,6 +109,18 @@ def test_the_log_has_one_row_for_the_cells_of_a_run() -> None:
     row = _log_row(groups[1], None)
     assert row.startswith("id6 ")
     assert "run of 3 cells  updated c0, updated c1, updated c2, from id4 on" in row
+
+
+def test_the_log_counts_cells_that_were_saved_together() -> None:
+    log = [
+        entry(4, "run", 1, 2),
+        entry(3, "run", 0),
+        entry(2, "run", 0, 1, 2),  # the run before: this one begins at the top again
+        entry(1, "run", 0),
+    ]
+    groups = list(_group_runs(log))
+    assert [[each.number for each in group] for group in groups] == [[4, 3], [2], [1]]
+    assert "  run of 3 cells  updated c0, " in _log_row(groups[0], None)
 
 
 def test_show_says_how_long_a_cell_ran_and_why_its_result_is_stale() -> None:

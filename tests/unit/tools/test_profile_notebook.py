@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import json
-import os
-import pathlib
-import re
-from contextlib import redirect_stdout
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-from unittest.mock import patch
 
 import pytest
 
-from cellwright.config.directories import state_directory
 from cellwright.tools.profiles import PROFILES
 from cellwright.tools.toolbox import Toolbox
 from tests.property.checks import assert_only_cell_changed
@@ -378,7 +371,7 @@ async def test_python_keeps_state_shows_pictures_cuts_output_and_can_be_stopped(
     answer = await box.call("python", {"cells": cells}, watching)
     assert not answer.is_error, answer.text
     assert len(answer.images) == 1
-    assert "LEFT OUT: parts of 40,000 lines; python with code=" in answer.text
+    assert "LEFT OUT: parts of 40,000 lines; python with cells=" in answer.text
     assert any("text" in event for event in told)  # streamed while it ran
     assert "5" in within((await call("python", "notebook", cells=[{"code": "get x"}])).text)
     task = asyncio.ensure_future(
@@ -412,19 +405,6 @@ async def test_a_notebook_is_edited_and_its_code_is_run(call: Call, path: Path) 
     source = "".join(cells(path)[7]["source"])
     answer = await call("python", "notebook", cells=[{"code": source}])
     assert "hello" in within(answer.text)
-
-
-async def test_what_python_leaves_out_is_in_the_file_that_it_names(call: Call) -> None:
-    code = "\n".join(f"print line {number} {'x' * 60}" for number in range(2000))
-    answer = await call("python", "notebook", cells=[{"code": code}])
-    named = re.search(r"python with code=import os, pathlib; (print\(.*\))", answer.text)
-    assert named, answer.text
-    folder = state_directory() / "artifacts"
-    with patch.dict(os.environ, {"CELLWRIGHT_ARTIFACTS_DIR": str(folder)}):
-        said = io.StringIO()
-        with redirect_stdout(said):
-            exec(named[1], {"os": os, "pathlib": pathlib})  # noqa: S102  # as the kernel does
-    assert said.getvalue().startswith("line 0 x")
 
 
 async def test_every_error_names_the_notebook(call: Call, path: Path) -> None:

@@ -32,14 +32,17 @@ class MemoryKernels:
 
     def starter(self, order: KernelOrder) -> Start:
         async def start() -> MemoryKernel:
-            if order.kernel not in (None, "memory"):
-                raise KernelMissing(f"No kernel `{order.kernel}`", hint="Use another")
+            self.check(order)
             kernel = MemoryKernel(Launch(order.cwd, order.env))
             self.made.append(kernel)
             await kernel.start()
             return kernel
 
         return start
+
+    def check(self, order: KernelOrder) -> None:
+        if order.kernel not in (None, "memory"):
+            raise KernelMissing(f"No kernel `{order.kernel}`", hint="Use another")
 
     async def release_spare(self) -> None:
         """Do nothing: no kernel is kept ready."""

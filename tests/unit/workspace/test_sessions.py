@@ -31,7 +31,7 @@ async def hub(kernels: MemoryKernels) -> AsyncIterator[Hub]:
     hub.release_resources()
 
 
-async def evaluate(workspace: Workspace, code: str, **options: Any) -> Execution:
+async def evaluate(workspace: Workspace, code: str | dict[str, Any], **options: Any) -> Execution:
     answer = await perform_on_loop(workspace.caller, EvalRequest([code], **options))
     return answer.cells[0]
 
@@ -92,6 +92,23 @@ async def test_a_kernel_that_does_not_start_leaves_neither_a_session_nor_the_not
         assert not hub.leases.owns(book.real)
     done = await run(book, kernel="memory")  # and another one can be had at once
     assert done.ok
+
+
+@pytest.mark.parametrize("again", [False, True])
+async def test_a_kernel_that_is_not_there_costs_no_variables(
+    folder: Path, hub: Hub, again: bool
+) -> None:
+    make_notebook(folder, "set x 1", "get x")
+    shell = Workspace(folder, actor="cli:ada", hub=hub)
+    book = shell.open("m.ipynb")
+    assert (await run(book)).ok
+    await evaluate(shell, "set x 1")
+    with pytest.raises(KernelMissing):  # and no hint to restart for it
+        await run(book, kernel="gone", restart=again)
+    with pytest.raises(KernelMissing):
+        await evaluate(shell, {"code": "1", "reset": again}, kernel="gone")
+    assert (await run(book, "c1")).ok
+    assert (await evaluate(shell, "get x")).text == "1\n"
 
 
 async def test_code_that_asks_for_no_kernel_takes_the_one_of_its_session(

@@ -155,6 +155,8 @@ class ChatSession:
         outcome = await self._run_turn(prompt)
         if self.state.cell is not None:
             outcome = await self._proposals.decide(outcome)
+        if any(each.data.get("code") == "NOT_CONFIRMED" for each in outcome.answers):
+            self.display.print_note("hint: `--yes` runs and deletes without asking")
         return exit_code_of_turn(outcome, self.chat.model, prompt)
 
     async def _run_turn(self, prompt: str) -> TurnOutcome:

@@ -193,12 +193,7 @@ class SlashCommands:
             self._display.print_note(f"{one_line(name)} {status}{hint}")
 
     async def _attach_tool(self, word: str) -> None:
-        known = {tool.reference.lower(): tool for tool in self._chat.tools if tool.reference}
-        tool = known.get(word[1:].lower())
-        if tool is None:
-            near = difflib.get_close_matches(word[1:].lower(), known, n=1, cutoff=0.5)
-            hint = f"Did you mean #{known[near[0]].reference}?" if near else "/tools lists them"
-            raise WrongCommand(f"There is no tool `{word}`", hint=hint)
+        tool = find_tool(word, self._chat)
         self._state.attach(f"#{tool.reference}")
         _, offer = await self._chat.look(self._state.build_request(""))
         why = "" if tool in offer.there else ", but it is not available now; /tools says why"
@@ -425,3 +420,14 @@ def save_transcript(transcript: Transcript, name: str, transcripts: Transcripts 
     except OSError as error:
         raise WrongCommand(f"`{name}` cannot be written: {error.strerror}") from None
     return str(path)
+
+
+def find_tool(word: str, chat: Chat) -> Tool:
+    """The tool that `#name` means; raises `WrongCommand`."""
+    known = {tool.reference.lower(): tool for tool in chat.tools if tool.reference}
+    tool = known.get(word[1:].lower())
+    if tool is None:
+        near = difflib.get_close_matches(word[1:].lower(), known, n=1, cutoff=0.5)
+        hint = f"Did you mean #{known[near[0]].reference}?" if near else "/tools lists them"
+        raise WrongCommand(f"There is no tool `{one_line(word)}`", hint=hint)
+    return tool

@@ -16,7 +16,7 @@ from cellwright.app.workspaces import wants_engine
 from cellwright.cli.chat.confirmation import Confirmer
 from cellwright.cli.chat.display import JsonDisplay, PlainDisplay, make_brief_printer
 from cellwright.cli.chat.session import ChatSession, buffer_log, exit_code_of_error
-from cellwright.cli.chat.slash_commands import NO_MODEL
+from cellwright.cli.chat.slash_commands import NO_MODEL, find_tool
 from cellwright.cli.chat.state import MODES, require_file, shorten_path
 from cellwright.cli.options import print_warning, resolve_root
 from cellwright.cli.output import INTERRUPTED, OK, is_terminal
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from cellwright.assistant.chat import Chat
     from cellwright.assistant.conversation import Conversation
     from cellwright.assistant.requests import ChatState
     from cellwright.assistant.transcripts import Transcript, Transcripts
-    from cellwright.assistant.workspaces import ChatWorkspaces
     from cellwright.cli.chat.display import ChatDisplay
     from cellwright.cli.chat.prompt import Prompt
     from cellwright.cli.chat.session import LogBuffer
@@ -232,7 +232,7 @@ async def _open_chat(options: ChatOptions) -> Conversation:
     )
     opened.state.cell = options.cell
     try:
-        await _fill_state(opened.state, options, notebooks, opened.chat.workspaces)
+        await _fill_state(opened.state, options, notebooks, opened.chat)
         if resumed is not None:
             await opened.resume(resumed if options.cell is None else replace(resumed, desk={}))
             if options.mode is None and resumed.mode in MODES:
@@ -267,10 +267,10 @@ def _find_resumed(
 
 
 async def _fill_state(
-    state: ChatState, options: ChatOptions, notebooks: tuple[str, ...], workspaces: ChatWorkspaces
+    state: ChatState, options: ChatOptions, notebooks: tuple[str, ...], chat: Chat
 ) -> None:
     """Open and attach what the command line names; its names start from its own folder."""
-    workspace = await workspaces.get(state.mode)
+    workspace = await chat.workspaces.get(state.mode)
     named = [_rebase_path(name, options.cwd, state.cwd) for name in notebooks]
     for name in named:
         await workspace.open(name).load()
@@ -282,7 +282,7 @@ async def _fill_state(
         state.open = named[0]
     for name in options.attach:
         if name.startswith("#"):
-            state.attach(name)
+            state.attach(f"#{find_tool(name, chat).reference}")
             continue
         path = _rebase_path(name, options.cwd, state.cwd)
         workspace.open(path)  # raises if it is outside the root

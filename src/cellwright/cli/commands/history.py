@@ -72,10 +72,8 @@ def _is_same_run(earlier: Entry, later: Entry) -> bool:
     """Whether two neighbours look like one run: it goes from the top of a notebook down."""
     if not (earlier.kind == later.kind == "run" and earlier.actor == later.actor):
         return False
-    places = [
-        max((cell.after or 0 for cell in each.cells), default=-1) for each in (earlier, later)
-    ]
-    return places[0] < places[1]
+    ended = max((cell.after or 0 for cell in earlier.cells), default=-1)
+    return ended < min((cell.after or 0 for cell in later.cells), default=-1)
 
 
 def _log_row(group: list[Entry], width: int | None) -> str:
@@ -88,7 +86,7 @@ def _log_row(group: list[Entry], width: int | None) -> str:
     if len(group) > 1:
         words.append(f"from {group[-1].id} on")
     undone = "  (undone)" if entry.undone_by else ""
-    label = f"run of {len(group)} cells" if len(group) > 1 else entry.label
+    label = f"run of {len(cells)} cells" if len(group) > 1 else entry.label
     label = f"  {one_line(label)}" if label else ""
     name = f"  [{one_line(entry.path)}]" if entry.path else ""
     when = f"{entry.when[:10]} {entry.when[11:16]}" if width else entry.when[:19]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from cellwright.document.notebook import Notebook
     from cellwright.workspace.api.answers import OutlineRow, ReadAnswer, SelectAnswer
-    from cellwright.workspace.workspace import Workspace
+    from cellwright.workspace.workspace import Book, Workspace
 
 
 @click.command()
@@ -177,6 +177,11 @@ def write_command(
     given = read_input(source)
     with call.workspace() as workspace:
         book = workspace.open(notebook)
+        if source in (None, "-") and not given and _has_cells(book):
+            raise click.UsageError(
+                "There is no text on stdin, which would delete all cells: did the command before"
+                " the pipe fail? `--from /dev/null` deletes them"
+            )
         answer = book.write(
             given if percent else drop_last_newline(given),
             base=base,
@@ -186,6 +191,16 @@ def write_command(
             percent=(source or "script.py") if percent else "",
         )
         report_change(call.output, answer, "Notebook written", show_diff=dry_run)
+
+
+def _has_cells(book: Book) -> bool:
+    """Whether there is a notebook, with cells in it."""
+    from cellwright.errors import NotebookNotFound
+
+    try:
+        return bool(book.read().cells)
+    except NotebookNotFound:
+        return False
 
 
 @click.command()

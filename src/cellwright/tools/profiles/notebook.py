@@ -189,8 +189,9 @@ async def run_python(caller: ToolCaller, params: PythonParams) -> ToolResult:
 
 def _read_with_python(artifact: str) -> str:
     """The profile has no other tool that reads; the kernel knows where artifacts are."""
-    file = f"pathlib.Path(os.environ['CELLWRIGHT_ARTIFACTS_DIR'], '{artifact}.txt')"
-    return f"python with code=import os, pathlib; print({file}.read_text()[:9999])"
+    read = f"head -c 9999 $CELLWRIGHT_ARTIFACTS_DIR/{artifact}.txt"
+    code = f"import subprocess; print(subprocess.getoutput('{read}'))"
+    return f'python with cells=[{{"code": "{code}"}}]'
 
 
 NOTEBOOK = Tool(

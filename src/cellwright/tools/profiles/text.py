@@ -350,7 +350,7 @@ def _describe_notebook_change(path: str, done: EditAnswer) -> ToolResult:
         page.head(f"{quote_path(path)} has that content already. Revision {done.revision}.")
     cut = page.show("diff", done.diff) if done.diff else 0
     if cut:
-        page.leave_out(f"{cut:,} characters of the diff")
+        page.leave_out(f"{cut:,} characters of the diff; read {quote_path(path)}")
     names = ("path", "before", "revision", "change", "changed")
     return page.to_result({name: getattr(done, name) for name in names})
 
@@ -362,7 +362,7 @@ def _describe_file_change(path: str, old: str | None, new: str, done: EditAnswer
     if old is not None and old != new:
         cut = page.show("diff", diff_texts(shorten(path), old, new))
         if cut:
-            page.leave_out(f"{cut:,} characters of the diff")
+            page.leave_out(f"{cut:,} characters of the diff; read {quote_path(path)}")
     facts: dict[str, Any] = {"path": path, "changed": old != new, "created": old is None}
     if done.change is not None:
         handles = [{"handle": cell.handle} for cell in done.cells]

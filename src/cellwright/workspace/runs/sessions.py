@@ -138,6 +138,10 @@ class KernelStarter(Protocol):
         """Return what starts the kernel that is wanted."""
         ...
 
+    def check(self, order: KernelOrder) -> None:
+        """Raise `KernelMissing` if it is known that there is no such kernel."""
+        ...
+
     async def release_spare(self) -> None:
         """End a kernel that is kept ready."""
         ...
@@ -263,6 +267,8 @@ class SessionManager:
             return
         session = await self.pool.get(key, start, owner=caller.owner, client=caller.client)
         if session.note != what and (is_choosy or cell.reset or not session.note):
+            if session.note:
+                self._kernels.check(order)  # one that is not there costs no variables
             if session.note and not cell.reset:
                 raise KernelCannot(
                     session.note,
@@ -343,6 +349,7 @@ class SessionManager:
             asked = None if is_there else asked
         wanted = asked or session.note
         if (session.executions or session.transport is not None) and wanted != session.note:
+            self._kernels.check(order)  # one that is not there costs no variables
             if not restart:
                 had = session.note or notebook_kernel or "the default kernel"
                 raise KernelCannot(

@@ -273,6 +273,9 @@ def _redo(book: OpenNotebook, notebook: Notebook, name: str | None) -> tuple[Cha
     """
     journal = book.journal
     entry = journal.redo_target(book.real, actor=book.caller.actor, change_id=name)
+    undo = journal.get(book.real, entry.undone_by or "")
+    if undo.concerns == entry.id:  # back to before the undo, with what had run since the change
+        return notebook.apply(journal.change(undo).inverse()), [entry]
     return notebook.apply(journal.change(entry)), [entry]
 
 

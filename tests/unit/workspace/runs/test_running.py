@@ -337,3 +337,17 @@ async def test_both_streams_are_in_the_order_in_which_the_kernel_sent_them(
         ("stderr", "4\n"),
     ]
     assert texts(book) == "1\n2\n3\n4\n"
+
+
+async def test_a_redo_brings_back_what_ran_between_a_change_and_its_undo(
+    folder: Path, runner: Workspace
+) -> None:
+    make_notebook(folder, "print a")
+    book = runner.open("m.ipynb")
+    book.edit({"op": "insert", "source": "print b", "id": "new"})
+    assert (await run(book)).ok
+    before = (folder / "m.ipynb").read_bytes()
+    book.undo()
+    assert "print b" not in book.read().text
+    book.redo()
+    assert (folder / "m.ipynb").read_bytes() == before
