@@ -356,5 +356,7 @@ ROWS = (
     row("D-404", "§2", "A Jupyter server that is started again under an open page loses no edit and doubles no cell", Done("tests/browser/test_outcomes.py::test_a_server_that_is_started_again_under_an_open_page_loses_nothing", only_all=True)),
     row("D-405", "§7", "A page whose setting says so shares nothing", Done("tests/browser/test_outcomes.py::test_a_page_whose_notebooks_are_not_shared_is_left_alone", only_all=True)),
     row("D-406", "§2", "Of a stream that grows only what is new travels to a page, and it is called landed after the page has said how much is there", Done("tests/unit/engine/test_outside.py::test_of_a_stream_that_grows_only_what_is_new_travels", also=("tests/unit/engine/test_outside.py::test_an_editor_that_has_not_added_all_is_found_out_and_gets_all_of_it",))),
+    row("D-407", "§8", "A read that is under way when the engine dies is answered, and its cells have died", Done("tests/integration/mcp/test_agent.py::test_cells_of_a_killed_engine_have_died_at_once")),
+    row("D-408", "§8", "A run that waits for another run of its notebook says so, and for which", Done("tests/unit/tools/test_running.py::test_a_run_that_waits_says_so_and_for_which_run")),
 )
 # fmt: on
