@@ -358,5 +358,6 @@ ROWS = (
     row("D-406", "§2", "Of a stream that grows only what is new travels to a page, and it is called landed after the page has said how much is there", Done("tests/unit/engine/test_outside.py::test_of_a_stream_that_grows_only_what_is_new_travels", also=("tests/unit/engine/test_outside.py::test_an_editor_that_has_not_added_all_is_found_out_and_gets_all_of_it",))),
     row("D-407", "§8", "A read that is under way when the engine dies is answered, and its cells have died", Done("tests/integration/mcp/test_agent.py::test_cells_of_a_killed_engine_have_died_at_once")),
     row("D-408", "§8", "A run that waits for another run of its notebook says so, and for which", Done("tests/unit/tools/test_running.py::test_a_run_that_waits_says_so_and_for_which_run")),
+    row("D-409", "§6", "Over MCP a server is chosen for a notebook by `kernel` and for all by the setting, and its kernelspecs are listed", Done("tests/integration/mcp/test_remote.py::test_a_client_chooses_a_server_for_a_notebook_and_a_setting_for_all")),
 )
 # fmt: on
