@@ -33,6 +33,7 @@ def test_every_notebook_has_every_set_and_every_point_of_the_matrix() -> None:
         ("out", "/else/a.ipynb", "out/a.ipynb"),
         ("{folder}/{stem}-{year}", "docs/a.ipynb", "docs/a-7.ipynb"),
         ("x/{index}.ipynb", "a.ipynb", "x/0.ipynb"),
+        ("x/copy.ipynb", "docs/a.ipynb", "x/copy.ipynb"),
     ],
 )
 def test_a_copy_is_named_by_folder_or_template(out: str, notebook: str, output: str) -> None:
@@ -55,6 +56,7 @@ def test_a_value_leads_no_copy_out_of_its_folder(value: str) -> None:
     [
         ({"parameters": [{"a": 1}, {"a": 2}]}, "two jobs would write to n.ipynb"),
         ({"parameters": [{"a": 1}, {"a": 2}], "out": "{stem}"}, "two jobs would write to n.ipynb"),
+        ({"parameters": [{"a": 1}, {"a": 2}], "out": "c.ipynb"}, "two jobs would write to c.ipynb"),
         ({"out": "{nothing}"}, "the template {nothing}"),
         ({"out": "{stem.x}"}, "the template"),
         ({"out": "{0}"}, "the template"),
