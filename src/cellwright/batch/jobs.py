@@ -194,6 +194,8 @@ def read_parameters(path: str, text: str) -> list[dict[str, Any]]:
             found = tomllib.loads(text)
         else:
             found = json.loads(text)
+    except InvalidEdit:
+        raise
     except ValueError as error:
         raise InvalidEdit(f"{path}: {error}", hint="CSV, JSON, TOML or YAML") from None
     sets = found if isinstance(found, list) else [found]
@@ -209,7 +211,8 @@ def _read_yaml(text: str) -> Any:
         import yaml  # type: ignore[import-untyped]
     except ImportError:
         raise InvalidEdit(
-            "reading YAML needs PyYAML", hint="pip install pyyaml, or use JSON"
+            "reading YAML needs PyYAML",
+            hint="pip install 'cellwright[batch]' brings it; CSV, JSON and TOML need nothing",
         ) from None
     try:
         return yaml.safe_load(text)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import sys
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -85,6 +88,18 @@ def test_sets_of_parameters_are_read_from_files(
     path: str, text: str, sets: list[dict[str, Any]]
 ) -> None:
     assert read_parameters(path, text) == sets
+
+
+def test_yaml_is_read_if_its_library_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    with pytest.raises(InvalidEdit) as caught:
+        read_parameters("p.yaml", "a: 1")
+    assert "cellwright[batch]" in (caught.value.hint or "")
+    library = SimpleNamespace(safe_load=json.loads, YAMLError=json.JSONDecodeError)
+    monkeypatch.setitem(sys.modules, "yaml", library)
+    assert read_parameters("p.yml", '[{"a": 1}]') == [{"a": 1}]
+    with pytest.raises(InvalidEdit, match=r"p\.yml"):
+        read_parameters("p.yml", "{")
 
 
 @pytest.mark.parametrize(("path", "text"), [("p.json", "{"), ("p.json", "[1]"), ("p.toml", "=")])
