@@ -839,12 +839,15 @@ class OwnedElsewhere(WorkspaceError):
 
 
 class RunNotFound(WorkspaceError, LookupError):
-    """No run has that id, or it ended so long ago that it was forgotten."""
+    """No run has that id, or it was forgotten: it ended long ago, or with its engine."""
 
     code = "RUN_NOT_FOUND"
 
     def __init__(self, run: str) -> None:
-        super().__init__(f"There is no run {run}", hint="List the runs to see their ids")
+        super().__init__(
+            f"There is no run {run}; one whose engine ended has ended with it",
+            hint="List the runs, or read the notebook to see how its cells ended",
+        )
         self.run = run
 
 
@@ -1028,6 +1031,7 @@ class EngineLost(EngineError, ConnectionError):
             f"The engine {how} during `{what}`; whether it was done is not known",
             hint="Read the notebook to see; the next call starts a new engine",
         )
+        self.how = how
 
 
 class EngineDraining(EngineError):

@@ -356,5 +356,10 @@ ROWS = (
     row("D-404", "§2", "A Jupyter server that is started again under an open page loses no edit and doubles no cell", Done("tests/browser/test_outcomes.py::test_a_server_that_is_started_again_under_an_open_page_loses_nothing", only_all=True)),
     row("D-405", "§7", "A page whose setting says so shares nothing", Done("tests/browser/test_outcomes.py::test_a_page_whose_notebooks_are_not_shared_is_left_alone", only_all=True)),
     row("D-406", "§2", "Of a stream that grows only what is new travels to a page, and it is called landed after the page has said how much is there", Done("tests/unit/engine/test_outside.py::test_of_a_stream_that_grows_only_what_is_new_travels", also=("tests/unit/engine/test_outside.py::test_an_editor_that_has_not_added_all_is_found_out_and_gets_all_of_it",))),
+    row("D-407", "§8", "A read that is under way when the engine dies is answered, and its cells have died", Done("tests/integration/mcp/test_agent.py::test_cells_of_a_killed_engine_have_died_at_once")),
+    row("D-408", "§8", "A run that waits for another run of its notebook says so, and for which", Done("tests/unit/tools/test_running.py::test_a_run_that_waits_says_so_and_for_which_run")),
+    row("D-409", "§6", "Over MCP a server is chosen for a notebook by `kernel` and for all by the setting, and its kernelspecs are listed", Done("tests/integration/mcp/test_remote.py::test_a_client_chooses_a_server_for_a_notebook_and_a_setting_for_all")),
+    row("D-410", "§9", "The kernel of the next notebook of a batch is warm, and no notebook knows anything of others", Done("tests/integration/cli/test_batch.py::test_a_notebook_gets_a_warm_kernel_that_knows_nothing_of_others")),
+    row("D-411", "§9", "The report of a batch fits a phone, light and dark, begins with what failed, and has pictures that changed side by side", Done("tests/browser/test_batch_report.py::test_a_report_fits_a_phone_and_follows_its_colours", also=("tests/unit/batch/test_report.py::test_a_page_begins_with_what_failed_and_says_where_outputs_changed",))),
 )
 # fmt: on

@@ -116,8 +116,8 @@ def plan_jobs(
 ) -> list[Job]:
     """List the jobs: every notebook with every set of parameters and every point of the matrix.
 
-    `out` is a folder, or a template such as `out/{stem}-{year}.ipynb` with the fields `folder`,
-    `stem`, `index` and the names of the parameters.
+    `out` is a folder, or a file: a template such as `out/{stem}-{year}.ipynb` with the fields
+    `folder`, `stem`, `index` and the names of the parameters.
 
     Raises:
         InvalidEdit: two jobs would write to one file, or the template has an unknown field.
@@ -145,7 +145,7 @@ def plan_jobs(
 def _name_output(out: str, notebook: str, values: Mapping[str, Any], index: int, sets: int) -> str:
     folder, name = os.path.split(notebook)
     stem = name.removesuffix(".ipynb")
-    if "{" in out:
+    if "{" in out or out.endswith(".ipynb"):
         fields = {"folder": folder or ".", "stem": stem, "index": index}
         try:
             found = out.format(**{**{k: _to_name(v) for k, v in values.items()}, **fields})
@@ -194,6 +194,8 @@ def read_parameters(path: str, text: str) -> list[dict[str, Any]]:
             found = tomllib.loads(text)
         else:
             found = json.loads(text)
+    except InvalidEdit:
+        raise
     except ValueError as error:
         raise InvalidEdit(f"{path}: {error}", hint="CSV, JSON, TOML or YAML") from None
     sets = found if isinstance(found, list) else [found]
@@ -209,7 +211,8 @@ def _read_yaml(text: str) -> Any:
         import yaml  # type: ignore[import-untyped]
     except ImportError:
         raise InvalidEdit(
-            "reading YAML needs PyYAML", hint="pip install pyyaml, or use JSON"
+            "reading YAML needs PyYAML",
+            hint="pip install 'cellwright[batch]' brings it; CSV, JSON and TOML need nothing",
         ) from None
     try:
         return yaml.safe_load(text)
@@ -343,10 +346,13 @@ def is_recorded(workspace: Workspace, job: Job) -> bool:
 
 def describe_run(job: Job, done: Executions) -> JobResult:
     """Return the result of a run that is over."""
+    from cellwright.workspace.runs.execution import NOTHING_AGAIN
+
     result = JobResult(job, "ok", cells=len(done))
     result.ran = sum(each.status not in ("pending", "running") for each in done)
     for each in done:
-        result.notes += each.notes
+        # Whether a batch runs it again is said by its attempts.
+        result.notes += [note for note in each.notes if note != NOTHING_AGAIN]
     bad: Execution | None = next(
         (each for each in done if each.is_failure or each.is_unsaved or each.shown_error), None
     )
@@ -396,9 +402,8 @@ def find_changes(before: Notebook, done: Iterable[Execution]) -> list[ChangedOut
         if compared["result"] == "differs":
             new = tuple(map(parse_output, execution.outputs))
             old, new_pictures = _list_pictures(cell.outputs), _list_pictures(new)
-            found.append(
-                ChangedOutputs(cell.handle, cell.index, compared["diff"], old, new_pictures)
-            )
+            index = cell.index if execution.index is None else execution.index  # of the copy
+            found.append(ChangedOutputs(cell.handle, index, compared["diff"], old, new_pictures))
     return found
 
 

@@ -13,17 +13,19 @@ from cellwright.outputs.sanitize import make_visible
 if TYPE_CHECKING:
     from cellwright.batch.jobs import ChangedOutputs, JobResult
 
+_LEAST_SECONDS = 0.05  # less would be shown as 0.0
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --good: #1a7f37; --bad: #cf222e; --mute: #6b7280; }
 @media (prefers-color-scheme: dark) { :root { --good: #3fb950; --bad: #f85149; --mute: #9ca3af; } }
 * { box-sizing: border-box; }
-body { font: 16px/1.45 system-ui, sans-serif; margin: 0 auto; padding: 1rem; max-width: 60rem; }
+body { font: 16px/1.45 system-ui, sans-serif; margin: 0 auto; padding: 1rem; max-width: 60rem;
+  overflow-wrap: anywhere; }
 h1 { font-size: 1.3rem; margin: 0 0 .2rem; } p { margin: 0 0 1rem; color: var(--mute); }
 details, .row { border-top: 1px solid var(--line); padding: .6rem 0; }
 summary { cursor: pointer; } summary::before { content: "▸"; color: var(--mute); }
 details[open] summary::before { content: "▾"; }
 summary, .row { display: flex; gap: .7rem; flex-wrap: wrap; }
-.name { flex: 1 1 12rem; overflow-wrap: anywhere; } .time { color: var(--mute); }
+.name { flex: 1 1 12rem; } .time { color: var(--mute); }
 .good { color: var(--good); } .bad { color: var(--bad); } .mute { color: var(--mute); }
 pre { overflow-x: auto; padding: .6rem; border: 1px solid var(--line); border-radius: 6px;
   font: 13px/1.4 ui-monospace, monospace; margin: .5rem 0; }
@@ -136,7 +138,8 @@ def _xml(text: str) -> str:
 
 
 def _write_html(report: BatchReport) -> str:
-    rows = "\n".join(map(_write_row, report.results))
+    failed_first = sorted(report.results, key=lambda result: result.ok)
+    rows = "\n".join(map(_write_row, failed_first))
     state = "good" if report.ok else "bad"
     policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
     return f"""<!doctype html>
@@ -156,7 +159,8 @@ def _write_row(result: JobResult) -> str:
     head = (
         f'<span class="{state}">{_escape(result.status)}</span>'
         f'<span class="name">{_escape(result.job.name)}</span>'
-        f'<span class="time">{result.ran}/{result.cells} cells, {result.seconds:.1f} s</span>'
+        f'<span class="time">{_describe_changes(result)}{result.ran}/{result.cells} cells, '
+        f"{result.seconds:.1f} s</span>"
     )
     body = []
     if result.message:
@@ -169,16 +173,24 @@ def _write_row(result: JobResult) -> str:
     if result.attempts > 1:
         body.append(f"<div>run {result.attempts} times</div>")
     slow = ", ".join(
-        f"cell {index}: {seconds:.1f} s" for index, seconds in result.slowest if seconds
+        f"cell {index}: {seconds:.1f} s"
+        for index, seconds in result.slowest
+        if seconds >= _LEAST_SECONDS
     )
     body += [f"<div class=mute>slowest: {slow}</div>"] if slow else []
     body += [f"<div class=mute>{words}</div>" for words in _describe_usage(result.usage)]
-    body += [f"<div>{_escape(note)}</div>" for note in result.notes[:10]]
+    notes = [note for note in result.notes if note != result.message]
+    body += [f"<div>{_escape(note)}</div>" for note in notes[:10]]
     body += map(_write_change, result.changed)
     if not body:
         return f'<div class="row">{head}</div>'
     is_open = "" if result.ok else " open"
     return f"<details{is_open}><summary>{head}</summary>{''.join(body)}</details>"
+
+
+def _describe_changes(result: JobResult) -> str:
+    count = len(result.changed)
+    return f"{count} changed {'output' if count == 1 else 'outputs'}, " if count else ""
 
 
 def _describe_usage(usage: dict[str, float]) -> list[str]:

@@ -7,7 +7,14 @@ import contextlib
 import time
 
 from cellwright.engine import wire
-from cellwright.engine.client import LONG_PATIENCE, MUTE, PATIENCE, SILENCE, EngineConnection
+from cellwright.engine.client import (
+    LONG_PATIENCE,
+    MUTE,
+    PATIENCE,
+    SILENCE,
+    EngineConnection,
+    can_ask_again,
+)
 from cellwright.engine.launch import greet_engine
 from cellwright.errors import CellwrightError, EngineLost, EngineUnavailable
 from cellwright.workspace.caller import Caller
@@ -88,6 +95,14 @@ class AsyncEngineApi:
 
     async def call(self, request: Request[A]) -> A:
         """Call a verb and wait for its answer; a cancelled call stops the run it started."""
+        try:
+            return await self._call(request)
+        except EngineLost as lost:
+            if not can_ask_again(request, lost):
+                raise
+            return await self._call(request)
+
+    async def _call(self, request: Request[A]) -> A:
         await self.connect()
         number, line = self._wire.write_request(request)
         call = self._calls[number] = _Call(request)
@@ -150,6 +165,7 @@ class AsyncEngineApi:
                 await self._writer.drain()
         except OSError as error:
             how = MUTE if isinstance(error, TimeoutError) else "went away"
+            self._lose_connection(how)
             raise EngineLost(verb, how) from None
 
     async def _read(self, reader: asyncio.StreamReader) -> None:

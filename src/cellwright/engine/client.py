@@ -241,6 +241,12 @@ class EngineConnection:
             raise EngineLost(verb, MUTE)
 
 
+def can_ask_again(request: Request[Any], error: EngineError) -> bool:
+    """Whether another engine can be asked instead: it was a read of files, and ours is gone."""
+    is_gone = isinstance(error, EngineLost) and error.how != MUTE
+    return is_gone and request.effect == "read" and not request.waits
+
+
 class EngineApi:
     """Carries requests out in the engine, for callers that block.
 
@@ -267,10 +273,12 @@ class EngineApi:
         connects = not isinstance(request, WarningsRequest)
         try:
             return self._use(lambda engine: engine.perform(request), connects=connects)
-        except EngineError:
-            if connects:
+        except EngineError as error:
+            if not connects:
+                return []  # type: ignore[return-value]
+            if not can_ask_again(request, error):
                 raise
-            return []  # type: ignore[return-value]
+            return self._use(lambda engine: engine.perform(request))
 
     def call_engine(self, method: str) -> dict[str, Any]:
         """Ask the engine for its `status`, or tell it to `stop`."""

@@ -52,7 +52,7 @@ NEXT_CALLS: dict[str, tuple[NextCall, ...]] = {
     "SESSION_NOT_FOUND": (_STATUS,),
     "SESSIONS_BUSY": (_STATUS, NextCall("kernel", "action=interrupt")),
     "OUTSIDE_ROOT": (_LIST,),
-    "RUN_NOT_FOUND": (_STATUS,),
+    "RUN_NOT_FOUND": (_READ,),
     "ENGINE_LOST": (_READ,),
 }
 """The calls that help, by error code."""

@@ -245,6 +245,8 @@ def summarize_run(executions: Sequence[Execution]) -> str:
     if running is not None:
         where = f"cell {running.index} ({quote_name(running.cell or '')})"
         return f"RUNNING {where} for {running.seconds:.0f} s: {statuses}."
+    if counts["pending"]:
+        return f"WAITING: {statuses}."
     number = format_count(len(executions), "cell")
     differing = sum((each.check or {}).get("result") == "differs" for each in executions)
     if differing:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import signal
 import subprocess
@@ -113,6 +114,43 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(folder: Path) -> None:
     assert "--resume runs the rest" in said
     assert "1 not finished" in said
     assert read(folder / "out/a.ipynb")["metadata"]["papermill"]["exception"] is False
+
+
+SEES_SPARES = """
+import os, psutil, time
+me = psutil.Process()
+def find_spares():  # kernels of this batch that are younger than this one
+    return [
+        each.pid
+        for each in psutil.process_iter(["cmdline", "environ", "create_time"])
+        if "ipykernel_launcher" in (each.info["cmdline"] or ())
+        and (each.info["environ"] or {}).get("BATCH") == os.environ["BATCH"]
+        and each.info["create_time"] > me.create_time()
+    ]
+until = time.monotonic() + 60
+while not (spares := find_spares()) and time.monotonic() < until:
+    time.sleep(0.05)
+print(os.getpid(), *spares)
+"""
+
+
+def test_a_notebook_gets_a_warm_kernel_that_knows_nothing_of_others(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CELLWRIGHT_SPARE_KERNEL")
+    monkeypatch.setenv("BATCH", str(folder))
+    knows = "import os, sys; print('secret' in globals(), 'SECRET' in os.environ, 'told' in sys.modules)"
+    tells = "secret = 1; os.environ['SECRET'] = '1'; sys.modules['told'] = sys; os.chdir('/')"
+    for name in ("a", "b", "c"):
+        write(folder, f"{name}.ipynb", knows, SEES_SPARES, "print(os.getcwd())", tells)
+    answer = process("batch", "*.ipynb", "--out", "out", "--jobs", "1", "--json")
+    assert answer.code == 0, answer
+    said = [texts(folder / f"out/{name}.ipynb").splitlines() for name in ("a", "b", "c")]
+    assert [(lines[0], lines[2]) for lines in said] == [("False False False", str(folder))] * 3
+    pids = [line.split() for _, line, _ in said]
+    assert len({mine for mine, *_ in pids}) == 3, "every notebook has a process of its own"
+    for (_, *spares), (following, *_) in itertools.pairwise(pids):
+        assert following in spares, "it was started while the notebook before ran"
 
 
 def test_the_function_works_in_a_script(folder: Path) -> None:

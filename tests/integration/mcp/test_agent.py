@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import signal
 import subprocess
@@ -308,6 +309,30 @@ async def test_a_server_outlives_its_engine(tmp_path: Path, engine: Engine) -> N
         again = await client.call_tool("eval", {"cells": [{"code": "print('back')"}]})
 
     assert "back" in text_of(again)
+
+
+async def test_cells_of_a_killed_engine_have_died_at_once(tmp_path: Path, engine: Engine) -> None:
+    slow = "import time; print('be' + 'gun', flush=True); time.sleep(600)"
+    path = tmp_path / "a.ipynb"
+    notebook(path, ("one", "x = 1"), ("two", slow), ("three", "print(x)"))
+    async with Client(parameters(tmp_path)) as client:
+        answer = await client.call_tool("notebook_run", {"path": "a.ipynb", "wait": 0})
+        run = answer.meta["cellwright/facts"]["run"]
+        wait_for(lambda: "begun" in path.read_text(), "the second cell is on record", 60)
+        pid = engine.pid
+        os.kill(pid, signal.SIGSTOP)  # so that the read is under way when it dies
+        reading = asyncio.ensure_future(client.call_tool("notebook_read", {"path": "a.ipynb"}))
+        await asyncio.wait([reading], timeout=0.5)
+        assert not reading.done()
+        os.kill(pid, signal.SIGKILL)
+        read = await reading
+        assert not read.is_error, text_of(read)
+        assert "cell 1 · id two · code · died" in text_of(read)
+        gone = await client.call_tool("notebook_run", {"run": run})
+        assert "RUN_NOT_FOUND" in text_of(gone)
+        assert "read the notebook to see how its cells ended: notebook_read" in text_of(gone)
+        after = await client.call_tool("notebook_run", {"path": "a.ipynb", "cells": ["three"]})
+        assert "Variables lost: those of one" in text_of(after)
 
 
 def _over(folder: Path) -> list[AttachAnswer] | None:

@@ -6,12 +6,15 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from mcp import Client
 
 from cellwright import AsyncWorkspace
 from cellwright.tools.profiles import PROFILES
 from cellwright.tools.tool import ToolCaller
 from cellwright.tools.toolbox import Toolbox
 from tests.integration.kernel.remote.servers import running
+from tests.integration.mcp.process import parameters
+from tests.unit.mcp.serving import notebook, text_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from tests.integration.kernel.remote.servers import RealServer
 
 pytestmark = pytest.mark.timeout(120)
+WHERE = "import os; print(os.getcwd())"
 
 
 @pytest.fixture(scope="module")
@@ -48,16 +52,17 @@ async def test_eval_and_notebooks_run_on_the_server_that_they_are_connected_to(
 ) -> None:
     said = await call(workspace, "kernel", action="connect", server=remote.url, session="far")
     assert "Connected: eval with session=far runs there" in said
+    specs = await call(workspace, "kernel", action="specs", server=remote.url)
+    assert f'python3 on "{remote.url}" · python (default here)' in specs
     assert remote.url in said
     assert remote.token not in said
-    where = "import os; print(os.getcwd())"
-    assert str(remote.root) in await call(workspace, "eval", cells=[where], session="far")
-    again = [{"code": where, "reset": True}]
+    assert str(remote.root) in await call(workspace, "eval", cells=[WHERE], session="far")
+    again = [{"code": WHERE, "reset": True}]
     assert str(remote.root) in await call(workspace, "eval", cells=again, session="far")
     listed = await call(workspace, "kernel")
     assert f'python3 on "{remote.url}"' in listed
 
-    edits = [{"op": "insert", "source": "import os; print(os.getcwd())"}]
+    edits = [{"op": "insert", "source": WHERE}]
     await call(workspace, "notebook_edit", path="n.ipynb", edits=edits, create=True)
     await call(workspace, "kernel", action="connect", server=remote.url, path="n.ipynb")
     ran = await call(workspace, "notebook_run", path="n.ipynb")
@@ -99,6 +104,41 @@ async def test_only_servers_that_the_user_named_get_the_token(
     if not path:
         monkeypatch.setenv("CELLWRIGHT_SERVERS", "https://hub.example/user/ada")
     async with AsyncWorkspace(workspace.root, engine=False) as fresh:
-        said = await call(fresh, "kernel", action="connect", server=remote.url + path, session="s")
-    assert "KERNEL_CANNOT" in said or "KERNEL_UNREACHABLE" in said
-    assert "cellwright " not in said.replace("cellwright/", "")
+        address = remote.url + path
+        for said in (
+            await call(fresh, "kernel", action="connect", server=address, session="s"),
+            await call(fresh, "kernel", action="specs", server=address),
+        ):
+            assert "KERNEL_CANNOT" in said or "KERNEL_UNREACHABLE" in said
+            assert "cellwright " not in said.replace("cellwright/", "")
+
+
+async def test_who_names_no_server_is_told_which_there_are(
+    workspace: AsyncWorkspace, remote: RealServer
+) -> None:
+    said = await call(workspace, "kernel", action="connect", session="s")
+    assert f"One of the setting `servers`; now {remote.url}" in said
+
+
+@pytest.mark.parametrize("chosen", ["connect", "setting"])
+async def test_a_client_chooses_a_server_for_a_notebook_and_a_setting_for_all(
+    chosen: str, remote: RealServer, tmp_path: Path
+) -> None:
+    notebook(tmp_path / "a.ipynb", ("one", WHERE))
+    name = "CELLWRIGHT_SERVERS" if chosen == "connect" else "CELLWRIGHT_SERVER"
+    variables = {name: remote.url, "CELLWRIGHT_SERVER_TOKEN": remote.token}
+    async with Client(parameters(tmp_path, "--no-engine", **variables)) as client:
+
+        async def ask(tool: str, **arguments: Any) -> str:
+            return text_of(await client.call_tool(tool, arguments))
+
+        if chosen == "connect":
+            await ask("kernel", action="connect", server=remote.url, path="a.ipynb")
+        ran = await ask("notebook_run", path="a.ipynb")
+        shared = await ask("eval", notebook="a.ipynb", cells=[WHERE])
+        alone = await ask("eval", cells=[WHERE])
+        specs = await ask("kernel", action="specs")
+    assert str(remote.root) in ran
+    assert str(remote.root) in shared
+    assert (str(remote.root) in alone) == (chosen == "setting")
+    assert (f'python3 on "{remote.url}"' in specs) == (chosen == "setting")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import sys
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -33,6 +36,7 @@ def test_every_notebook_has_every_set_and_every_point_of_the_matrix() -> None:
         ("out", "/else/a.ipynb", "out/a.ipynb"),
         ("{folder}/{stem}-{year}", "docs/a.ipynb", "docs/a-7.ipynb"),
         ("x/{index}.ipynb", "a.ipynb", "x/0.ipynb"),
+        ("x/copy.ipynb", "docs/a.ipynb", "x/copy.ipynb"),
     ],
 )
 def test_a_copy_is_named_by_folder_or_template(out: str, notebook: str, output: str) -> None:
@@ -55,6 +59,7 @@ def test_a_value_leads_no_copy_out_of_its_folder(value: str) -> None:
     [
         ({"parameters": [{"a": 1}, {"a": 2}]}, "two jobs would write to n.ipynb"),
         ({"parameters": [{"a": 1}, {"a": 2}], "out": "{stem}"}, "two jobs would write to n.ipynb"),
+        ({"parameters": [{"a": 1}, {"a": 2}], "out": "c.ipynb"}, "two jobs would write to c.ipynb"),
         ({"out": "{nothing}"}, "the template {nothing}"),
         ({"out": "{stem.x}"}, "the template"),
         ({"out": "{0}"}, "the template"),
@@ -83,6 +88,18 @@ def test_sets_of_parameters_are_read_from_files(
     path: str, text: str, sets: list[dict[str, Any]]
 ) -> None:
     assert read_parameters(path, text) == sets
+
+
+def test_yaml_is_read_if_its_library_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    with pytest.raises(InvalidEdit) as caught:
+        read_parameters("p.yaml", "a: 1")
+    assert "cellwright[batch]" in (caught.value.hint or "")
+    library = SimpleNamespace(safe_load=json.loads, YAMLError=json.JSONDecodeError)
+    monkeypatch.setitem(sys.modules, "yaml", library)
+    assert read_parameters("p.yml", '[{"a": 1}]') == [{"a": 1}]
+    with pytest.raises(InvalidEdit, match=r"p\.yml"):
+        read_parameters("p.yml", "{")
 
 
 @pytest.mark.parametrize(("path", "text"), [("p.json", "{"), ("p.json", "[1]"), ("p.toml", "=")])

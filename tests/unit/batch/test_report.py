@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import xml.etree.ElementTree as ET
 
 import pytest
@@ -61,6 +62,19 @@ def test_html_is_one_page_that_runs_nothing(report: BatchReport) -> None:
     assert page.count("<img ") == 2
     assert "4 runs: 1 ok, 1 failed, 1 skipped, 1 not finished in 2.2 s" in page
     assert page.index("AAAA") < page.index("BBBB"), "before, and now"
+
+
+def test_a_page_begins_with_what_failed_and_says_where_outputs_changed(report: BatchReport) -> None:
+    page = write_report(report, "html")
+    heads = re.findall(r'<span class="\w+">(\w+)</span><span class="name">(\w)', page)
+    assert heads == [("error", "b"), ("cancelled", "d"), ("ok", "a"), ("skipped", "c")]
+    assert "1 changed output, 3/3 cells, 1.5 s" in page
+
+
+def test_a_page_does_not_say_twice_why_a_notebook_failed() -> None:
+    result = JobResult(Job("a.ipynb"), "died", message="It died", notes=["It died", "Lost: x"])
+    page = write_report(BatchReport([result], began=0, seconds=1), "html")
+    assert (page.count("It died"), page.count("Lost: x")) == (1, 1)
 
 
 def test_json_has_all_of_it(report: BatchReport) -> None:

@@ -27,6 +27,15 @@ def test_every_profile_and_every_tool_is_on_the_page() -> None:
             assert f"**`{tool.name}`**" in TEXT
 
 
+def test_what_the_examples_of_all_pages_import_is_there() -> None:
+    pages = [*PAGE.parent.glob("*.md"), PAGE.parents[1] / "README.md"]
+    pattern = re.compile(r"^from cellwright.* import .+$", re.MULTILINE)
+    lines = [line for page in pages for line in pattern.findall(page.read_text(encoding="utf-8"))]
+    assert len(lines) > 5
+    for line in lines:
+        exec(line, {})  # noqa: S102
+
+
 def test_the_numbers_are_those_of_the_code() -> None:
     assert f"and {SLACK // CHARACTERS_PER_TOKEN:,} more" in " ".join(TEXT.split())
     assert IMAGES == 4

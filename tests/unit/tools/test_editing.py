@@ -246,6 +246,7 @@ async def test_a_change_is_on_record_and_can_be_undone_and_done_again(
     assert "edit replace" in within(log.text)
     undone = await call("notebook_history", path="nb.ipynb", action="undo")
     assert undone.text.startswith("Undone: revision ")
+    assert outside(undone.text)[1] == "edited: cell 1 · id load · code"
     assert (folder / "nb.ipynb").read_bytes() == samples.SALES
     again = await call("notebook_history", path="nb.ipynb", action="redo")
     assert again.text.startswith("Redone: ")
@@ -259,7 +260,7 @@ async def test_a_diff_of_the_history(call: Call) -> None:
     done = await call("notebook_edit", path="nb.ipynb", edits=REPLACE)
     change = f"{done.data['change']}^"
     answer = await call("notebook_history", path="nb.ipynb", action="diff", change=change)
-    assert outside(answer.text) == ["1 cell differ.", "edited: id load · code"]
+    assert outside(answer.text) == ["1 changed cell.", "edited: cell 1 · id load · code"]
     assert "+total = 43" in within(answer.text)
 
 

@@ -127,6 +127,20 @@ async def test_a_run_that_goes_on_shows_what_its_cell_has_said(call: Call, folde
 
 
 @pytest.mark.usefixtures("stuck")
+async def test_a_run_that_waits_says_so_and_for_which_run(call: Call, folder: Path) -> None:
+    write(folder, "sleep 600", "print two")
+    first = (await call("notebook_run", path="nb.ipynb", wait=0.05)).data["run"]
+    answer = await call("notebook_run", path="nb.ipynb", cells=["c1"], wait=0)
+    more = await call("notebook_run", run=answer.data["run"], wait=0)
+    for each in (answer, more):
+        head, why = outside(each.text)[:2]
+        assert head == "WAITING: 1 pending."
+        assert why == f"Another run of the notebook goes first: {first}."
+    for run in (answer.data["run"], first):
+        await call("notebook_run", run=run, cancel=True)
+
+
+@pytest.mark.usefixtures("stuck")
 async def test_a_run_can_be_cancelled(call: Call, folder: Path) -> None:
     write(folder, "print before", "sleep 600", "print after")
     answer = await call("notebook_run", path="nb.ipynb", wait=0.05)

@@ -246,7 +246,8 @@ async def use_history(caller: ToolCaller, params: HistoryParams) -> ToolResult:
         return _describe_log(params, await book.log(params.limit))
     if params.action == "diff":
         found = await book.diff(params.change, params.to)
-        return _describe_diff(params, found, f"{format_count(len(found.cells), 'cell')} differ.")
+        said = f"{format_count(len(found.cells), 'changed cell')}."
+        return _describe_diff(params, found, said)
     if params.action == "restore":
         if params.change is None:
             raise InvalidParameters("restore needs `change`", hint="log tells the ids; or `first`")
@@ -295,19 +296,13 @@ def _describe_log(params: HistoryParams, entries: list[Entry]) -> ToolResult:
 
 def _entry_row(entry: Entry) -> str:
     label, who = shorten(entry.label), shorten(entry.actor)
-    return f"{entry.id} · {entry.when} · {who} · {entry.kind} {label}"
+    return f"{entry.id} · {entry.when} · {who} · {entry.kind} {label}".rstrip()
 
 
 def _describe_diff(params: HistoryParams, done: DiffAnswer, said: str) -> ToolResult:
     page = Page(params.max_tokens)
     page.head(said)
-    page.say_all(
-        [
-            f"{cell.kind}: id {quote_name(cell.handle)} · {name_cell_type(cell.type)}"
-            for cell in done.cells
-        ],
-        "cells",
-    )
+    page.say_all([_changed_cell_line(cell) for cell in done.cells], "cells")
     cut = page.show("diff", done.diff, tail=0.4) if done.diff else 0
     if cut:
         page.leave_out(f"{cut:,} characters of the diff; raise max_tokens")

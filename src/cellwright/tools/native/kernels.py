@@ -34,6 +34,14 @@ class KernelParams(Params):
 async def manage_kernel(caller: ToolCaller, params: KernelParams) -> ToolResult:
     """Look at kernels, or look after one."""
     page = Page(params.max_tokens)
+    # From the variable only: what a model sends is in transcripts.
+    token = os.environ.get("CELLWRIGHT_SERVER_TOKEN")
+    if params.action == "specs" and params.server:
+        from cellwright.workspace.runs.sessions import find_named_server
+
+        url = find_named_server(params.server, caller.workspace.settings)
+        specs = await caller.workspace.kernel_specs(server=url, server_token=token)
+        return _describe_specs(page, specs)
     if params.action == "specs":
         return _describe_specs(page, await caller.workspace.kernel_specs())
     name = params.path or params.session
@@ -44,8 +52,6 @@ async def manage_kernel(caller: ToolCaller, params: KernelParams) -> ToolResult:
     cut_off = await _find_running(caller, params)
     options: dict[str, str | None] = {}
     if params.action == "connect":
-        # From the variable only: what a model sends is in transcripts.
-        token = os.environ.get("CELLWRIGHT_SERVER_TOKEN")
         options = {"server": params.server, "server_token": token, "kernel": params.kernel}
     found = await caller.workspace.kernel(params.action, name or "default", **options)
     page.head(_session_line(found))
@@ -102,12 +108,17 @@ def _describe_sessions(page: Page, rows: list[SessionView]) -> ToolResult:
 
 
 def _session_line(row: SessionView) -> str:
-    kernel = quote_name(row.kernel) if row.kernel else "no kernel yet"
-    where = f" on {quote_path(row.server)}" if row.server else ""
+    kernel = quote_name(row.kernel) if row.kernel else "no kernel"
+    where = _place(row.server)
     return (
         f"{quote_name(row.session, 150)} · {row.state} · {kernel}{where} · "
         f"{format_count(row.executions, 'execution')} · {row.waiting} waiting"
     )
+
+
+def _place(server: str | None) -> str:
+    """Where a kernel is, behind its name; empty for this machine."""
+    return f" on {quote_path(server)}" if server else ""
 
 
 def _describe_specs(page: Page, rows: list[KernelSpecView]) -> ToolResult:
@@ -119,7 +130,8 @@ def _describe_specs(page: Page, rows: list[KernelSpecView]) -> ToolResult:
             lines.append(shorten(row.problem) + (f" hint: {hint}" if hint else ""))
             continue
         mark = " (default here)" if row.default else ""
-        lines.append(f"{quote_name(row.name or '')} · {quote_name(row.language or '')}{mark}")
+        name, language = quote_name(row.name or ""), quote_name(row.language or "")
+        lines.append(f"{name}{_place(row.server)} · {language}{mark}")
     page.say_all(lines, "kernels")
     return page.to_result({"specs": to_facts(rows)})
 

@@ -110,7 +110,7 @@ async def run_notebook(caller: ToolCaller, params: RunParams) -> ToolResult:
     options |= {"timeout": params.timeout} if params.timeout is not None else {}
     options |= caller.run_options()
     done = await book.run(params.cells, detach=params.wait, **options)
-    return await _describe(params, done, done.run, is_done=done.done)
+    return await _describe(caller, params, done, done.run, is_done=done.done)
 
 
 async def _follow_run(caller: ToolCaller, params: RunParams, run: str) -> ToolResult:
@@ -126,7 +126,7 @@ async def _follow_run(caller: ToolCaller, params: RunParams, run: str) -> ToolRe
         done = EvalAnswer(found.subject, cells, run, found.done)
         return await describe_eval(caller, done, params.max_tokens)
     if isinstance(answer, Executions):
-        return await _describe(params, answer, run, is_done=found.done)
+        return await _describe(caller, params, answer, run, is_done=found.done)
     if found.done:  # long ago: only the statuses are still known
         rows = [f"{quote_name(cell)}: {status}" for cell, status in found.cells.items()]
         page = Page(params.max_tokens)
@@ -147,12 +147,26 @@ def describe_run_error(error: RunFailure, run: str) -> ToolResult:
 
 
 async def _describe(
-    params: RunParams, executions: Sequence[Execution], run: str, *, is_done: bool
+    caller: ToolCaller,
+    params: RunParams,
+    executions: Sequence[Execution],
+    run: str,
+    *,
+    is_done: bool,
 ) -> ToolResult:
     """Describe a run; off the loop if that takes a while, since other clients wait for the loop."""
+    has_begun = is_done or any(each.status != "pending" for each in executions)
+    before = "" if has_begun else await _find_run_before(caller, run)
     if _is_short(executions):
-        return _describe_run(params, executions, run, is_done=is_done)
-    return await asyncio.to_thread(_describe_run, params, executions, run, is_done=is_done)
+        return _describe_run(params, executions, run, before, is_done=is_done)
+    return await asyncio.to_thread(_describe_run, params, executions, run, before, is_done=is_done)
+
+
+async def _find_run_before(caller: ToolCaller, run: str) -> str:
+    """Which run of the same notebook one waits for that has not begun; empty if for none."""
+    rows = await caller.workspace.runs()
+    subject = next((row.subject for row in rows if row.run == run), None)
+    return next((row.run for row in rows if row.subject == subject and row.state == "running"), "")
 
 
 def _is_short(executions: Sequence[Execution]) -> bool:
@@ -168,13 +182,15 @@ def _is_short(executions: Sequence[Execution]) -> bool:
 
 
 def _describe_run(
-    params: RunParams, executions: Sequence[Execution], run: str, *, is_done: bool
+    params: RunParams, executions: Sequence[Execution], run: str, before: str, *, is_done: bool
 ) -> ToolResult:
     page = Page(params.max_tokens)
     page.head(summarize_run(executions) if executions or is_done else "Nothing is done yet.")
     if isinstance(executions, Executions) and executions.skipped:
         names = ", ".join(map(quote_name, executions.skipped[:20]))
         page.head(f"Skipped by the tag skip-execution: {names}; name them in `cells` to run them.")
+    if before not in ("", run):
+        page.head(f"Another run of the notebook goes first: {before}.")
     if not is_done:
         page.head(describe_unfinished_run(run))
     show_run(page, executions, params.path)

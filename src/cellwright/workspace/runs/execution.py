@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 else:
     Base = list
 
+NOTHING_AGAIN = "Nothing was run again"
+"""The note of a cell whose kernel died, since `eval` does run again what was lost."""
+
 _TRACEBACK_LINES = 60
 # A frame of a cell, by its count, as IPython and as the plain runner write it.
 _find_cell_frames = re.compile(r'(?:Cell In ?\[|File "<cell )(\d+)(?:\]|>"), line (\d+)').findall

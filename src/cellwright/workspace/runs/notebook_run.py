@@ -25,6 +25,7 @@ from cellwright.outputs.events import (
 )
 from cellwright.workspace.runs.cell_run import REST, CellRun, InterimSaves
 from cellwright.workspace.runs.execution import (
+    NOTHING_AGAIN,
     CellError,
     Execution,
     Executions,
@@ -666,9 +667,7 @@ class NotebookRun(Run):
                 "The kernel had died; this cell ran in a new one, without earlier variables"
             )
         if outcome.status == "died":
-            notes.append(
-                f"The kernel died, {outcome.exit}; its variables are lost. Nothing was run again"
-            )
+            notes += [f"The kernel died, {outcome.exit}; its variables are lost", NOTHING_AGAIN]
         elif ran.stopped_by:
             notes.append(
                 f"The kernel was {ran.stopped_by} while the cell ran; its variables are lost"

@@ -598,6 +598,32 @@ def make_server_address(url: str, token: str | None, caller: Caller) -> KernelAd
     return KernelAddress(parse_address(url)[0].url, "", token or inside or caller.server_token)
 
 
+def find_named_server(url: str | None, settings: Settings) -> str:
+    """Return the address of a server that a model names, if the user has named it too.
+
+    The token is for the servers of the settings: a model must not send it elsewhere.
+
+    Raises:
+        KernelCannot: the user has not named it.
+        InvalidEdit: the model names none.
+    """
+    from cellwright.kernel.remote.server import parse_address
+
+    chosen = [each for each in (*settings.servers, settings.server) if each not in ("", LOCAL)]
+    named = [parse_address(each)[0].url for each in chosen]
+    known = ", ".join(dict.fromkeys(named)) or "it is empty"
+    if not url:
+        raise InvalidEdit("`server` is missing", hint=f"One of the setting `servers`; now {known}")
+    wanted = parse_address(url)[0].url
+    if wanted not in named:
+        raise KernelCannot(
+            wanted,
+            "be used: it is not one of the setting `servers`",
+            hint=f"The user can change the setting; now {known}",
+        )
+    return wanted
+
+
 async def _find_remote_spec(language: str, server: KernelAddress) -> str:
     from cellwright.kernel.remote.server import RemoteServer
 

@@ -408,30 +408,17 @@ async def _connect(caller: Caller, request: requests.KernelRequest, name: str) -
         KernelCannot: the server is not allowed, or the session has a kernel already.
         KernelError: the server does not answer, or has no such kernel.
     """
-    from cellwright.kernel.remote.server import RemoteServer, parse_address
+    from cellwright.kernel.remote.server import RemoteServer
+    from cellwright.workspace.runs.sessions import find_named_server
 
-    if request.server is None:
-        raise InvalidEdit("`connect` needs `server`", hint="The address of a Jupyter server")
-    # The token is for the servers that the user named: a model must not send it elsewhere.
-    address, _ = parse_address(request.server)
-    named = [*caller.settings.servers, caller.settings.server]
-    allowed = [parse_address(each)[0].url for each in named if each]
-    if address.url not in allowed:
-        known = ", ".join(allowed) or "it is empty"
-        raise KernelCannot(
-            address.url,
-            "be used: it is not one of the setting `servers`",
-            hint=f"The user can change the setting; now {known}",
-        )
-    server = RemoteServer(address.url, request.server_token)
+    url = find_named_server(request.server, caller.settings)
+    server = RemoteServer(url, request.server_token)
     kernels = await server.kernels()
     is_running = any(each.id == request.kernel for each in kernels)
     session = await caller.hub.sessions.connect(
         name,
         caller,
-        KernelAddress(
-            address.url, request.kernel or "" if is_running else "", request.server_token
-        ),
+        KernelAddress(url, request.kernel or "" if is_running else "", request.server_token),
         kernel=None if is_running else request.kernel,
         cwd=request.cwd,
     )
