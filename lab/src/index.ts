@@ -2,9 +2,11 @@
 import { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ICommandPalette } from '@jupyterlab/apputils';
 import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
+import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 
 import { chatPlugin } from './chat/plugin';
+import { drawLongStreams } from './streams';
 import { LiveTab, TabSettings } from './tab';
 import { Facts, Wire } from './wire';
 
@@ -13,16 +15,20 @@ const plugin: JupyterFrontEndPlugin<void> = {
   description: 'Agents, terminals and people work in one open notebook.',
   autoStart: true,
   requires: [INotebookTracker],
-  optional: [ISettingRegistry, ICommandPalette],
+  optional: [ISettingRegistry, ICommandPalette, IRenderMimeRegistry],
   activate: async (
     app: JupyterFrontEnd,
     tracker: INotebookTracker,
     registry: ISettingRegistry | null,
-    palette: ICommandPalette | null
+    palette: ICommandPalette | null,
+    rendermime: IRenderMimeRegistry | null
   ): Promise<void> => {
     const settings = await registry?.load(plugin.id).catch(() => null);
     if (settings?.composite.share === false) {
       return;
+    }
+    if (rendermime) {
+      drawLongStreams(rendermime);
     }
     const set: TabSettings = {
       follow: () => settings?.composite.follow === true,

@@ -267,6 +267,18 @@ def run_cell(page: Page, index: int) -> dict[str, Any]:
     return list(cells(page).values())[index]
 
 
+def put_cursor(page: Page, index: int) -> None:
+    """Let a person type in a cell: an editor that is not there yet would lose the first keys."""
+    page.evaluate(
+        f"""index => {{
+            {PANEL}.content.activeCellIndex = index;
+            {PANEL}.content.mode = 'edit';
+        }}""",
+        index,
+    )
+    page.wait_for_function(f"() => {PANEL}.content.activeCell.editor?.hasFocus()")
+
+
 def read_saved(path: Path) -> list[dict[str, Any]]:
     """The cells in the file; JupyterLab saves in place, so that it may be empty for a moment."""
     found: list[dict[str, Any]] = json.loads(read(path).to_bytes())["cells"]

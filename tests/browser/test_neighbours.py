@@ -12,6 +12,7 @@ from tests.browser.conftest import (
     Server,
     cells,
     keep_picture,
+    put_cursor,
     read_saved,
     run_cell,
     start_server,
@@ -60,7 +61,7 @@ def test_an_agents_edit_and_run_appear_in_a_page_of_notebook_7(
     path = server.write("seven.ipynb", "x = 1", "y = 2")
     page = open_page("seven.ipynb", view="notebooks")
     assert page.evaluate("() => window.jupyterapp.name") == "Jupyter Notebook"
-    page.evaluate(f"() => {{ {PANEL}.content.activeCellIndex = 0; {PANEL}.content.mode = 'edit' }}")
+    put_cursor(page, 0)
     page.keyboard.press("End")
     page.keyboard.type("0")
     book = agent.open("seven.ipynb")
@@ -93,7 +94,7 @@ def test_beside_jupyter_collaboration_an_agents_edit_is_in_every_page_once(
     page, other = open_page("shared.ipynb"), open_page("shared.ipynb")
     is_shared = f"() => !!{PANEL}.context.model.collaborative"
     assert page.evaluate(is_shared), "the documents of this server are shared"
-    page.evaluate(f"() => {{ {PANEL}.content.activeCellIndex = 0; {PANEL}.content.mode = 'edit' }}")
+    put_cursor(page, 0)
     page.keyboard.press("End")
     page.keyboard.type("0")
     book = agent.open("shared.ipynb")

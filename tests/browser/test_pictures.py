@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.browser.conftest import PANEL, Server, change_on_disk, keep_picture, run_cell
+from tests.browser.conftest import Server, change_on_disk, keep_picture, put_cursor, run_cell
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +35,7 @@ def test_a_person_and_an_agent_a_conflict_and_marks_are_shown(
     for index in range(3):
         run_cell(page, index)
     book = agent.open("sales.ipynb")
-    page.evaluate(f"() => {{ {PANEL}.content.activeCellIndex = 0; {PANEL}.content.mode = 'edit' }}")
+    put_cursor(page, 0)
     page.keyboard.press("Control+End")
     page.keyboard.type("\ncurrency = 'EUR'")
     average = "average = total / len(sales)\nprint(f'{average:.1f} a month')"

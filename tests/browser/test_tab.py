@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.browser.conftest import PANEL, Server, cells, change_on_disk, read_saved, texts
+from tests.browser.conftest import (
+    PANEL,
+    Server,
+    cells,
+    change_on_disk,
+    put_cursor,
+    read_saved,
+    texts,
+)
 from tests.engines import wait_for
 
 if TYPE_CHECKING:
@@ -24,7 +32,7 @@ def test_an_edit_appears_in_the_tab_in_place_and_is_saved(
 ) -> None:
     path = server.write("edit.ipynb", "x = 1", "y = 2")
     page = open_page("edit.ipynb")
-    page.evaluate(f"() => {{ {PANEL}.content.activeCellIndex = 0; {PANEL}.content.mode = 'edit' }}")
+    put_cursor(page, 0)
     page.keyboard.press("End")
     page.keyboard.type(" + 1", delay=5)
     answer = agent.open("edit.ipynb").edit(
@@ -67,7 +75,7 @@ def test_an_edit_of_a_source_is_one_step_back_and_the_persons_steps_stay(
 ) -> None:
     server.write("undo.ipynb", "x = 1")
     page = open_page("undo.ipynb")
-    page.evaluate(f"() => {{ {PANEL}.content.activeCellIndex = 0; {PANEL}.content.mode = 'edit' }}")
+    put_cursor(page, 0)
     page.keyboard.press("End")
     page.keyboard.type("0")
     agent.open("undo.ipynb").edit([{"op": "replace", "cell": "a", "source": "z = 0\nx = 10"}])
@@ -152,7 +160,7 @@ def test_a_person_an_agent_and_git_change_one_notebook_and_all_of_it_is_there(
 ) -> None:
     path = server.write("four.ipynb", "a = 0", "b = 0", "print('run')", "d = 0")
     page = open_page("four.ipynb")
-    page.evaluate(f"() => {{ {PANEL}.content.activeCellIndex = 0; {PANEL}.content.mode = 'edit' }}")
+    put_cursor(page, 0)
     page.keyboard.press("End")
     page.keyboard.type(" + 1")
     book = agent.open("four.ipynb")
@@ -183,7 +191,7 @@ def test_a_conflict_with_the_file_is_shown_in_the_cell_and_the_person_chooses(
 ) -> None:
     path = server.write("conflict.ipynb", "x = 0", "y = 0")
     page = open_page("conflict.ipynb")
-    page.evaluate(f"() => {{ {PANEL}.content.activeCellIndex = 0; {PANEL}.content.mode = 'edit' }}")
+    put_cursor(page, 0)
     page.keyboard.press("End")
     page.keyboard.type("1")
     change_on_disk(path, a="x = 'theirs'", b="y = 'theirs'")

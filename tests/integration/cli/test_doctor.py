@@ -47,6 +47,7 @@ def test_the_doctor_answers_with_versions_folders_and_problems(
         "extras",
         "packages",
         "pictures",
+        "editors",
         "runtime directory",
         "state directory",
         "config directory",
@@ -56,6 +57,7 @@ def test_the_doctor_answers_with_versions_folders_and_problems(
         "problems",
     ]
     assert {"ipykernel", "msgspec", "pydantic"} < report["packages"].keys()
+    assert report["editors"]["VS Code, Cursor and others"].startswith("are invisible")
     assert report["kernels"]["python3"].endswith(" (the default: own environment)")
     extras = {"acp", "assistant", "batch", "charts", "images", "jupyter-ai", "lab", "mcp"}
     assert report["extras"].keys() == extras

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 _MISSING = "not installed"
+_EDITORS = {
+    "JupyterLab, Notebook 7": "share the notebooks they have open, with the extra lab",
+    "VS Code, Cursor and others": "are invisible: to cellwright, what they have open is a file",
+}
 # A cell each: its id and its source.
 _DEMO_CELLS = {
     "rain": "rain = {'Bergen': 2495, 'Lima': 16, 'Zürich': 1121}",
@@ -114,6 +118,7 @@ def doctor_command(call: CommandCall, *, mcp: bool, repair: bool) -> int:
         "extras": _describe_extras(),
         "packages": {name: _version(name) for name in _PACKAGES},
         "pictures": _describe_pictures(),
+        "editors": _EDITORS,
         "runtime directory": _try_check(directories.runtime_directory),
         "state directory": _try_check(directories.state_directory),
         "config directory": _try_check(directories.config_directory),
@@ -133,11 +138,11 @@ def doctor_command(call: CommandCall, *, mcp: bool, repair: bool) -> int:
 
 
 def _render_rows(name: str, value: Any) -> list[str]:
-    """A line for a fact; kernels and extras have a line each."""
+    """A line for a fact; kernels, extras and editors have a line each."""
     if not isinstance(value, dict):
         return [f"{name:18} {one_line(str(value))}\n"]
     facts = [f"{key} {fact}" for key, fact in value.items()]
-    lines = facts if name in ("kernels", "extras") else [", ".join(facts)]
+    lines = facts if name in ("kernels", "extras", "editors") else [", ".join(facts)]
     return [f"{'' if i else name:18} {one_line(line)}\n" for i, line in enumerate(lines)]
 
 
