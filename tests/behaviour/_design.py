@@ -356,5 +356,7 @@ ROWS = (
     row("D-404", "§2", "A Jupyter server that is started again under an open page loses no edit and doubles no cell", Done("tests/browser/test_outcomes.py::test_a_server_that_is_started_again_under_an_open_page_loses_nothing", only_all=True)),
     row("D-405", "§7", "A page whose setting says so shares nothing", Done("tests/browser/test_outcomes.py::test_a_page_whose_notebooks_are_not_shared_is_left_alone", only_all=True)),
     row("D-406", "§2", "Of a stream that grows only what is new travels to a page, and it is called landed after the page has said how much is there", Done("tests/unit/engine/test_outside.py::test_of_a_stream_that_grows_only_what_is_new_travels", also=("tests/unit/engine/test_outside.py::test_an_editor_that_has_not_added_all_is_found_out_and_gets_all_of_it",))),
+    row("D-407", "§8", "Before cells run, the person is shown the source of every one of them", Done("tests/unit/assistant/test_chat.py::test_the_source_of_every_cell_is_shown_before_it_runs")),
+    row("D-408", "§9", "What is asked right after another model was chosen is asked of that model", Done("tests/unit/server/test_chats.py::test_what_is_asked_after_a_model_was_chosen_is_asked_of_that_model")),
 )
 # fmt: on
