@@ -362,5 +362,7 @@ ROWS = (
     row("D-410", "§9", "The kernel of the next notebook of a batch is warm, and no notebook knows anything of others", Done("tests/integration/cli/test_batch.py::test_a_notebook_gets_a_warm_kernel_that_knows_nothing_of_others")),
     row("D-411", "§9", "The report of a batch fits a phone, light and dark, begins with what failed, and has pictures that changed side by side", Done("tests/browser/test_batch_report.py::test_a_report_fits_a_phone_and_follows_its_colours", also=("tests/unit/batch/test_report.py::test_a_page_begins_with_what_failed_and_says_where_outputs_changed",))),
     row("D-412", "§2", "A long text that a cell prints is drawn in parts, with its colours and links, and is copied as it is", Done("tests/browser/test_streams.py::test_a_long_text_of_a_file_has_its_colours_and_links_and_is_copied_as_it_is", also=("tests/browser/test_streams.py::test_a_long_text_that_grows_keeps_what_is_drawn_and_ends_as_the_cell_says",), only_all=True)),
+    row("D-413", "§8", "Before cells run, the person is shown the source of every one of them", Done("tests/unit/assistant/test_chat.py::test_the_source_of_every_cell_is_shown_before_it_runs")),
+    row("D-414", "§9", "What is asked right after another model was chosen is asked of that model", Done("tests/unit/server/test_chats.py::test_what_is_asked_after_a_model_was_chosen_is_asked_of_that_model")),
 )
 # fmt: on

@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import tempfile
+import textwrap
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -35,8 +36,9 @@ DECISIONS: dict[Decision, str] = {
 """What a person may decide, in words for a button."""
 
 _log = logging.getLogger("cellwright.assistant")
-_PREVIEW = 500
+_PREVIEW = 2_000
 _NAMED = 5
+_SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +131,9 @@ def describe_operation(
     refs = arguments.get("cellIds") or arguments.get("cells") if kind == "run" else None
     if kind == "delete":
         refs = _deleted_cells(arguments)
-    numbers, preview = _number_cells(refs, notebook, is_run=kind == "run")
+    cells = _find_cells(refs, notebook, is_run=kind == "run")
+    numbers = [cell.index + 1 for cell in cells]
+    preview = _preview_cells(cells)
     verb = "Run" if kind == "run" else "Delete"
     of = f" of {shorten(path, 100)}" if path else ""
     if len(numbers) == 1:
@@ -140,8 +144,7 @@ def describe_operation(
         words = f"{verb} {len(numbers)} cells ({named}{more}){of}?"
     else:
         words = f"{tool.title or tool.name}{of}?"
-        preview = json.dumps(dict(arguments), ensure_ascii=False, default=str)
-    preview = _shorten_preview(preview)
+        preview = _shorten_preview(json.dumps(dict(arguments), ensure_ascii=False, default=str))
     return Operation(kind=kind, notebook=path, tool=tool.name, words=words, preview=preview)
 
 
@@ -169,23 +172,33 @@ def _deleted_cells(arguments: Mapping[str, Any]) -> list[Any] | None:
     return None
 
 
-def _number_cells(
-    refs: Sequence[Any] | None, notebook: Notebook | None, *, is_run: bool
-) -> tuple[list[int], str]:
-    """The numbers of cells as people count them, and the source of the first.
+def _preview_cells(cells: Sequence[Cell]) -> str:
+    """The sources of cells; those of several are indented under their numbers."""
+    if len(cells) == 1:
+        return _shorten_preview(cells[0].source)
+    parts = []
+    for cell in cells[:_SHOWN]:
+        source = textwrap.indent(_shorten_preview(cell.source), "  ")
+        parts.append(f"cell {cell.index + 1}\n{source}")
+    if len(cells) > _SHOWN:
+        parts.append(f"and {len(cells) - _SHOWN} more cells")
+    return "\n".join(parts)
 
-    A run passes over text.
-    """
+
+def _find_cells(
+    refs: Sequence[Any] | None, notebook: Notebook | None, *, is_run: bool
+) -> list[Cell]:
+    """The cells that a call is about; none if one is not known. A run passes over text."""
     if not isinstance(refs, (list, tuple)) or notebook is None:
-        return [], ""
+        return []
     found: list[Cell] = []
     for ref in refs:
         try:
             cell = notebook.cell(ref)
         except (LookupError, TypeError):
-            return [], ""
+            return []
         if all(cell.index != each.index for each in found):
             found.append(cell)
     if is_run:
         found = [cell for cell in found if cell.type == "code"] or found
-    return [cell.index + 1 for cell in found], found[0].source if found else ""
+    return found

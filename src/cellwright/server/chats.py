@@ -55,6 +55,8 @@ class ChatPage:
         self._watched: dict[str, Callable[[], None]] = {}
         self._names = FileNames(chats.root)
         self._tasks: set[asyncio.Task[None]] = set()
+        # What a page says after it chose a model is said to that model, however long it takes.
+        self._choosing = asyncio.Lock()
         self._stop_listening = chats.listen(self._hear)
         self._methods: dict[str, Callable[[Facts], Awaitable[Facts]]] = {
             "chat.list": self._list,
@@ -154,12 +156,13 @@ class ChatPage:
 
     async def _set(self, params: Facts) -> Facts:
         chat = self._find(params)
-        if "model" in params:
-            model = await choose_ready_model(_read_text(params, "model"), chat.settings)
-            chat.require_idle()
-            chat.use_model(model)
-        if "mode" in params:
-            chat.state.mode = _read_mode(params)
+        async with self._choosing:
+            if "model" in params:
+                model = await choose_ready_model(_read_text(params, "model"), chat.settings)
+                chat.require_idle()
+                chat.use_model(model)
+            if "mode" in params:
+                chat.state.mode = _read_mode(params)
         chat.save()
         chat.tell_state()
         return {"mode": chat.state.mode, "model": chat.chat.model.name}
@@ -167,7 +170,7 @@ class ChatPage:
     # -- turns ----------------------------------------------------------------------------------
 
     async def _send_prompt(self, params: Facts) -> Facts:
-        chat = self._find(params)
+        chat = await self._find_ready(params)
         chat.require_idle()
         chat = await self._chats.open(chat.id)  # another program may have saved it since
         state = await read_state(chat, params)
@@ -177,7 +180,7 @@ class ChatPage:
         return {"turn": chat.begin(build_request(chat, state, prompt))}
 
     async def _retry(self, params: Facts) -> Facts:
-        chat = self._find(params)
+        chat = await self._find_ready(params)
         chat.require_idle()
         asked = chat.find_turn(params.get("turn")).asked
         state = await read_state(chat, {**asked, **params})
@@ -210,12 +213,13 @@ class ChatPage:
     # -- before a turn --------------------------------------------------------------------------
 
     async def _preview(self, params: Facts) -> Facts:
-        chat = self._find(params)
+        chat = await self._find_ready(params)
         state = await read_state(chat, params)
         plan = await chat.chat.plan(build_request(chat, state, _read_text(params, "prompt")))
         call = plan.build_call()
         context = plan.detection.context
         schemas = wire.encode({"tools": list(call.tools)}).decode() if call.tools else ""
+        effects = {tool.name: tool.effects for tool in plan.offer.there}
         found = {
             "notebook": context.path if context else None,
             "reason": plan.detection.reason,
@@ -233,11 +237,13 @@ class ChatPage:
             ],
             "tools": [
                 {
-                    "name": tool.name,
-                    "description": tool.description,
-                    "effect": tool.effects if isinstance(tool.effects, str) else "run",
+                    "name": tool["name"],
+                    "description": tool["description"],
+                    "effect": effect if isinstance(effect, str) else "run",
+                    "parameters": tool["inputSchema"],
                 }
-                for tool in plan.offer.there
+                for tool in call.tools
+                for effect in [effects[tool["name"]]]
             ],
             "tokens": round(sum(estimate_tokens(each.text) for each in call.messages))
             + round(estimate_tokens(schemas)),
@@ -246,7 +252,7 @@ class ChatPage:
         return make_all_visible(found)  # type: ignore[no-any-return]
 
     async def _look(self, params: Facts) -> Facts:
-        chat = self._find(params)
+        chat = await self._find_ready(params)
         state = await read_state(chat, params)
         detection, offer = await chat.chat.look(
             build_request(chat, state, str(params.get("prompt", "")))
@@ -295,6 +301,10 @@ class ChatPage:
 
     def _find(self, params: Facts) -> Conversation:
         return self._chats.get(params.get("id"))
+
+    async def _find_ready(self, params: Facts) -> Conversation:
+        async with self._choosing:
+            return self._find(params)
 
 
 async def read_state(chat: Conversation, params: Facts) -> ChatState:

@@ -101,7 +101,15 @@ class Holds:
     lines: Sequence[Line] = ()
 
 
-Step: TypeAlias = "Line | list[Line] | Says | Fails | Breaks | Complains | Holds"
+@dataclass(frozen=True)
+class Pauses:
+    """The beginning of an answer, and the rest when the test says so, by `go_on`."""
+
+    lines: Sequence[Line]
+    rest: Sequence[Line]
+
+
+Step: TypeAlias = "Line | list[Line] | Says | Fails | Breaks | Complains | Holds | Pauses"
 Script: TypeAlias = "Sequence[Step | Callable[[Received], Step]]"
 
 
@@ -173,6 +181,8 @@ class ModelServer:
         self.said_all = asyncio.Event()
         self._script = list(script)
         self._left = asyncio.Event()
+        self._going_on = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -195,6 +205,10 @@ class ModelServer:
         """Forget the requests, and what it has not said."""
         self.requests.clear()
         self._script.clear()
+
+    def go_on(self) -> None:
+        """Let an answer that pauses say its rest; from any thread."""
+        self._loop.call_soon_threadsafe(self._going_on.set)
 
     async def wait_left(self) -> None:
         """Wait until a client has gone away before the end."""
@@ -243,6 +257,11 @@ class ModelServer:
         writing = write(_lines(step), stop, request.body["model"])
         await wire.begin_stream(writer)
         await self._stream(writing, step, writer)
+        if isinstance(step, Pauses):
+            await self._going_on.wait()
+            self._going_on.clear()
+            writing = write(list(step.rest), None, request.body["model"])
+            await self._stream(writing, step, writer)
         if isinstance(step, Complains):
             error = wire.failure(request.is_anthropic, step.message, step.kind, None)
             await wire.send_pieces(writer, wire.event(error, "error"), PIECE)
@@ -277,7 +296,7 @@ def model_at(server: ModelServer, name: str = "scripted", **settings: Any) -> La
 
 
 def _lines(step: Any) -> list[Line]:
-    if isinstance(step, (Says, Breaks, Complains, Holds)):
+    if isinstance(step, (Says, Breaks, Complains, Holds, Pauses)):
         return list(step.lines)
     return list(step) if isinstance(step, list) else [step]
 

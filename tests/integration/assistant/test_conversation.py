@@ -61,6 +61,7 @@ async def test_the_preview_is_what_goes_over_the_wire_to_the_byte(
         ]
     assert [each["name"] for each in preview["tools"]] == list(sent.tools)
     assert [each["description"] for each in preview["tools"]] == sent.descriptions
+    assert [each["parameters"] for each in preview["tools"]] == list(sent.tools.values())
 
 
 async def test_a_model_that_is_slow_to_answer_is_stopped_and_one_that_fails_says_why(

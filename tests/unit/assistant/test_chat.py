@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 from dataclasses import replace
+from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -203,6 +204,17 @@ async def test_running_is_put_to_the_person_in_words(conversation: Make) -> None
     # Text is not run, and no cell twice.
     assert many.words == "Run 4 cells (2, 3, 6, 5) of sales.ipynb?"
     assert more.words == "Run 8 cells (1, 2, 3, 4, 5 and 3 more) of other.ipynb?"
+
+
+async def test_the_source_of_every_cell_is_shown_before_it_runs(conversation: Make) -> None:
+    chat = conversation(
+        ScriptedModel(call("RunNotebookCells", cellIds=["load", "sum"]), "ok"), "no"
+    )
+    await chat("go")
+    (operation,) = chat.asked
+    load, total = (cell for cell in chat.cells() if cell.handle in ("load", "sum"))
+    shown = [f"cell {each.index + 1}\n{indent(each.source, '  ')}" for each in (load, total)]
+    assert operation.preview == "\n".join(shown)
 
 
 async def test_reading_adding_and_updating_need_no_word(conversation: Make) -> None:

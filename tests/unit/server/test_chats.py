@@ -10,6 +10,8 @@ import pytest
 
 from cellwright.app.chats import Conversations, open_transcripts
 from cellwright.assistant.models.model import TextDelta
+from cellwright.assistant.models.scripted import ScriptedModel
+from cellwright.server import chats as server_chats
 from tests.unit.assistant.chatting import call
 from tests.unit.server.pages import ATTACHED, Page, Refused
 
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cellwright.assistant.models.model import ModelEvent, ModelRequest
-    from cellwright.assistant.models.scripted import ScriptedModel
 
     Use = Callable[..., ScriptedModel]
 
@@ -197,6 +198,27 @@ async def test_another_model_waits_for_the_end_of_the_turn(
     model.go_on.set()
     await page.event("done")
     assert (await page.call("set", id=chat, model="direct"))["model"] == "direct"
+
+
+async def test_what_is_asked_after_a_model_was_chosen_is_asked_of_that_model(
+    chats: Conversations, page: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen, is_ready = ScriptedModel("I am the chosen one."), asyncio.Event()
+
+    async def choose_slowly(*_: object) -> ScriptedModel:
+        await is_ready.wait()
+        return chosen
+
+    monkeypatch.setattr(server_chats, "choose_ready_model", choose_slowly)
+    chat = (await page.call("open"))["id"]
+    choice = asyncio.create_task(page.call("set", id=chat, model="slow:one"))
+    asked = asyncio.create_task(page.ask(chat, "who are you?"))
+    looked = asyncio.create_task(page.call("look", id=chat, **ATTACHED))
+    await page.call("list")  # the server has heard all of it
+    assert not chats.get(chat).log
+    is_ready.set()
+    await asyncio.gather(choice, looked)
+    assert (await asked)["text"] == "I am the chosen one."
 
 
 async def test_a_message_that_is_none_is_refused_and_nothing_else_happens(page: Page) -> None:
