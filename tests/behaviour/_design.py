@@ -356,5 +356,7 @@ ROWS = (
     row("D-404", "§2", "A Jupyter server that is started again under an open page loses no edit and doubles no cell", Done("tests/browser/test_outcomes.py::test_a_server_that_is_started_again_under_an_open_page_loses_nothing", only_all=True)),
     row("D-405", "§7", "A page whose setting says so shares nothing", Done("tests/browser/test_outcomes.py::test_a_page_whose_notebooks_are_not_shared_is_left_alone", only_all=True)),
     row("D-406", "§2", "Of a stream that grows only what is new travels to a page, and it is called landed after the page has said how much is there", Done("tests/unit/engine/test_outside.py::test_of_a_stream_that_grows_only_what_is_new_travels", also=("tests/unit/engine/test_outside.py::test_an_editor_that_has_not_added_all_is_found_out_and_gets_all_of_it",))),
+    row("D-407", "§7", "Whoever asks for much at once waits for itself: calls of other processes are worked on meanwhile", Done("tests/unit/engine/test_service.py::test_who_asks_for_much_waits_for_itself_and_no_one_else_does", also=("tests/unit/engine/test_service.py::test_who_has_much_to_wait_for_does_not_keep_others_from_writing",))),
+    row("D-408", "§7", "What a client that is gone has waited for is not done", Done("tests/unit/engine/test_service.py::test_what_a_client_that_is_gone_waited_for_is_not_done")),
 )
 # fmt: on
