@@ -364,5 +364,7 @@ ROWS = (
     row("D-412", "§2", "A long text that a cell prints is drawn in parts, with its colours and links, and is copied as it is", Done("tests/browser/test_streams.py::test_a_long_text_of_a_file_has_its_colours_and_links_and_is_copied_as_it_is", also=("tests/browser/test_streams.py::test_a_long_text_that_grows_keeps_what_is_drawn_and_ends_as_the_cell_says",), only_all=True)),
     row("D-413", "§8", "Before cells run, the person is shown the source of every one of them", Done("tests/unit/assistant/test_chat.py::test_the_source_of_every_cell_is_shown_before_it_runs")),
     row("D-414", "§9", "What is asked right after another model was chosen is asked of that model", Done("tests/unit/server/test_chats.py::test_what_is_asked_after_a_model_was_chosen_is_asked_of_that_model")),
+    row("D-415", "§7", "Whoever asks for much at once waits for itself: calls of other processes are worked on meanwhile", Done("tests/unit/engine/test_service.py::test_who_asks_for_much_waits_for_itself_and_no_one_else_does", also=("tests/unit/engine/test_service.py::test_who_has_much_to_wait_for_does_not_keep_others_from_writing",))),
+    row("D-416", "§7", "What a client that is gone has waited for is not done", Done("tests/unit/engine/test_service.py::test_what_a_client_that_is_gone_waited_for_is_not_done")),
 )
 # fmt: on

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from cellwright.engine import location, wire
 from cellwright.engine.connection import Connection
-from cellwright.engine.launch import find_peer, is_reachable
+from cellwright.engine.launch import find_peer, find_peer_process, is_reachable
 from cellwright.engine.service import Service
 from cellwright.kernel.processes import hide_memory
 
@@ -279,7 +279,8 @@ async def _client(
         log.warning("refused a client of another user")
         writer.close()
         return
-    await service.serve(Connection(reader, writer, service.handle))
+    process = find_peer_process(connected)
+    await service.serve(Connection(reader, writer, service.handle, process=process))
 
 
 if __name__ == "__main__":

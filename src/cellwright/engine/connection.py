@@ -33,6 +33,7 @@ class Connection:
     A client that sends faster than it is served, or that does not fetch its answers, is not read
     from; one that does not read its events loses some, and is sent the number of those lost, but
     never an answer. Events of a call that wants all of them wait on disk, and are not lost.
+    `process` is the client's; each connection counts as one where that is not known.
     """
 
     def __init__(
@@ -42,8 +43,10 @@ class Connection:
         handle: Handler,
         *,
         most: int = wire.MAX_FRAME,
+        process: int | None = None,
     ) -> None:
         self.name = ""
+        self.process: object = self if process is None else process
         self.is_closed = False
         self._frames = wire.Frames(most)
         self._reader = reader

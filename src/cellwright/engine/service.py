@@ -9,6 +9,8 @@ import logging
 import os
 import threading
 import time
+from bisect import bisect
+from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -18,11 +20,12 @@ from cellwright.engine.editors import Editors
 from cellwright.errors import (
     CellwrightError,
     EngineDraining,
+    ExecutionCancelled,
     InvalidCall,
     RunNotFound,
     UnsafeDirectory,
 )
-from cellwright.workspace.activity import act_for
+from cellwright.workspace.activity import act_for, is_abandoned
 from cellwright.workspace.api.requests import parse_request
 from cellwright.workspace.caller import Caller
 from cellwright.workspace.hub import Hub
@@ -39,6 +42,8 @@ if TYPE_CHECKING:
     from cellwright.kernel.events import InputRequested
     from cellwright.workspace.api.requests import Request
 
+    _Kind = tuple[int, bool]  # how large the notebook is, and whether it is analysed
+
 log = logging.getLogger("cellwright.engine")
 
 _LAST_WORDS = 2.0
@@ -48,8 +53,17 @@ _TOUCH_EVERY = 3600.0  # cleaners of temp folders take what is old
 _FILE_THREADS = 16
 _OTHER_THREADS = 8
 _FILLED_WITHIN = 5.0
-_LARGE_FILE = 128 * 2**10
+_CALLS_AT_ONCE = 4  # of one process
+_LARGE_FILES = (128 * 2**10, 4 * 2**20)  # the huge do not keep the large waiting
 _LARGE_AT_ONCE = 2
+
+
+class _Share(dict["_Kind", asyncio.Semaphore]):
+    """How many calls of one process are worked on at once, by kind."""
+
+    def __missing__(self, kind: _Kind) -> asyncio.Semaphore:
+        self[kind] = made = asyncio.Semaphore(1 if kind[0] else _CALLS_AT_ONCE)
+        return made
 
 
 class Service:
@@ -78,7 +92,10 @@ class Service:
         self._clients: dict[Connection, Caller] = {}
         self._numbers = itertools.count(1)
         self._writes = Turns()
-        self._large_files = asyncio.Semaphore(_LARGE_AT_ONCE)
+        self._large_files: dict[_Kind, asyncio.Semaphore] = defaultdict(
+            partial(asyncio.Semaphore, _LARGE_AT_ONCE)
+        )
+        self._shares: dict[Connection, _Share] = {}
         asyncio.get_running_loop().set_default_executor(_make_full_pool(_OTHER_THREADS, "other"))
 
     # -- clients ----------------------------------------------------------------------------
@@ -130,6 +147,7 @@ class Service:
         caller = self._clients.pop(client, None)
         if caller is None:
             return
+        del self._shares[client]
         self._busy = time.monotonic()
         caller.owner = None  # a run that begins later keeps no kernel alive in its name
         self.hub.warnings.forget(client.name)
@@ -157,6 +175,9 @@ class Service:
             hub=self.hub,
             owner=client.name,
         )
+        # A process whose threads call at the same time has a connection for each of them.
+        same = (self._shares[each] for each in self._shares if each.process == client.process)
+        self._shares[client] = next(same, _Share())
         log.info("%s is here, mode %s", client.name, params["mode"])
         return {"wire": wire.VERSION, "version": __version__, "pid": os.getpid()}
 
@@ -187,7 +208,7 @@ class Service:
             raise EngineDraining(self.draining)
         try:
             with act_for(client.name, callbacks["until"]):
-                work: Awaitable[Any] = self._take_turn(caller, request)
+                work: Awaitable[Any] = self._take_turn(client, caller, request)
                 # A call that only looks on ends when it is stopped; one that runs cells stops its
                 # run, and one that asks `until` answers by itself.
                 if request.waits and request.effect == "read" and "until" not in request.FIELDS:
@@ -199,23 +220,28 @@ class Service:
                 raise
             return None  # no one reads it
 
-    async def _take_turn(self, caller: Caller, request: Request[Any]) -> Any:
-        path = getattr(request, "path", None)
-        if request.effect == "edit" and not request.waits and path is not None:
-            # Writers of one notebook take turns here, and not by polling its lock in threads.
-            async with self._writes.take(_find_real(caller, path)):
-                return await self._share_cpu(caller, request)
-        return await self._share_cpu(caller, request)
+    async def _take_turn(self, client: Connection, caller: Caller, request: Request[Any]) -> Any:
+        """Carry a request out when it is its turn.
 
-    async def _share_cpu(self, caller: Caller, request: Request[Any]) -> Any:
-        """Carry a request out; of those that keep a thread busy for long, only a few at once.
-
-        Threads of Python take turns, so that each busy one makes all others slower.
+        Threads of Python share one processor, and there are few of them. So a few calls of a
+        process are worked on at once, of large notebooks one, and few of those at all: whoever
+        asks for much waits for itself. Who holds what others wait for waits for no own call.
         """
-        path = getattr(request, "path", None)
-        if request.waits or path is None or not _is_large(_find_real(caller, path)):
+        if request.waits:
             return await perform_on_loop(caller, request)
-        async with self._large_files:
+        path = getattr(request, "path", None)
+        real = None if path is None else _find_real(caller, path)
+        size = 0 if real is None else bisect(_LARGE_FILES, _measure(real))
+        kind = size, request.VERB == "stale" or bool(getattr(request, "stale", False))
+        async with contextlib.AsyncExitStack() as turns:
+            await turns.enter_async_context(self._shares[client][kind])
+            if real is not None and request.effect == "edit":
+                # Writers of one notebook take turns here, and not by polling its lock in threads.
+                await turns.enter_async_context(self._writes.take(real))
+            if size:
+                await turns.enter_async_context(self._large_files[kind])
+            if request.effect == "read" and is_abandoned():
+                raise ExecutionCancelled  # its client went while it waited
             return await perform_on_loop(caller, request)
 
     def _has_session(self, caller: Caller, request: Request[Any]) -> bool:
@@ -383,7 +409,7 @@ def _find_real(caller: Caller, path: str) -> str:
     return os.path.realpath(os.path.join(caller.cwd, path))  # noqa: PTH118
 
 
-def _is_large(path: str) -> bool:
+def _measure(path: str) -> int:
     with contextlib.suppress(OSError, ValueError):
-        return os.stat(path).st_size > _LARGE_FILE  # noqa: PTH116
-    return False
+        return os.stat(path).st_size  # noqa: PTH116
+    return 0

@@ -23,4 +23,4 @@ def test_a_small_call_does_not_wait_for_a_greedy_neighbour(
     neighbours.prepare(tmp_path)
     with engine_of_its_own(monkeypatch):
         found = neighbours.measure(tmp_path, greed)
-    assert found.p99 < neighbours.MOST_SECONDS, str(found)
+    assert not found.is_late, str(found)

@@ -53,17 +53,17 @@ class Line:
 @contextlib.asynccontextmanager
 async def serving(
     folder: Path, handle: Any = None, *, most: int = wire.MAX_FRAME, **settings: Any
-) -> AsyncIterator[tuple[Service, Callable[[], Any]]]:
+) -> AsyncIterator[tuple[Service, Callable[..., Any]]]:
     """A service in this process, and how to connect to it; `handle` may take its place."""
     (folder / "s").touch()  # in place of its socket
     service = Service(Settings(**settings), str(folder / "s"))
     writers: list[asyncio.StreamWriter] = []
     serving: set[asyncio.Task[None]] = set()
 
-    async def connect() -> Line:
+    async def connect(process: int | None = None) -> Line:
         here, there = socket.socketpair()
         ours = await asyncio.open_connection(sock=there, limit=2**18)
-        client = Connection(*ours, handle or service.handle, most=most)
+        client = Connection(*ours, handle or service.handle, most=most, process=process)
         serving.add(asyncio.ensure_future(service.serve(client)))
         reader, writer = await asyncio.open_connection(sock=here, limit=2**26)
         writers.append(writer)

@@ -271,31 +271,109 @@ async def test_no_client_gets_anothers_warnings(places: Path) -> None:
         assert (await ada.call("warnings", path="nb.ipynb"))["result"] == []
 
 
-async def test_few_clients_at_once_have_a_large_notebook_read_and_a_small_one_does_not_wait(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Threads of Python share one processor: each busy one makes all other clients slower."""
-    (tmp_path / "large.ipynb").write_bytes(b" " * 2**18)
-    (tmp_path / "small.ipynb").write_bytes(b"{}")
-    at_work: list[str] = []
-    go = asyncio.Event()
+# --- Whose turn it is ----------------------------------------------------------------------------
 
-    async def perform(_: object, request: Any) -> dict[str, Any]:
-        at_work.append(request.path)
-        if request.path == "large.ipynb":
-            await go.wait()
+
+class Work:
+    """Takes the place of the verbs; calls for notebooks named `slow…` wait until `go`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.begun: list[str] = []
+        self.go = asyncio.Event()
+
+    async def __call__(self, _: object, request: Any) -> dict[str, Any]:
+        self.begun.append(request.path)
+        if request.path.startswith("slow"):
+            await self.go.wait()
         raise InvalidCall("done")
 
-    monkeypatch.setattr("cellwright.engine.service.perform_on_loop", perform)
-    async with serving(tmp_path) as (_, connect):
+
+@pytest.fixture
+def work(places: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Work:
+    sizes = {"slow": 1, "slow-large": 2**18, "slow-huge": 2**24, "small": 1, "large": 2**18}
+    for name, size in sizes.items():
+        with (tmp_path / f"{name}.ipynb").open("wb") as file:
+            file.truncate(size)
+    made = Work(places)
+    monkeypatch.setattr("cellwright.engine.service.perform_on_loop", made)
+    return made
+
+
+def ask_often(verb: str, path: str) -> list[dict[str, Any]]:
+    return [wire.make_call(number, verb, {"path": path}) for number in range(100, 130)]
+
+
+async def test_few_clients_at_once_have_a_large_notebook_read_and_a_small_one_does_not_wait(
+    work: Work,
+) -> None:
+    """Threads of Python share one processor: each busy one makes all other clients slower."""
+    async with serving(work.folder) as (_, connect):
+        clients = [await connect() for _ in range(5)]
+        for client in clients:
+            await client.greet()
+        *greedy, small = clients
+        for each in greedy:
+            await each.send(*ask_often("read", "slow-large.ipynb"))
+        assert code(await small.call("read", path="small.ipynb")) == "INVALID_CALL"
+        assert work.begun.count("slow-large.ipynb") == 2
+        work.go.set()
+        answers = [await each.receive() for each in greedy for _ in range(30)]
+    assert len(answers) == work.begun.count("slow-large.ipynb") == 120
+
+
+@pytest.mark.parametrize(
+    ("process", "verb", "asked", "beside"),
+    [
+        (1, "read", "slow.ipynb", "small.ipynb"),
+        (1, "outputs", "slow-large.ipynb", "large.ipynb"),
+        (None, "outputs", "slow-huge.ipynb", "large.ipynb"),  # each client is another process
+        (None, "stale", "slow-large.ipynb", "large.ipynb"),
+    ],
+)
+async def test_who_asks_for_much_waits_for_itself_and_no_one_else_does(
+    process: int | None, verb: str, asked: str, beside: str, work: Work
+) -> None:
+    async with serving(work.folder) as (_, connect):
+        greedy, small = [await connect(process) for _ in range(4)], await connect(2)
+        for each in (*greedy, small):
+            await each.greet()
+        for each in greedy:
+            await each.send(*ask_often(verb, asked))
+        assert code(await small.call("read", path=beside)) == "INVALID_CALL"
+        assert 1 <= work.begun.count(asked) <= 4
+        work.go.set()
+        answers = [await each.receive() for each in greedy for _ in range(30)]
+    assert len(answers) == work.begun.count(asked) == 120
+
+
+async def test_who_has_much_to_wait_for_does_not_keep_others_from_writing(
+    work: Work,
+) -> None:
+    """A write that waits for other calls of its client has not taken the turn of its notebook."""
+    async with serving(work.folder) as (_, connect):
         greedy, small = await connect(), await connect()
         await greedy.greet()
         await small.greet()
-        calls = [wire.make_call(n, "read", {"path": "large.ipynb"}) for n in range(100, 112)]
-        await greedy.send(*calls)
-        answer = await small.call("read", path="small.ipynb")
+        edit = wire.make_call(99, "edit", {"path": "small.ipynb", "edits": []})
+        await greedy.send(*ask_often("read", "slow.ipynb"), edit)
+        answer = await small.call("edit", path="small.ipynb", edits=[])
         assert code(answer) == "INVALID_CALL"
-        assert at_work.count("large.ipynb") <= 2
-        go.set()
-        answers = [await greedy.receive() for _ in calls]
-    assert len(answers) == at_work.count("large.ipynb") == 12
+        work.go.set()
+        assert len([await greedy.receive() for _ in range(31)]) == 31
+
+
+async def test_what_a_client_that_is_gone_waited_for_is_not_done(work: Work) -> None:
+    async with serving(work.folder) as (service, connect):
+        greedy, small = await connect(), await connect()
+        await greedy.greet()
+        await small.greet()
+        await greedy.send(*ask_often("read", "slow.ipynb"))
+        await small.call("read", path="small.ipynb")
+        begun = len(work.begun)
+        greedy.writer.close()
+        while len(service.status()["clients"]) > 1:
+            await asyncio.sleep(0.01)
+        work.go.set()
+        await small.call("read", path="small.ipynb")
+        assert len(work.begun) == begun + 1
