@@ -35,7 +35,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folders:
     project.mkdir(parents=True)
     user = tmp_path / "config"
     user.mkdir()
-    monkeypatch.setattr(loading, "config_directory", lambda: user)
+    monkeypatch.setattr(loading, "config_folder", lambda: str(user))
     return Folders(project, user)
 
 
