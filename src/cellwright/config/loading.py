@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cellwright.config.directories import config_folder, describe_distrust, tidy_path
 from cellwright.config.settings import SPECS, OriginKind, SettingOrigin, Settings
@@ -42,8 +41,7 @@ NOT_SETTINGS = (
 MAX_CONFIG_BYTES = 2**20
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
+class _File(NamedTuple):
     """A configuration file: its settings as written."""
 
     kind: OriginKind
