@@ -1,5 +1,5 @@
 """`python -m cellwright`."""
 
-from cellwright.cli.main import entry
+from cellwright.cli import entry
 
 entry()

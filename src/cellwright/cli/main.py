@@ -168,8 +168,3 @@ def fail(words: Sequence[str], error: CellwrightError) -> int:
         output.as_json = False
         output.fail(error)
     return exit_code(error)
-
-
-def entry() -> None:
-    """The console script."""
-    sys.exit(main())

@@ -113,7 +113,7 @@ def _make_second(path: str) -> str:
 
 
 def _second_record() -> str:
-    return os.path.join(str(state_directory()), "runtime-folder")
+    return os.path.join(state_folder(), "runtime-folder")
 
 
 def _usual_place() -> str:
@@ -247,32 +247,52 @@ def _is_private_group(group: int) -> bool:
 
 def config_directory() -> Path:
     """The folder of the user's `config.toml`; it may not exist."""
+    return _as_path(config_folder())
+
+
+def config_folder() -> str:
+    """The same as text, for those who need no pathlib."""
     return _find_directory("config", ".config")
 
 
 def state_directory() -> Path:
     """The folder for lasting data, such as the journal; it may not exist."""
+    return _as_path(state_folder())
+
+
+def state_folder() -> str:
+    """The same as text, for those who need no pathlib."""
     return _find_directory("state", ".local/state")
 
 
 def cache_directory() -> Path:
     """The folder for data that can be created again; it may not exist."""
-    return _find_directory("cache", ".cache")
+    return _as_path(_find_directory("cache", ".cache"))
 
 
-def _find_directory(kind: str, in_home: str) -> Path:
+def _as_path(folder: str) -> Path:
     from pathlib import Path
 
+    return Path(folder)
+
+
+def _find_directory(kind: str, in_home: str) -> str:
     if sys.platform == "linux" and "ANDROID_ROOT" not in os.environ:
         # What `platformdirs` says in the usual case; every command asks, and importing it is slow.
         chosen, home = os.environ.get(f"XDG_{kind.upper()}_HOME", ""), os.environ.get("HOME", "")
         if os.path.isabs(chosen):
-            return Path(chosen, "cellwright")
+            return tidy_path(f"{chosen}/cellwright")
         if os.path.isabs(home):
-            return Path(f"{home.rstrip('/')}/{in_home}", "cellwright")
+            return tidy_path(f"{home.rstrip('/')}/{in_home}/cellwright")
     import platformdirs
 
-    path: Path = getattr(platformdirs, f"user_{kind}_path")("cellwright", appauthor=False)
-    if not path.is_absolute():  # `~` is not expanded if there is no home folder
-        raise _unsafe(str(path), "the home folder is unknown")
+    path = str(getattr(platformdirs, f"user_{kind}_path")("cellwright", appauthor=False))
+    if not os.path.isabs(path):  # `~` is not expanded if there is no home folder
+        raise _unsafe(path, "the home folder is unknown")
     return path
+
+
+def tidy_path(path: str) -> str:
+    """An absolute path as pathlib writes it; engines are named after these."""
+    root = "//" if path.startswith("//") and not path.startswith("///") else "/"
+    return root + "/".join(part for part in path.split("/") if part not in ("", "."))

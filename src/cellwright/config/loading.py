@@ -7,20 +7,21 @@ with a warning: a variable that is not a setting, because a newer or older Cellw
 and a project file that another user could have written.
 """
 
+# Every command loads the settings, and pathlib is slow to import.
+# ruff: noqa: PTH109, PTH117, PTH118, PTH120
 from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cellwright.config.directories import config_directory, describe_distrust
+from cellwright.config.directories import config_folder, describe_distrust, tidy_path
 from cellwright.config.settings import SPECS, OriginKind, SettingOrigin, Settings
 from cellwright.errors import BadConfigFile, InvalidSetting, UnknownSetting, UnsafeDirectory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
 
 PREFIX = "CELLWRIGHT_"
 
@@ -40,8 +41,7 @@ NOT_SETTINGS = (
 MAX_CONFIG_BYTES = 2**20
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
+class _File(NamedTuple):
     """A configuration file: its settings as written."""
 
     kind: OriginKind
@@ -103,15 +103,17 @@ def write_setting(
         BadConfigFile: the file is not TOML.
     """
     if project:
-        path = Path(cwd or os.getcwd()) / "cellwright.toml"  # noqa: PTH109
+        place = os.path.join(cwd or os.getcwd(), "cellwright.toml")
     else:
-        path = config_directory() / "config.toml"
+        place = os.path.join(config_folder(), "config.toml")
     import json
     import re
     import tempfile
+    from pathlib import Path
 
-    text = (_read(path) or b"").decode("utf-8", "replace")
-    _parse(path, text.encode())  # raises if it is broken, before anything is written
+    path = Path(place)
+    text = (_read(place) or b"").decode("utf-8", "replace")
+    _parse(place, text.encode())  # raises if it is broken, before anything is written
     row = ""
     if value is not None:
         checked = SPECS[name].check(value, str(path))
@@ -125,7 +127,7 @@ def write_setting(
         ours = old.sub(lambda _: row, ours, count=1)
     else:
         ours += row if not ours or ours.endswith("\n") else f"\n{row}"
-    _parse(path, (ours + rest).encode())
+    _parse(place, (ours + rest).encode())
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:
         file.write(ours + rest)
@@ -174,11 +176,11 @@ def _find_nearest(name: str, known: Iterable[str]) -> str | None:
 
 def _user_file() -> _File | None:
     try:
-        path = config_directory() / "config.toml"
+        path = os.path.join(config_folder(), "config.toml")
     except UnsafeDirectory:
         return None  # no home folder, so no user file
     content = _read(path)
-    return None if content is None else _File("user", str(path), _parse(path, content))
+    return None if content is None else _File("user", path, _parse(path, content))
 
 
 def _project_file(cwd: str | os.PathLike[str] | None, warnings: list[str]) -> _File | None:
@@ -187,14 +189,15 @@ def _project_file(cwd: str | os.PathLike[str] | None, warnings: list[str]) -> _F
     One that another user could have written is passed over, with a warning.
     """
     try:
-        start = Path(cwd or ".").absolute()
+        place = os.fspath(cwd or ".")
+        start = tidy_path(place if os.path.isabs(place) else os.path.join(os.getcwd(), place))
     except FileNotFoundError:
         return None  # the current folder was removed
-    for folder in (start, *start.parents):
-        path = folder / "cellwright.toml"
+    for folder in _list_upwards(start):
+        path = os.path.join(folder, "cellwright.toml")
         if _may_read(path, warnings) and (content := _read(path)) is not None:
-            return _File("project", str(path), _parse(path, content))
-        path = folder / "pyproject.toml"
+            return _File("project", path, _parse(path, content))
+        path = os.path.join(folder, "pyproject.toml")
         # Do not complain about a `pyproject.toml` that never mentions Cellwright.
         if (
             _may_read(path, warnings)
@@ -207,24 +210,32 @@ def _project_file(cwd: str | os.PathLike[str] | None, warnings: list[str]) -> _F
     return None
 
 
-def _may_read(path: Path, warnings: list[str]) -> bool:
+def _list_upwards(folder: str) -> Iterator[str]:
+    """A folder, then the one it is in, up to the root."""
+    yield folder
+    while (above := os.path.dirname(folder)) != folder:
+        folder = above
+        yield folder
+
+
+def _may_read(path: str, warnings: list[str]) -> bool:
     """Whether there is a project file that only this user and root can have written."""
     if not os.path.lexists(path):
         return False
-    distrust = describe_distrust(str(path.parent), str(path))
+    distrust = describe_distrust(os.path.dirname(path), path)
     if distrust is not None:
         warnings.append(f"{path} is ignored: {distrust}")
     return distrust is None
 
 
-def _table(path: Path, tools: dict[str, Any]) -> dict[str, Any]:
+def _table(path: str, tools: dict[str, Any]) -> dict[str, Any]:
     table = tools["cellwright"]
     if not isinstance(table, dict):
-        raise BadConfigFile(str(path), "`tool.cellwright` is not a table")
+        raise BadConfigFile(path, "`tool.cellwright` is not a table")
     return table
 
 
-def _read(path: Path) -> bytes | None:
+def _read(path: str) -> bytes | None:
     """The bytes of a regular file of limited size, or `None` if there is none."""
     try:
         # Without O_NONBLOCK, a FIFO in a repository would block forever.
@@ -232,27 +243,27 @@ def _read(path: Path) -> bytes | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise BadConfigFile(str(path), str(error.strerror)) from error
+        raise BadConfigFile(path, str(error.strerror)) from error
     try:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
-            raise BadConfigFile(str(path), "it is not a regular file")
+            raise BadConfigFile(path, "it is not a regular file")
         if status.st_size > MAX_CONFIG_BYTES:
-            raise BadConfigFile(str(path), f"it has more than {MAX_CONFIG_BYTES:,} bytes")
+            raise BadConfigFile(path, f"it has more than {MAX_CONFIG_BYTES:,} bytes")
         return os.read(handle, MAX_CONFIG_BYTES)
     finally:
         os.close(handle)
 
 
-def _parse(path: Path, content: bytes) -> dict[str, Any]:
+def _parse(path: str, content: bytes) -> dict[str, Any]:
     import tomllib
 
     try:
         return tomllib.loads(content.decode("utf-8"))
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise BadConfigFile(str(path), f"not UTF-8 (at line {line})") from error
+        raise BadConfigFile(path, f"not UTF-8 (at line {line})") from error
     except tomllib.TOMLDecodeError as error:
-        raise BadConfigFile(str(path), str(error)) from error  # its text ends in line and column
+        raise BadConfigFile(path, str(error)) from error  # its text ends in line and column
     except RecursionError as error:
-        raise BadConfigFile(str(path), "nested too deeply (at line 1 or later)") from error
+        raise BadConfigFile(path, "nested too deeply (at line 1 or later)") from error

@@ -8,9 +8,8 @@ may change limits but never what code is allowed to do.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, dataclass_transform
 
 from cellwright.config import defaults
 from cellwright.errors import InvalidSetting
@@ -23,8 +22,7 @@ YEAR = 31_536_000
 OriginKind = Literal["flag", "variable", "project", "user", "default"]
 
 
-@dataclass(frozen=True, slots=True)
-class SettingOrigin:
+class SettingOrigin(NamedTuple):
     """Where a value came from: `kind`, and `place`, the name of the flag, variable or file."""
 
     kind: OriginKind
@@ -45,17 +43,30 @@ _SWITCH = {"true": True, "yes": True, "on": True, "1": True} | {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SettingSpec:
     """The default of a setting, and the values it accepts."""
 
-    name: str
-    default: Value
-    about: str
-    low: float = -math.inf
-    high: float = math.inf
-    one_of: tuple[str, ...] = ()
-    project_may_set: bool = True
+    name = ""
+
+    def __init__(
+        self,
+        default: Value,
+        about: str,
+        *,
+        low: float = -math.inf,
+        high: float = math.inf,
+        one_of: tuple[str, ...] = (),
+        project_may_set: bool = True,
+    ) -> None:
+        self.default = default
+        self.about = about
+        self.low = low
+        self.high = high
+        self.one_of = one_of
+        self.project_may_set = project_may_set
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
 
     @property
     def expected(self) -> str:
@@ -124,19 +135,34 @@ def _number(value: object, *, whole: bool) -> float | None:
 def _setting(
     default: float, low: float, high: float, about: str, *, project_may_set: bool = True
 ) -> Any:
-    spec = {"default": default, "low": low, "high": high, "about": about}
-    return field(default=default, metadata={**spec, "project_may_set": project_may_set})
+    return SettingSpec(default, about, low=low, high=high, project_may_set=project_may_set)
 
 
 def _choice(
     default: Value, about: str, *, one_of: tuple[str, ...] = (), project_may_set: bool = True
 ) -> Any:
-    spec = {"default": default, "about": about, "project_may_set": project_may_set}
-    return field(default=default, metadata={**spec, "one_of": one_of})
+    return SettingSpec(default, about, one_of=one_of, project_may_set=project_may_set)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+class _Frozen:
+    """Takes its fields as arguments, and never changes; a dataclass takes 8 ms to import."""
+
+    def __init__(self, **given: Any) -> None:
+        unknown = given.keys() - type(self).__annotations__.keys()
+        if unknown:
+            raise TypeError(f"there is no setting {min(unknown)}")
+        vars(self).update(given)
+        self._check()
+
+    def _check(self) -> None:
+        """Check the values, and put defaults where none is given."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"cannot set {name}: settings do not change")
+
+
+class Settings(_Frozen):
     """The current settings; durations in seconds, sizes in bytes.
 
     `load()` makes them from flags, variables and files. `Settings()` has the defaults, and its
@@ -271,12 +297,13 @@ class Settings:
     assistant_transcripts: bool = _choice(
         default=True, about="whether chats are kept, to be resumed", project_may_set=False
     )
-    origins: Mapping[str, SettingOrigin] = field(default_factory=dict, repr=False, compare=False)
-    warnings: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    origins: Mapping[str, SettingOrigin] = MappingProxyType({})
+    warnings: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
+        given = vars(self)
         for name, spec in SPECS.items():
-            object.__setattr__(self, name, spec.check(getattr(self, name), self._place(name)))
+            given[name] = spec.check(given.get(name, spec.default), self._place(name))
         if 0 < self.eval_timeout_max < self.eval_timeout:
             # Report the one that was set; if both were, the one that is beyond the other.
             if self.eval_timeout == SPECS["eval_timeout"].default:
@@ -287,6 +314,16 @@ class Settings:
                     f"at most eval_timeout_max, {self.eval_timeout_max:g}",
                 )
             raise InvalidSetting(name, getattr(self, name), self._place(name), expected)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Settings) and self.to_json() == other.to_json()
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.to_json().values()))
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name}={value!r}" for name, value in self.to_json().items())
+        return f"Settings({values})"
 
     def _place(self, name: str) -> str:
         return self.origins[name].place if name in self.origins else "the arguments"
@@ -307,10 +344,6 @@ class Settings:
 
 
 SPECS: Mapping[str, SettingSpec] = MappingProxyType(
-    {
-        item.name: SettingSpec(name=item.name, **item.metadata)
-        for item in fields(Settings)
-        if item.metadata
-    }
+    {name: spec for name, spec in vars(Settings).items() if isinstance(spec, SettingSpec)}
 )
 """The specification of every setting by name, in the order in which they are shown."""

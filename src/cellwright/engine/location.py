@@ -5,9 +5,9 @@
 from __future__ import annotations
 
 import os
-from hashlib import blake2b
 
-from cellwright.config.directories import runtime_directory, state_directory
+from cellwright.config.directories import runtime_directory, state_folder
+from cellwright.digests import blake2b
 
 # A socket's path may have 107 bytes.
 _LONGEST = 100
@@ -15,7 +15,7 @@ _LONGEST = 100
 
 def name_engine() -> str:
     """What tells engines apart: where their history is. A user has one place for it."""
-    return blake2b(os.fsencode(str(state_directory())), digest_size=6).hexdigest()
+    return blake2b(os.fsencode(state_folder()), digest_size=6).hexdigest()
 
 
 def socket_path() -> str:
@@ -45,7 +45,7 @@ def history_lock_path() -> str:
         except OSError:
             facts.append("")
     name = blake2b("\0".join(facts).encode("utf-8", "surrogateescape"), digest_size=6).hexdigest()
-    return os.path.join(str(state_directory()), f"engine-{name}.lock")
+    return os.path.join(state_folder(), f"engine-{name}.lock")
 
 
 def starting_path() -> str:
@@ -99,7 +99,7 @@ def find_pid() -> int | None:
 
 def log_path() -> str:
     """The file that an engine writes its log to."""
-    return os.path.join(str(state_directory()), "engine.log")
+    return os.path.join(state_folder(), "engine.log")
 
 
 class SocketAddress:

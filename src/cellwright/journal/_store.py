@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 import zlib
 from collections import Counter
-from hashlib import blake2b
 
+from cellwright.digests import blake2b
 from cellwright.journal._database import JournalDamaged
 
 TYPE_CHECKING = False

@@ -28,9 +28,9 @@ _octal = re.compile(r"\\([0-7]{3})")
 
 def default_path() -> str:
     """The path of this user's journal on this host."""
-    from cellwright.config.directories import state_directory
+    from cellwright.config.directories import state_folder
 
-    return os.path.join(state_directory(), NAME)
+    return os.path.join(state_folder(), NAME)
 
 
 def make_private(path: str) -> None:

@@ -255,7 +255,7 @@ print(*sys.modules)
 
 HELP = """
 import sys
-from cellwright.cli.main import entry
+from cellwright.cli import entry
 sys.argv = ["cellwright", "--help"]
 try:
     entry()

@@ -293,7 +293,7 @@ def test_what_is_typed_is_taken_when_it_ends(folder: Path) -> None:
 # Says when it begins to wait for a lock, which is the only thing it sleeps for.
 WAITING = """
 import sys, time
-from cellwright.cli.main import entry
+from cellwright.cli import entry
 
 def sleep(seconds, real=time.sleep):
     print("waiting", file=sys.stderr, flush=True)

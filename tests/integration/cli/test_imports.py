@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
 from functools import cache
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cellwright.cli import clean_text
 from tests.unit.cli.chatting import chat_folder
 
 if TYPE_CHECKING:
@@ -16,13 +18,16 @@ if TYPE_CHECKING:
 
 __all__ = ["chat_folder"]  # a fixture
 
+# They take as long as Python's own start, together.
+SLOW = {"dataclasses", "hashlib", "inspect", "pathlib"}
+
 
 @cache
 def imported(*given: str) -> frozenset[str]:
     """The modules that a call loads."""
     code = (
-        "import sys; from cellwright.cli.main import main; main(sys.argv[1:]);"
-        "print(*sys.modules, file=sys.stderr)"
+        "import sys, atexit; atexit.register(lambda: print(*sys.modules, file=sys.stderr));"
+        "from cellwright.cli import entry; entry()"
     )
     words = [sys.executable, "-c", code, *given]
     return frozenset(
@@ -34,12 +39,30 @@ def test_the_list_of_commands_imports_none_of_them() -> None:
     loaded = imported("--help")
     assert {name for name in loaded if name.startswith("cellwright.cli.commands.")} == set()
     assert not loaded & {"asyncio", "nbformat", "sqlite3", "rich", "cellwright.document.notebook"}
+    assert not loaded & SLOW
+
+
+def test_click_gets_all_of_inspect_if_it_asks() -> None:
+    code = (
+        "from cellwright.cli import clean_text, import_click; import_click(); import click.core;"
+        "assert click.core.inspect.cleandoc is clean_text; import inspect;"
+        "assert click.core.inspect.isfunction is inspect.isfunction"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    "text", ["a", "", "\n", "\n  a\n    b\n\n", "  x\n\ty\n  z  \n   ", "a\n\n\n b", " \n  q"]
+)
+def test_help_is_cleaned_as_by_inspect(text: str) -> None:
+    assert clean_text(text) == inspect.cleandoc(text)
 
 
 def test_reading_needs_no_event_loop_no_nbformat_and_no_renderer(folder: Path) -> None:
     loaded = imported("read", str(folder / "nb.ipynb"))
     assert "cellwright.document.notebook" in loaded
     assert not loaded & {"asyncio", "nbformat", "rich", "PIL"}
+    assert not loaded & SLOW
 
 
 @pytest.mark.usefixtures("chat_folder")

@@ -45,7 +45,7 @@ def test_every_setting_that_is_named_exists_and_is_not_for_projects() -> None:
 
 
 def test_everything_that_is_kept_in_the_state_folder_is_listed() -> None:
-    kept = re.compile(r"state_directory\(\)\)?(?: /|,) f?\"([\w.-]+)")
+    kept = re.compile(r"state_(?:directory|folder)\(\)(?: /|,) f?\"([\w.-]+)")
     code = "".join(path.read_text() for path in (ROOT / "src" / "cellwright").rglob("*.py"))
     names = {*kept.findall(code)} - {"engine-", "runtime-folder"}  # locks and links, said as such
     assert names >= {"assistant", "artifacts", "batches", "engine.log", "mcp-token-"}

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from hashlib import blake2b
 from typing import overload
 
+from cellwright.digests import blake2b
 from cellwright.document._json.index import BOM
 from cellwright.document._json.scan import (
     OPEN_ARRAY,

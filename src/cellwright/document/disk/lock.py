@@ -13,9 +13,9 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from hashlib import blake2b
 
 from cellwright.config.directories import runtime_directory
+from cellwright.digests import blake2b
 from cellwright.document.disk.load import close
 from cellwright.errors import Locked, NotSaved
 

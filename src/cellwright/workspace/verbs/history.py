@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import replace
 
 from cellwright.document.change import Change
 from cellwright.errors import ArtifactNotFound, ChangeNotFound, NothingToUndo
@@ -55,6 +54,8 @@ def _follow_names(book: OpenNotebook, entries: list[Entry], limit: int) -> list[
         if name is None:
             break
         seen.add(name)
+        from dataclasses import replace  # every read imports this module
+
         earlier = book.journal.log(name, limit=limit - len(entries))
         shown = os.path.relpath(name, book.caller.cwd)
         entries = [*entries, *(replace(entry, path=shown) for entry in earlier)]
