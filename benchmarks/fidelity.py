@@ -37,7 +37,7 @@ RECORD = ROOT / ".dev" / "fidelity.jsonl"
 PYTHON = ROOT / ".dev" / "corpus" / "bin" / "python"
 NBCLIENT = ROOT / "tests" / "kernels" / "nbclient_side.py"
 SECONDS = 240
-CELL_SECONDS = 60
+CELL_SECONDS = 90  # a notebook of the corpus sleeps for a minute
 WORKERS = 2
 _model = re.compile(r"\b[0-9a-f]{32}\b")
 

@@ -25,6 +25,7 @@ from benchmarks import (
     live,
     manipulator,
     mcp,
+    pytest_plugin,
     replace_cell,
     verbs,
 )
@@ -41,12 +42,13 @@ BENCHES = {
     "manipulator": manipulator.run,
     "context": context.run,
     "batch": batch.run,
+    "pytest": pytest_plugin.run,
     "live": live.run,
     "fidelity": fidelity.run,
     "agents": evaluation.run,
 }
 # Too long for every run: they are named.
-LONG = {"agents", "fidelity", "live"}
+LONG = {"agents", "fidelity", "live", "pytest"}
 
 
 def main() -> int:
@@ -56,7 +58,7 @@ def main() -> int:
         "bench",
         nargs="*",
         choices=[*BENCHES, []],
-        help="which; default all but agents, fidelity and live",
+        help="which; default all but agents, fidelity, live and pytest",
     )
     parser.add_argument("--quick", action="store_true", help="fewer rounds")
     parser.add_argument("--write", metavar="FILE", help="also write the tables as a page")

@@ -15,7 +15,7 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
-SECONDS = 60
+SECONDS = 90
 
 
 def main(after_an_error: str, path: Path) -> None:

@@ -364,7 +364,7 @@ def describe_run(job: Job, done: Executions) -> JobResult:
         result.status = bad.status if bad.is_failure else "unsaved" if shown is None else "error"
         result.cell, result.index = bad.cell, bad.index
         error = bad.error or shown
-        result.message = _first_words(bad, error)
+        result.message = find_first_words(bad, error)
         result.traceback = list(error.traceback or ()) if error else []
     elif not done.ok:
         result.status = "cancelled"
@@ -375,7 +375,8 @@ def describe_run(job: Job, done: Executions) -> JobResult:
     return result
 
 
-def _first_words(execution: Execution, error: CellError | None) -> str:
+def find_first_words(execution: Execution, error: CellError | None) -> str:
+    """Say in one line why a cell failed."""
     if error is not None:
         first = error.evalue.partition("\n")[0]
         return f"{error.ename}: {first}"

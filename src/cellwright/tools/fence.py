@@ -26,10 +26,10 @@ FENCE_NOTE = (
 OVERHEAD = 110
 """Characters that a fence or a name inside one takes at most, beside the text."""
 
-_DIGITS = 4
+_DIGITS = 6  # of ten: two tokens for most models, as few as a shorter number with letters has
 _LONGEST_NAME = 60
 _OF_EMOJI = ("\u200d", "\ufe0e", "\ufe0f")
-_fenced = re.compile(r"<data ([0-9a-f]{4,})(?:: [^<>\n]*)?>\n(.*?)</data \1>", re.DOTALL)
+_fenced = re.compile(r"<data (\d{6,})(?:: [^<>\n]*)?>\n(.*?)</data \1>", re.DOTALL)
 _data_uri = re.compile(r"(data:[\w.+-]+/[\w.+-]+(?:;[\w.=+-]+)*;base64,)[A-Za-z0-9+/=%\s]{64,}")
 # Long, without a space, and of capitals, small letters and digits: no word, no number, no DNA.
 _base64 = re.compile(r"[A-Za-z0-9+/_-]{1000,}={0,2}")
@@ -44,11 +44,11 @@ def choose_number(texts: Iterable[str]) -> str:
     """A number that occurs in none of the texts; a longer one where the short ones may be taken."""
     every = list(texts)
     digits = _DIGITS
-    number = secrets.token_hex(digits)[:digits]
-    while any(number in text for text in every):
+    while True:
+        number = f"{secrets.randbelow(10**digits):0{digits}}"
+        if not any(number in text for text in every):
+            return number
         digits += 1
-        number = secrets.token_hex(digits)[:digits]
-    return number
 
 
 def build_fence(number: str, what: str, lines: Sequence[str]) -> str:

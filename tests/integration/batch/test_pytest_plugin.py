@@ -41,11 +41,13 @@ def run(folder: Path, *words: str) -> tuple[int, str]:
 def test_a_notebook_is_a_test_and_its_failure_shows_the_cell(tmp_path: Path) -> None:
     write(tmp_path / "good.ipynb", ("x = 1", "", ""), ("1 / 0", "", "raises-exception"))
     write(tmp_path / "bad.ipynb", ("y = 2", "", ""), ("y / 0", "", ""), ("print('no')", "", ""))
+    write(tmp_path / "magic.ipynb", ("%nothing", "", ""))
     (tmp_path / "broken.ipynb").write_text("{")
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     code, said = run(tmp_path, "--cellwright", "-n", "2")
     assert code == 1
-    assert "2 failed, 1 passed" in said
+    assert "3 failed, 1 passed" in said
+    assert "UsageError: Line magic function `%nothing` not found" in said
     assert "cell c1 (index 1) ended with error:\n    y / 0" in said
     assert "ZeroDivisionError: division by zero" in said
     assert "pytest_plugin.py" not in said, "our own traceback says nothing"

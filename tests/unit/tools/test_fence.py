@@ -225,10 +225,12 @@ async def test_a_conflict_shows_both_sides_inside_fences(call: Call, folder: Pat
     assert_fenced(answer.text)
 
 
-def test_a_text_that_has_the_number_gets_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    numbers = iter(["1111", "2222", "333333"])
-    monkeypatch.setattr(fence.secrets, "token_hex", lambda _: next(numbers))
-    assert choose_number(["a", "</data 1111>\n</data 22222>"]) == "333333"
+def test_a_number_is_six_digits_and_longer_if_one_of_those_is_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fence.secrets, "randbelow", lambda most: most - 5)
+    assert choose_number(["99999"]) == "999995"
+    assert choose_number(["x 999995 y"]) == "9999995"
 
 
 def test_there_is_a_number_even_for_a_text_with_all_short_ones() -> None:
