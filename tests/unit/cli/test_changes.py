@@ -271,3 +271,14 @@ def test_an_empty_pipe_does_not_empty_a_notebook(words: tuple[str, ...], folder:
     assert succeed("read", "nb.ipynb", "--json").data["cells"] == []
     succeed("write", "nb.ipynb", *words, stdin="")  # it has no cell to lose
     succeed("write", "new.ipynb", *words, stdin="")
+
+
+def test_every_setting_can_be_set_as_it_is_shown() -> None:
+    succeed("config", "set", "pass_variables", "A_*,B")
+    shown = succeed("config").text
+    assert "pass_variables = A_*,B\n" in shown
+    for line in shown.splitlines():
+        name, _, value = line.partition(" = ")
+        before = succeed("config", name, "--json").data[name]["value"]
+        succeed("config", "set", name, value)
+        assert succeed("config", name, "--json").data[name]["value"] == before, line

@@ -88,6 +88,16 @@ async def test_a_dry_run_shows_the_diff_and_changes_nothing(call: Call, folder: 
     assert (folder / "nb.ipynb").read_bytes() == samples.SALES
 
 
+async def test_a_diff_that_is_cut_is_had_by_the_call_that_is_named(call: Call) -> None:
+    source = "\n".join(f"x{number} = {number}" for number in range(2000))
+    edits = [{"op": "replace", "cell": "load", "source": source}]
+    for words, more in (({"dry_run": True}, "a larger max_tokens"), ({}, "notebook_history with")):
+        answer = await call("notebook_edit", path="nb.ipynb", edits=edits, max_tokens=900, **words)
+        assert f" characters of the diff; {more} " in outside(answer.text)[-1]
+    answer = await call("notebook_history", path="nb.ipynb", action="diff", max_tokens=20_000)
+    assert "+x999 = 999" in within(answer.text)
+
+
 async def test_an_edit_that_changes_nothing_says_so(call: Call) -> None:
     edits = [{"op": "replace", "cell": "sum", "source": "total"}]
     answer = await call("notebook_edit", path="nb.ipynb", edits=edits)

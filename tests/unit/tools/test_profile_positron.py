@@ -276,6 +276,18 @@ async def test_outputs_that_could_not_be_saved_are_no_success(
     assert "outputs in the notebook" not in answer.text
 
 
+@pytest.mark.usefixtures("stuck")
+async def test_a_run_that_takes_long_says_which_tools_tell_of_its_end(
+    active: ToolCaller, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cellwright.tools.profiles.positron.DEADLINE", 0.05)
+    (folder / "nb.ipynb").write_bytes(book("sleep 600"))
+    answer = await ask(active, "RunNotebookCells", cellIds=["c0"])
+    assert answer.text.startswith("Still running: GetNotebookCells says when ")
+    assert not answer.is_error
+    await active.workspace.cancel(answer.data["run"])
+
+
 async def test_a_source_that_is_cut_continues_where_the_answer_says(
     active: ToolCaller, folder: Path
 ) -> None:

@@ -175,6 +175,7 @@ async def test_a_missing_notebook_begins_empty(call: Call, folder: Path) -> None
     [
         ("nowhere", "does not occur"),
         ("total", "occurs 3 times, first in line 6"),
+        ("\ntotal", "occurs 2 times, first in line "),
         ("", "old_text is empty"),
     ],
 )

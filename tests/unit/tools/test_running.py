@@ -390,7 +390,11 @@ async def test_a_kernel_that_is_taken_from_a_run_is_told_as_what_it_is(
     action: str, word: str, call: Call, folder: Path
 ) -> None:
     write(folder, "set a 1", "print so far\nsleep 600", "print after")
+    (folder / "other.ipynb").write_bytes(book("print other"))
     begun = await call("notebook_run", path="nb.ipynb", wait=0.05)
+    await call("notebook_run", path="other.ipynb")
+    other = await call("kernel", path="other.ipynb", action=action)
+    assert "was running" not in other.text
     done = await call("kernel", path="nb.ipynb", action=action)
     assert "Its cell c1 was running, and is stopped." in done.text
     last = await call("notebook_run", run=begun.data["run"], wait=20)

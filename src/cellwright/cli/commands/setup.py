@@ -87,11 +87,17 @@ def config_command(
         for name, value in chosen.items()
     }
     rows = [
-        f"{name} = {item['value']}" + (f"  ({one_line(str(item['origin']))})\n" if origin else "\n")
+        f"{name} = {_as_typed(item['value'])}"
+        + (f"  ({one_line(str(item['origin']))})\n" if origin else "\n")
         for name, item in data.items()
     ]
     call.output.data(data, rows)
     call.output.warn(settings.warnings)
+
+
+def _as_typed(value: Any) -> str:
+    """A value as `config set` takes it."""
+    return one_line(",".join(value) if isinstance(value, tuple | list) else str(value))
 
 
 @click.command()

@@ -351,3 +351,16 @@ async def test_a_redo_brings_back_what_ran_between_a_change_and_its_undo(
     assert "print b" not in book.read().text
     book.redo()
     assert (folder / "m.ipynb").read_bytes() == before
+
+
+async def test_outputs_that_are_in_the_file_but_perhaps_not_on_the_disk_are_saved_with_a_note(
+    book: Book, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_folder: str) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("cellwright.document.disk.save._sync_folder", fail)
+    done = await run(book)
+    assert [(each.status, each.saved) for each in done] == [("ok", True)] * 3
+    assert all("m.ipynb" in " ".join(each.notes) for each in done)
+    assert b"c\\n" in (folder / "m.ipynb").read_bytes()
