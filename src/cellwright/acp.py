@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import stat
 from base64 import b64encode
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, get_args
@@ -29,7 +30,7 @@ from cellwright.assistant.chat import (
 from cellwright.assistant.permissions import Decision, find_effect
 from cellwright.assistant.requests import is_notebook, resolve_file
 from cellwright.engine import wire
-from cellwright.errors import CellwrightError, InvalidCall
+from cellwright.errors import CellwrightError, ConfigError, InvalidCall
 from cellwright.outputs.sanitize import make_all_visible, make_visible, one_line
 from cellwright.tools.fence import build_fence, choose_number, make_readable, remove_fences
 from cellwright.tools.wording import code_block, code_span, quote_path
@@ -351,13 +352,32 @@ class EditorPipes:
 
 
 async def serve_editor(mode: Mode, model: str | None) -> None:
-    """Serve the editor at stdin and stdout until it leaves."""
+    """Serve the editor at stdin and stdout until it leaves.
+
+    Raises:
+        ConfigError: there is no editor, but a file, or nothing.
+    """
+    for number, name in enumerate(("stdin", "stdout")):
+        if not _is_pipe(number):
+            raise ConfigError(
+                f"There is no editor at {name}: it is neither a pipe nor a terminal",
+                hint="An editor starts this command; docs/chat.md says how",
+            )
     agent = ChatAgent(mode, model)
     reader, writer = await acp.stdio_streams()
     try:
         await acp.run_agent(agent, EditorPipes(reader, writer))  # type: ignore[arg-type]  # its protocol has unstable parts
     finally:
         await agent.close()
+
+
+def _is_pipe(number: int) -> bool:
+    """Whether one can wait for what comes or goes there; the loop hangs where one cannot."""
+    try:
+        mode = os.fstat(number).st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(number)
 
 
 async def _stop(session: EditorSession) -> None:

@@ -15,6 +15,7 @@ a kernel of its own, and none is written to.
 
 from __future__ import annotations
 
+import os
 import re
 
 import pytest
@@ -69,7 +70,9 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Fil
         return None
     if ".ipynb_checkpoints" in file_path.parts:
         return None
-    found: pytest.File = NotebookFile.from_parent(parent, path=file_path)
+    found: pytest.File = NotebookFile.from_parent(
+        parent, path=file_path, nodeid=_name(file_path, parent.config)
+    )
     return found
 
 
@@ -132,7 +135,15 @@ class NotebookTest(pytest.Item):
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """Where the test is, and its name."""
-        return self.path, 0, self.path.name
+        shown = self.config.rootpath / _name(self.path, self.config)
+        return shown, 0, shown.name
+
+
+def _name(path: Path, config: pytest.Config) -> str:
+    """What pytest calls a notebook; it prints that as it is, whatever the file is called."""
+    from cellwright.outputs.sanitize import one_line
+
+    return one_line(os.path.relpath(path, config.rootpath)).replace(os.sep, "/")
 
 
 _workspace = pytest.StashKey["Workspace"]()

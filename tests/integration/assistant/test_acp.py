@@ -206,6 +206,23 @@ def test_no_line_ends_the_agent_or_is_called_a_bug(tmp_path: Path) -> None:
     assert (done.returncode, b"bug" in done.stderr) == (0, False), done.stderr[-500:]
 
 
+@pytest.mark.parametrize("end", ["stdin", "stdout"])
+@pytest.mark.parametrize("there", ["file", os.devnull])
+def test_without_an_editor_it_says_so_and_ends(end: str, there: str, tmp_path: Path) -> None:
+    place = tmp_path / there  # the name of the null device is absolute
+    place.touch()
+    with place.open("r+b") as opened:
+        ends = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, end: opened}
+        done = subprocess.Popen(
+            [sys.executable, "-P", "-m", "cellwright", "acp"],
+            cwd=tmp_path,
+            stderr=subprocess.PIPE,
+            **ends,
+        )
+        said = done.communicate(timeout=50)[1]
+    assert (done.returncode, b"no editor at " + end.encode() in said) == (2, True), said[-500:]
+
+
 def write(path: Path, *sources: str) -> Path:
     path.write_bytes(book(*sources))
     return path

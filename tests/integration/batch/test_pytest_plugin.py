@@ -101,3 +101,20 @@ def test_what_a_notebook_says_is_not_obeyed_by_the_terminal(tmp_path: Path) -> N
     assert code == 1
     assert "ValueError" in said
     assert not set(said) & {"\x1b", "\x07", "\u202e", "\U000e0041"}
+
+
+@pytest.mark.parametrize("words", [("-rA",), ("-vv",)])
+def test_nor_is_the_name_of_a_notebook_or_of_its_folder(
+    words: tuple[str, ...], tmp_path: Path
+) -> None:
+    unsafe = "\x1b]0;title\x07\u202e\U000e0041\n"
+    (tmp_path / f"in{unsafe}").mkdir()
+    write(tmp_path / f"in{unsafe}" / "a.ipynb", ("1", "", ""))
+    write(tmp_path / f"b{unsafe}PASSED.ipynb", ("1/0", "", ""))
+    code, said = run(tmp_path, "--cellwright", "--color=no", "--junitxml=report.xml", *words)
+    assert code == 1
+    assert "1 failed, 1 passed" in said
+    assert not any(line.startswith("PASSED.ipynb") for line in said.splitlines())
+    for text in (said, (tmp_path / "report.xml").read_text()):
+        assert "␛]0;title" in text
+        assert not set(text) & {"\x1b", "\x07", "\u202e", "\U000e0041"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 from cellwright.errors import KernelCannot, KernelMissing, KernelStartFailed, UnsafeDirectory
 from cellwright.kernel.local import LocalKernel
 from cellwright.kernel.local.process import resolve_spec
-from cellwright.kernel.processes import find_marked_processes
+from cellwright.kernel.processes import find_marked_processes, is_stopped
 from cellwright.kernel.transport import Launch
 from tests.integration.kernel.local.conftest import leftovers, run, text
 
@@ -286,3 +287,16 @@ def test_too_few_descriptors_are_an_error_and_leave_nothing(places: Path) -> Non
     assert results["processes"] == 0
     assert results["after"] == "ok"
     assert not leftovers(places)
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
+def test_a_process_that_was_stopped_is_told_from_one_that_runs_and_one_that_is_gone() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        try:
+            assert not is_stopped(process.pid)
+            process.send_signal(signal.SIGSTOP)
+            os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+            assert is_stopped(process.pid)
+        finally:
+            process.kill()
+    assert not is_stopped(process.pid)
