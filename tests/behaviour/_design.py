@@ -357,5 +357,6 @@ ROWS = (
     row("D-405", "§7", "A page whose setting says so shares nothing", Done("tests/browser/test_outcomes.py::test_a_page_whose_notebooks_are_not_shared_is_left_alone", only_all=True)),
     row("D-406", "§2", "Of a stream that grows only what is new travels to a page, and it is called landed after the page has said how much is there", Done("tests/unit/engine/test_outside.py::test_of_a_stream_that_grows_only_what_is_new_travels", also=("tests/unit/engine/test_outside.py::test_an_editor_that_has_not_added_all_is_found_out_and_gets_all_of_it",))),
     row("D-407", "§2", "A long text that a cell prints is drawn in parts, with its colours and links, and is copied as it is", Done("tests/browser/test_streams.py::test_a_long_text_of_a_file_has_its_colours_and_links_and_is_copied_as_it_is", also=("tests/browser/test_streams.py::test_a_long_text_that_grows_keeps_what_is_drawn_and_ends_as_the_cell_says",), only_all=True)),
+    row("D-408", "§2", "Of a text that an agent's cell prints only what is new travels to a real page, while it runs", Done("tests/browser/test_streams.py::test_of_a_text_that_an_agents_cell_prints_only_what_is_new_travels", only_all=True)),
 )
 # fmt: on
