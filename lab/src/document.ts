@@ -117,7 +117,7 @@ export class LiveDocument {
   private mayApply(since: number, edits: Edit[]): boolean {
     return edits.every(edit => {
       const id = typeof edit.cell === 'string' ? edit.cell : edit.edit === 'replace' ? edit.cell.id : null;
-      const isThere = id === null || (this.find(id) !== undefined && (this.changed.get(id) ?? 0) <= since);
+      const isThere = id === null || (this.find(id) !== undefined && (this.edited.get(id) ?? 0) <= since);
       return isThere && (edit.edit !== 'grow' || this.mayGrow(edit));
     });
   }
@@ -322,15 +322,31 @@ export class LiveDocument {
         stop();
         this.stops.delete(id);
         this.changed.delete(id);
+        this.edited.delete(id);
       }
     }
     for (const [id, cell] of here) {
       if (!this.stops.has(id)) {
-        const touch = () => this.changed.set(id, ++this.version);
+        const touch = () => {
+          this.changed.set(id, ++this.version);
+          this.edited.set(id, this.version);
+        };
+        const { ymodel } = cell as any;
+        // JupyterLab itself adds outputs without saying so.
+        const note = (_: unknown, { origin }: { origin: unknown }) => {
+          if (origin === 'silent-change') {
+            this.changed.set(id, ++this.version);
+          }
+        };
         cell.changed.connect(touch);
+        ymodel.observeDeep(note);
         this.watched.set(id, cell);
-        this.stops.set(id, () => cell.changed.disconnect(touch));
+        this.stops.set(id, () => {
+          cell.changed.disconnect(touch);
+          ymodel.unobserveDeep(note);
+        });
         this.changed.set(id, this.version);
+        this.edited.set(id, this.version);
       }
     }
   }
@@ -344,6 +360,7 @@ export class LiveDocument {
   private structure = 1;
   private metadata = 1;
   private readonly changed = new Map<string, number>();
+  private readonly edited = new Map<string, number>(); // the same, without what a run puts out
   private readonly watched = new Map<string, ISharedCell>();
   private readonly stops = new Map<string, () => void>();
   private readonly answered = new Map<string, Facts>();

@@ -56,6 +56,17 @@ function makeModel(shared: any) {
 const change = (document: LiveDocument, edits: any[], request = String(Math.random())) =>
   document.change(document.version, edits, request, false);
 
+test('outputs that JupyterLab adds by itself are read, and keep no edit from being applied', () => {
+  const { document, sharedModel, sourcesNow } = open('1', '2');
+  const since = document.version;
+  const output = { output_type: 'stream', name: 'stdout', text: 'said' };
+  (sharedModel.cells[1] as any).updateOutputs(0, 0, [output], 'silent-change');
+  expect(document.read(since).cells.map((cell: any) => cell.outputs)).toEqual([[output]]);
+  const edit = { edit: 'source', cell: 'b', splices: [{ start: 0, end: 1, text: 'two' }] };
+  expect(document.change(since, [edit], 'r', false).applied).toBe(true);
+  expect(sourcesNow()).toEqual(['1', 'two']);
+});
+
 test('only what is new travels', () => {
   const { document, sharedModel } = open('1', '2');
   const all = document.read(-1);

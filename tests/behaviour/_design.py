@@ -369,5 +369,7 @@ ROWS = (
     row("D-417", "§7", "Whoever asks for much at once waits for itself: calls of other processes are worked on meanwhile", Done("tests/unit/engine/test_service.py::test_who_asks_for_much_waits_for_itself_and_no_one_else_does", also=("tests/unit/engine/test_service.py::test_who_has_much_to_wait_for_does_not_keep_others_from_writing",))),
     row("D-418", "§7", "What a client that is gone has waited for is not done", Done("tests/unit/engine/test_service.py::test_what_a_client_that_is_gone_waited_for_is_not_done")),
     row("D-419", "§9", "Without an editor at its ends `cellwright acp` says so and ends", Done("tests/integration/assistant/test_acp.py::test_without_an_editor_it_says_so_and_ends")),
+    row("D-420", "§2", "A long text that a cell prints is drawn in parts, with its colours and links, and is copied as it is", Done("tests/browser/test_streams.py::test_a_long_text_of_a_file_has_its_colours_and_links_and_is_copied_as_it_is", also=("tests/browser/test_streams.py::test_a_long_text_that_grows_keeps_what_is_drawn_and_ends_as_the_cell_says",), only_all=True)),
+    row("D-421", "§2", "Of a text that an agent's cell prints only what is new travels to a real page, while it runs", Done("tests/browser/test_streams.py::test_of_a_text_that_an_agents_cell_prints_only_what_is_new_travels", only_all=True)),
 )
 # fmt: on

@@ -21,6 +21,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from cellwright import connect, read
+from cellwright.errors import InvalidJson
 from tests.conftest import PLACES, ROOT, require_tool
 from tests.engines import engine_of_its_own, wait_for
 from tests.integration.assistant.model_servers import served
@@ -280,8 +281,14 @@ def put_cursor(page: Page, index: int) -> None:
 
 
 def read_saved(path: Path) -> list[dict[str, Any]]:
-    """The cells in the file; JupyterLab saves in place, so that it may be empty for a moment."""
-    found: list[dict[str, Any]] = json.loads(read(path).to_bytes())["cells"]
+    """The cells in the file; JupyterLab saves in place, so that it may be empty for a while."""
+
+    def read_whole() -> list[list[dict[str, Any]]]:
+        with contextlib.suppress(InvalidJson):
+            return [json.loads(read(path).to_bytes())["cells"]]
+        return []
+
+    found: list[dict[str, Any]] = wait_for(read_whole, "a whole file")[0]
     return found
 
 

@@ -19,6 +19,8 @@ pytestmark = [pytest.mark.timeout(300), pytest.mark.all]
 
 LOAD = "sales = [310, 420, 380, 505]\nmonths = ['Jan', 'Feb', 'Mar', 'Apr']"
 SUM = "total = sum(sales)\ntotal"
+# Nothing glows any more, and what is stale is marked.
+IS_STILL = "() => !document.querySelector('.cw-changed') && document.querySelector('.cw-stale')"
 BEST = "best = max(zip(sales, months))\nprint('best month:', best[1])"
 
 
@@ -49,6 +51,7 @@ def test_a_person_and_an_agent_a_conflict_and_marks_are_shown(
     last = page.locator(".jp-Cell", has_text="best month").locator(".cw-review")
     last.get_by_text("Diff").click()
     last.locator(".cw-diff").wait_for()
+    page.wait_for_function(IS_STILL)
     keep_picture(page, "marks")
 
     page.evaluate("async () => await window.jupyterapp.commands.execute('cellwright:accept-all')")
@@ -58,4 +61,5 @@ def test_a_person_and_an_agent_a_conflict_and_marks_are_shown(
     page.keyboard.type("  # in euros")
     change_on_disk(path, b="total = sum(sales) * 1.08\ntotal")
     page.locator(".cw-conflict").wait_for(timeout=60_000)
+    page.wait_for_function(IS_STILL)
     keep_picture(page, "conflict")

@@ -51,6 +51,40 @@ def test_a_long_text_of_a_file_has_its_colours_and_links_and_is_copied_as_it_is(
     assert copied.rstrip("\n") == shown.rstrip("\n")
 
 
+def test_of_a_text_that_an_agents_cell_prints_only_what_is_new_travels(
+    server: Server, open_page: OpenPage, agent: Any
+) -> None:
+    gates = [server.folder / f"gate-{number}" for number in range(4)]
+    server.write(
+        "travels.ipynb",
+        "import os, time\n"
+        f"for gate in {[str(gate) for gate in gates]}:\n"
+        "    print('x' * 99_999 + '.', flush=True)\n"
+        "    while not os.path.exists(gate): time.sleep(0.02)",
+    )
+    page = open_page("travels.ipynb")
+    lengths: list[int] = []
+    devtools = page.context.new_cdp_session(page)
+    devtools.send("Network.enable")
+    devtools.on(
+        "Network.webSocketFrameReceived",
+        lambda frame: lengths.append(
+            len(frame["response"]["payloadData"])
+            if '"editor.land"' in frame["response"]["payloadData"]
+            else 0
+        ),
+    )
+    run = agent.open("travels.ipynb").run(["a"], detach=0.0)
+    for number, gate in enumerate(gates, start=1):
+        page.wait_for_function(
+            f"length => {NODE}?.textContent.length === length", arg=number * 100_001
+        )
+        gate.touch()
+    assert agent.attach(run.run).state == "done"
+    page.wait_for_function(f"() => {PANEL}.content.model.cells.get(0).executionCount === 1")
+    assert 400_000 < sum(lengths) < 500_000
+
+
 @pytest.mark.parametrize("who", ["person", "agent"])
 def test_a_long_text_that_grows_keeps_what_is_drawn_and_ends_as_the_cell_says(
     server: Server, open_page: OpenPage, agent: Any, who: str
