@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cellwright import Notebook, write
 from cellwright.cli import clean_text
 from tests.unit.cli.chatting import chat_folder
 
@@ -62,6 +63,17 @@ def test_reading_needs_no_event_loop_no_nbformat_and_no_renderer(folder: Path) -
     loaded = imported("read", str(folder / "nb.ipynb"))
     assert "cellwright.document.notebook" in loaded
     assert not loaded & {"asyncio", "nbformat", "rich", "PIL"}
+    assert not loaded & SLOW
+
+
+@pytest.mark.usefixtures("shared_engine")
+def test_running_needs_no_event_loop_and_no_notebook(tmp_path: Path) -> None:
+    notebook = Notebook()
+    notebook.apply({"op": "insert", "source": "1 + 1"})
+    write(notebook, tmp_path / "nb.ipynb")
+    loaded = imported("run", str(tmp_path / "nb.ipynb"))
+    assert "cellwright.engine.client" in loaded
+    assert not loaded & {"asyncio", "nbformat", "sqlite3", "cellwright.document.notebook"}
     assert not loaded & SLOW
 
 

@@ -130,13 +130,13 @@ def _split_words(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def _collect_parameters(texts: Sequence[str]) -> dict[str, Any]:
     """Read parameters, and files of them; the last one of a name counts."""
-    from cellwright.workspace.runs.parameters import parse_parameters
-
     found: dict[str, Any] = {}
     for text in texts:
         if text.startswith("@"):
             found |= _read_parameters(text[1:])
         else:
+            from cellwright.workspace.runs.parameters import parse_parameters
+
             found |= parse_parameters([text], file="-p @FILE")
     return found
 
