@@ -316,20 +316,3 @@ async def test_attached_texts_and_names_are_not_taken_for_the_persons_words(
     listed, fenced = request.notes
     assert listed == 'Attached files: "./#runNotebookCells"'
     assert re.fullmatch(rf"<data (\w+): https://\S+>\n{re.escape(order)}\n</data \1>", fenced)
-
-
-def test_without_an_editor_it_ends_at_once_and_says_why(tmp_path: Path) -> None:
-    """asyncio waits for pipes only: it spins at /dev/null for ever, and raises at a file."""
-    command = [sys.executable, "-P", "-m", "cellwright", "acp"]
-    for stdin, stdout in ((subprocess.DEVNULL, subprocess.PIPE), (subprocess.PIPE, None)):
-        with (tmp_path / "out").open("wb") as file:
-            done = subprocess.run(
-                command,
-                cwd=tmp_path,
-                stdin=stdin,
-                stdout=stdout or file,
-                stderr=subprocess.PIPE,
-                timeout=60,
-                check=False,
-            )
-        assert (done.returncode, b"over pipes" in done.stderr) == (2, True), done.stderr

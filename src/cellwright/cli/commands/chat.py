@@ -11,7 +11,7 @@ from cellwright.cli.output import fit, is_terminal, measure_width, one_line, rea
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, TextIO
+    from typing import Any
 
 
 EXTRA = "pip install 'cellwright[assistant]'"
@@ -156,24 +156,11 @@ def acp_command(call: CommandCall, model: str | None) -> None:
             "The library of the Agent Client Protocol is not installed",
             hint="pip install 'cellwright[acp]'",
         )
-    if not all(_can_wait_for(stream) for stream in (sys.stdin, sys.stdout)):
-        raise click.UsageError(
-            "An editor starts this command and talks to it over pipes; stdin or stdout is none"
-        )
     import asyncio
 
     from cellwright.acp import serve_editor
 
     asyncio.run(serve_editor(call.here().mode, model))
-
-
-def _can_wait_for(stream: TextIO) -> bool:
-    """Whether this is a pipe, a socket or a terminal; of files nobody is told when they go on."""
-    import os
-    import stat
-
-    kind = os.fstat(stream.fileno()).st_mode
-    return stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind) or stream.isatty()
 
 
 # Common options that mean something else here.

@@ -11,7 +11,6 @@ import sys
 from collections.abc import Sequence
 from typing import overload
 
-from cellwright.digests import blake2b
 from cellwright.document._json.index import BOM
 from cellwright.document._json.scan import (
     OPEN_ARRAY,
@@ -22,6 +21,7 @@ from cellwright.document._json.scan import (
     list_members,
     members,
 )
+from cellwright.document.digests import blake2b
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
