@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from base64 import b64encode
 from io import BytesIO
 from typing import TYPE_CHECKING
@@ -254,3 +255,30 @@ def test_one_picture_in_two_formats_is_one_picture() -> None:
     shown = [{"output_type": "display_data", "metadata": {}, "data": both}]
     found = describe(shown)
     assert [picture.mime for picture in found.images] == ["image/png"]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {},
+        [],
+        {"a": 1.5, 'ä"': None, "b": {"c": [True, {"d": [{"e": []}]}]}},
+        list(range(40)),
+        [[str(n)] * 17 for n in range(33)],
+        {"rows": [{"n": n, "x": [n] * 3} for n in range(50)], "more": {"k": {}}},
+    ],
+)
+def test_json_is_written_in_steps_as_it_is_in_one(
+    value: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """During one step of a hundred megabytes, no other client of the engine would be answered."""
+    whole, steps = json.dumps(value, ensure_ascii=False), []
+    dumps = json.dumps
+
+    def dump(step: Any, **options: Any) -> str:
+        steps.append(step)
+        return dumps(step, **options)
+
+    monkeypatch.setattr(json, "dumps", dump)
+    assert whole in describe([Display({"application/json": value})], budget=20_000).text
+    assert all(not isinstance(each, (list, dict)) or len(each) <= 16 for each in steps)
