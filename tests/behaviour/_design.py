@@ -358,5 +358,7 @@ ROWS = (
     row("D-406", "§2", "Of a stream that grows only what is new travels to a page, and it is called landed after the page has said how much is there", Done("tests/unit/engine/test_outside.py::test_of_a_stream_that_grows_only_what_is_new_travels", also=("tests/unit/engine/test_outside.py::test_an_editor_that_has_not_added_all_is_found_out_and_gets_all_of_it",))),
     row("D-407", "§8", "Before cells run, the person is shown the source of every one of them", Done("tests/unit/assistant/test_chat.py::test_the_source_of_every_cell_is_shown_before_it_runs")),
     row("D-408", "§9", "What is asked right after another model was chosen is asked of that model", Done("tests/unit/server/test_chats.py::test_what_is_asked_after_a_model_was_chosen_is_asked_of_that_model")),
+    row("D-409", "§9", "The context that the panel shows is what the model is sent over HTTP, parameters of tools included", Done("tests/browser/test_chat.py::test_without_an_attached_notebook_it_is_a_general_assistant", only_all=True)),
+    row("D-410", "§9", "A proposal is a diff while it is written, and what was accepted in a cell is not marked for review again", Done("tests/browser/test_chat.py::test_a_chat_in_a_cell_proposes_a_diff_that_is_refined_accepted_or_rejected", only_all=True)),
 )
 # fmt: on
