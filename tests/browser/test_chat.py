@@ -75,6 +75,11 @@ def test_a_first_time_user_reads_and_runs_cells_without_any_key(
     expect(panel.prompt).to_have_value("#runNotebookCells run cell 1")
     expect(panel.prompt).to_be_focused()
     expect(panel.node.get_by_role("radio", name="Agent")).to_be_checked()
+    page.locator(".jp-Cell").nth(1).locator(".cm-content").click()
+    page.keyboard.press("Control+Alt+k")
+    page.keyboard.type("make it nicer")
+    page.keyboard.press("Enter")
+    expect(page.locator(".cw-inline")).to_contain_text("choose one in the panel")
 
 
 @pytest.mark.all

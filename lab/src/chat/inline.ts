@@ -215,13 +215,19 @@ class CellChat {
       this.isRunning = false;
       this.proposed = event.proposal?.source ?? null;
       const used = showUsage(event.usage);
-      this.say(this.proposed === null ? 'Nothing is proposed for this cell.' : used);
+      this.say(this.proposed === null ? `Nothing is proposed for this cell.${this.lack()}` : used);
     } else if (['failed', 'stopped', 'lost'].includes(event.event)) {
       this.isRunning = false;
       const words = { stopped: 'Stopped.', lost: 'The server was stopped.' }[event.event as string];
       this.say(words ?? `It failed: ${event.message}${event.hint ? `. ${event.hint}` : ''}`);
     }
     this.draw();
+  }
+
+  /** How to get a language model, for those who have none. */
+  private lack(): string {
+    const isBuiltIn = this.conversation?.model === 'direct';
+    return isBuiltIn ? ' That takes a language model: choose one in the panel (Ctrl Alt J).' : '';
   }
 
   private draw(): void {
