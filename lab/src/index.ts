@@ -76,6 +76,14 @@ const plugin: JupyterFrontEndPlugin<void> = {
     addCommand('run-stale', 'Run stale cells', tab => tab.runStale());
     addCommand('accept-all', 'Accept all changes of agents', tab => tab.review.acceptAll());
     addCommand('undo-all', 'Undo all changes of agents', tab => tab.review.undoAll());
+    app.commands.addCommand('cellwright:accept', {
+      label: 'Accept a change of an agent',
+      isVisible: () => false, // for the chat in a cell, where the person has accepted it
+      execute: ({ path, change, cells }) => {
+        const tab = [...tabs.values()].find(each => each.path === path);
+        tab?.review.accept([change as string], cells as string[]);
+      }
+    });
     app.commands.addCommand('cellwright:mark-stale', {
       label: 'Mark stale cells',
       isToggled: set.stale,

@@ -8,6 +8,7 @@ import { showCount, showUsage } from '../src/chat/messages';
 
 // It needs a real page.
 vi.mock('@jupyterlab/ui-components', () => ({ undoIcon: {} }));
+vi.mock('@jupyterlab/apputils', () => ({ Clipboard: {} }));
 vi.mock('../src/bars', () => ({ CellBars: class {}, makeDiff: () => undefined }));
 
 /** A conversation, and what it says is new. */
@@ -59,6 +60,7 @@ test('the last block of an answer is the proposal, also while it grows', () => {
   expect(findBlock('```\na\n```\nand\n```py\nb = 2\n```\n')).toBe('b = 2');
   expect(findBlock('````\n```\ninner\n```\n````')).toBe('```\ninner\n```');
   expect(findBlock('``` not code ```')).toBeNull();
+  expect(findBlock('```\nx = 1\n')).toBe('x = 1');
 });
 
 test('tables of markdown are found in results', () => {

@@ -371,5 +371,9 @@ ROWS = (
     row("D-419", "§9", "Without an editor at its ends `cellwright acp` says so and ends", Done("tests/integration/assistant/test_acp.py::test_without_an_editor_it_says_so_and_ends")),
     row("D-420", "§2", "A long text that a cell prints is drawn in parts, with its colours and links, and is copied as it is", Done("tests/browser/test_streams.py::test_a_long_text_of_a_file_has_its_colours_and_links_and_is_copied_as_it_is", also=("tests/browser/test_streams.py::test_a_long_text_that_grows_keeps_what_is_drawn_and_ends_as_the_cell_says",), only_all=True)),
     row("D-421", "§2", "Of a text that an agent's cell prints only what is new travels to a real page, while it runs", Done("tests/browser/test_streams.py::test_of_a_text_that_an_agents_cell_prints_only_what_is_new_travels", only_all=True)),
+    row("D-422", "§8", "Before cells run, the person is shown the source of every one of them", Done("tests/unit/assistant/test_chat.py::test_the_source_of_every_cell_is_shown_before_it_runs")),
+    row("D-423", "§9", "What is asked right after another model was chosen is asked of that model", Done("tests/unit/server/test_chats.py::test_what_is_asked_after_a_model_was_chosen_is_asked_of_that_model")),
+    row("D-424", "§9", "The context that the panel shows is what the model is sent over HTTP, parameters of tools included", Done("tests/browser/test_chat.py::test_without_an_attached_notebook_it_is_a_general_assistant", only_all=True)),
+    row("D-425", "§9", "A proposal is a diff while it is written, and what was accepted in a cell is not marked for review again", Done("tests/browser/test_chat.py::test_a_chat_in_a_cell_proposes_a_diff_that_is_refined_accepted_or_rejected", only_all=True)),
 )
 # fmt: on

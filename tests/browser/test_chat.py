@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from typing import TYPE_CHECKING, Any
 from urllib.request import Request, urlopen
 
@@ -14,7 +15,8 @@ from cellwright.assistant.models.model import ToolCall
 from tests.browser.chatting import ALL, CHANGING, READING, Panel
 from tests.browser.conftest import LAB, cells, read_saved, start_server, texts
 from tests.engines import wait_for
-from tests.integration.assistant.model_servers import Holds
+from tests.integration.assistant.model_servers import Holds, Pauses
+from tests.integration.assistant.wire import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,6 +70,16 @@ def test_a_first_time_user_reads_and_runs_cells_without_any_key(
     expect(turn.locator(".cw-card").first).to_have_attribute("data-status", "ok")
     assert texts(cells(page)["a"]) == "42\n"
     assert read_saved(path)[0]["execution_count"] == 1
+    panel.new()
+    panel.button("#runNotebookCells run cell 1").click()  # an example
+    expect(panel.prompt).to_have_value("#runNotebookCells run cell 1")
+    expect(panel.prompt).to_be_focused()
+    expect(panel.node.get_by_role("radio", name="Agent")).to_be_checked()
+    page.locator(".jp-Cell").nth(1).locator(".cm-content").click()
+    page.keyboard.press("Control+Alt+k")
+    page.keyboard.type("make it nicer")
+    page.keyboard.press("Enter")
+    expect(page.locator(".cw-inline")).to_contain_text("choose one in the panel")
 
 
 @pytest.mark.all
@@ -148,10 +160,19 @@ def test_ask_and_edit_read_and_suggest_agent_mode(
         model.add(willing(tool))
         panel.ask(request)
         panel.expect_answer("Switch to Agent mode")
-    model.add(call("GetCellOutputs", cellId="b"), "It has no output.")
-    panel.ask("#getCellOutputs show outputs for cell 2")
-    panel.expect_answer("It has no output.")
-    assert "- #getCellOutputs: the tool GetCellOutputs" in model.last.said[-1][1]
+    model.add(call("GetCellOutputs", cellId="b"), "There is nothing.")
+    panel.ask("Show me the output of cell 2")
+    panel.expect_answer("There is nothing.")
+    for tool, request in (
+        (call("GetNotebookCells"), "#getNotebookCells show me all cells"),
+        (call("GetCellOutputs", cellId="b"), "#getCellOutputs show outputs for cell 2"),
+    ):
+        model.add(tool, f"Done with {tool.name}.")
+        turn = panel.ask(request)
+        panel.expect_answer(f"Done with {tool.name}.")
+        named = f"{tool.name[0].lower()}{tool.name[1:]}"
+        assert f"- #{named}: the tool {tool.name}" in model.last.said[-1][1]
+        expect(turn.locator(".cw-card")).to_have_attribute("data-status", "ok")
     # The link of an id goes to its cell.
     panel.turns.first.locator(".cw-text .cw-link", has_text="a").click()
     expect(page.locator(".jp-Cell").nth(0)).to_have_class(re.compile("jp-mod-active"))
@@ -177,6 +198,10 @@ def test_agent_mode_changes_runs_and_adds_cells_and_a_turn_is_undone(
         "Done: cell 1 has another number.",
     )
     turn = panel.ask("Make it 42, run it, and add an end")
+    question = turn.locator(".cw-question")
+    expect(question).to_contain_text("Run 2 cells (1, 2) of agent.ipynb?")
+    for source in ("x = 41 + 1", "print(x)"):
+        expect(question).to_contain_text(source)
     panel.allow()
     panel.expect_answer("Done: cell 1 has")
     found = cells(page)
@@ -188,6 +213,8 @@ def test_agent_mode_changes_runs_and_adds_cells_and_a_turn_is_undone(
     assert [card.get_attribute("data-status") for card in cards.all()] == ["ok"] * 3
     cards.nth(1).locator("summary").click()
     expect(cards.nth(1)).to_contain_text("42")
+    expect(cards.nth(1).locator(".cw-status")).to_have_text(re.compile(r"^done, [\d.]+ m?s$"))
+    expect(cards.nth(2).locator(".cw-link")).to_have_text("cell 3")  # the one it added
     bar = turn.locator(".cw-review-bar")
     expect(bar.locator(".cw-link")).to_have_text(["cell 1", "cell 3"])
     expect(page.locator(".jp-Cell .cw-review")).to_have_count(2)  # the marks of the tab
@@ -196,6 +223,23 @@ def test_agent_mode_changes_runs_and_adds_cells_and_a_turn_is_undone(
     bar.get_by_role("button", name="Undo", exact=True).click()
     expect(bar).to_contain_text("were undone")
     assert [cell["source"] for cell in cells(page).values()] == ["x = 1", "print(x)"]
+    for tool, request in (
+        (call("RunNotebookCells", cellIds=["a"]), "#runNotebookCells execute cell 1"),
+        (
+            call("AddNotebookCell", type="markdown", index=-1, content="# Z"),
+            "#addNotebookCell add a new markdown cell at the end",
+        ),
+        (call("UpdateNotebookCell", cellId="b", content="x"), "#updateNotebookCell update cell 2"),
+    ):
+        model.add(tool, f"Done with {tool.name}.")
+        turn = panel.ask(request)
+        if tool.name == "RunNotebookCells":
+            panel.allow()
+        panel.expect_answer(f"Done with {tool.name}.")
+        named = f"{tool.name[0].lower()}{tool.name[1:]}"
+        assert f"- #{named}: the tool {tool.name}" in model.last.said[-1][1]
+        expect(turn.locator(".cw-card").first).to_have_attribute("data-status", "ok")
+    assert [cell["source"] for cell in cells(page).values()] == ["x = 1", "x", "# Z"]
 
 
 @pytest.mark.all
@@ -224,6 +268,21 @@ def test_without_an_attached_notebook_it_is_a_general_assistant(
         expect(preview).to_contain_text(files)
         expect(preview).to_contain_text("secret_word")
     expect(panel.node.get_by_role("button", name="Context")).to_contain_text("Context (")
+    # What is shown is what is sent, to the byte.
+    panel.prompt.click()
+    panel.page.keyboard.type("and now?")
+    expect(preview.locator("pre", has_text="and now?")).to_be_attached()
+    sections = preview.locator("section")
+    shown = sections.locator("pre").all_text_contents()
+    model.add("Now.")
+    panel.page.keyboard.press("Enter")
+    panel.expect_answer("Now.")
+    body = model.last.body
+    messages = [text_of(message["content"]) for message in body["messages"]]
+    assert shown[: len(messages)] == messages
+    schemas = [tool["function"]["parameters"] for tool in body["tools"]]
+    assert [json.loads(each) for each in shown[len(messages) :]] == schemas
+    expect(panel.node.get_by_role("button", name="Context")).to_have_text("Context")
 
 
 @pytest.mark.all
@@ -288,6 +347,15 @@ def test_code_of_an_answer_gets_into_the_notebook_by_a_click(
     model.add("Use this:\n\n```python\nx = [1 < 2]\n```\n\nand cell 2 stays.")
     turn = panel.ask("make it a list")
     panel.expect_answer("stays")
+    expect(turn.locator(".cw-state")).to_have_text("120 tokens in, 30 out")
+    # Pages that come over plain HTTP from another machine have no such clipboard.
+    page.evaluate("() => Object.defineProperty(navigator, 'clipboard', {value: undefined})")
+    turn.get_by_role("button", name="Copy").click()
+    expect(turn.get_by_role("button", name="Copied")).to_be_visible()
+    panel.prompt.click()
+    page.keyboard.press("Control+v")
+    expect(panel.prompt).to_have_value("x = [1 < 2]")
+    panel.prompt.fill("")
     turn.get_by_role("button", name="Insert below").click()
     sources = lambda: [cell["source"] for cell in cells(page).values()]  # noqa: E731
     assert sources() == ["x = 1", "x = [1 < 2]", "x"]
@@ -371,6 +439,17 @@ def test_conversations_are_listed_renamed_resumed_and_deleted(
     expect(rows.filter(has_text="Renamed")).to_have_count(0)
     rows.filter(has_text="the first of two").get_by_role("button").first.click()
     panel.expect_answer("First answer.")
+    # The chats of the terminal are the same ones.
+    chat = [str(LAB / "python"), "-P", "-m", "cellwright", "chat"]
+    said = [
+        subprocess.check_output([*chat, *more], cwd=server.folder, text=True)
+        for more in (["list.ipynb", "-p", "what does cell 1 of list.ipynb do?"], ["--list"])
+    ]
+    assert "the first of two questions" in said[1]
+    panel.node.locator(".cw-title").click()
+    rows.filter(has_text="what does cell 1 of").get_by_role("button").first.click()
+    expect(panel.turns).to_have_count(1)
+    panel.expect_answer("Cell 1 (a) is a code cell")
 
 
 @pytest.mark.all
@@ -381,10 +460,21 @@ def test_a_reload_in_the_middle_of_a_turn_draws_it_again_and_goes_on(
     page = open_page("reload.ipynb")
     panel = start_about(page, "reload.ipynb", "Agent")
     model.add(
+        Pauses(["I am in the mid"], ["dle of a *word*."]),
         ["I begin.", call("UpdateNotebookCell", cellId="a", content="x = 2")],
         call("RunNotebookCells", cellIds=["a"]),
         "I have ended.",
     )
+    panel.ask("tell me")
+    expect(panel.last.locator(".cw-answer")).to_have_text("I am in the mid")
+    page.reload()
+    page.wait_for_function("() => window.jupyterapp?.shell?.currentWidget?.hasClass('cw-shared')")
+    panel = Panel(page)
+    expect(panel.last.locator(".cw-answer")).to_have_text("I am in the mid")
+    expect(panel.button("Stop")).to_be_visible()
+    model.go_on()
+    panel.expect_answer("I am in the middle of a word.")
+    expect(panel.last.locator(".cw-answer em")).to_have_text("word")
     panel.ask("do it")
     expect(panel.last.locator(".cw-question")).to_be_visible()
     page.reload()
@@ -395,7 +485,7 @@ def test_a_reload_in_the_middle_of_a_turn_draws_it_again_and_goes_on(
     page.add_style_tag(content=".Toastify, .jp-toast-message { display: none !important }")
     panel.allow()
     panel.expect_answer("I have ended.")
-    assert len(model.requests) == 3
+    assert len(model.requests) == 4
     expect(panel.last.locator(".cw-review-bar")).to_contain_text("Changed")
     assert read_saved(path)[0]["source"] == ["x = 2"]
 
@@ -443,7 +533,7 @@ def test_a_server_that_is_stopped_in_the_middle_is_said_and_so_is_what_was_done(
 
 @pytest.mark.all
 def test_a_chat_in_a_cell_proposes_a_diff_that_is_refined_accepted_or_rejected(
-    server: Server, open_page: OpenPage, model: ModelServer
+    server: Server, open_page: OpenPage, model: ModelServer, agent: Any
 ) -> None:
     server.write("inline.ipynb", "total = 1 + 1", "1 / 0")
     page = open_page("inline.ipynb")
@@ -461,13 +551,17 @@ def test_a_chat_in_a_cell_proposes_a_diff_that_is_refined_accepted_or_rejected(
     first.locator(".jp-InputPrompt").click()
     first.locator("[data-command='cellwright:cell-chat']").click()
     model.add(
-        "Here:\n\n```python\ntotal = 2\n```\n", "Then:\n\n```python\ntotal = 2\nprint(total)\n```\n"
+        Pauses(["Here:\n\n```python\ntotal = 2\n"], ["```\n"]),
+        "Then:\n\n```python\ntotal = 2\nprint(total)\n```\n",
     )
     bar.get_by_role("textbox").click()
     page.keyboard.type("dd simplify")  # D D would delete the cell
     page.keyboard.press("Enter")
     expect(bar.locator(".cw-minus")).to_have_text("- total = 1 + 1")
     expect(bar.locator(".cw-plus")).to_have_text("+ total = 2")
+    expect(bar.get_by_role("button", name="Stop")).to_be_visible()  # there is more to come
+    expect(bar.get_by_role("button", name="Accept")).to_be_hidden()
+    model.go_on()
     expect(bar.get_by_role("button", name="Refine")).to_be_visible()
     assert cells(page)["a"]["source"] == "total = 1 + 1"
     assert set(model.last.tools) <= {"GetNotebookCells", "GetCellOutputs"}
@@ -496,6 +590,10 @@ def test_a_chat_in_a_cell_proposes_a_diff_that_is_refined_accepted_or_rejected(
     expect(panel.last.locator(".cw-words")).to_contain_text(
         "Explain the error of cell 2: ZeroDivisionError"
     )
+    # What was accepted in the cell is not asked for again; what others do there is.
+    agent.open("inline.ipynb").edit([{"op": "replace", "cell": "b", "source": "2 / 1"}])
+    expect(second.locator(".cw-review")).to_be_visible()
+    assert first.locator(".cw-review").count() == 0
 
 
 PICTURE = (
@@ -549,13 +647,19 @@ def test_offers_at_errors_are_off_by_a_setting_and_following_an_agent_keeps_the_
             assert answer.status == 204
 
     server.write("set.ipynb", "1 / 0", *(f"x{n} = {n}\n\n\n" for n in range(20)))
-    set_("chat", {"errors": False})
     set_("live", {"follow": True})
     try:
         page = open_page("set.ipynb")
         page.locator(".jp-Cell").first.locator(".cm-content").click()
         page.keyboard.press("Control+Enter")
         expect(page.locator(".jp-OutputArea-output").first).to_contain_text("ZeroDivisionError")
+        expect(page.locator(".cw-offer")).to_be_visible()
+        page.get_by_role("menuitem", name="Settings", exact=True).click()
+        page.locator(".lm-Menu").get_by_text("Settings Editor", exact=True).click()
+        page.locator(".jp-PluginList").get_by_text("Cellwright assistant").click()
+        page.get_by_label("Help with errors").uncheck()
+        page.locator(".lm-DockPanel-tabBar .lm-TabBar-tab", has_text="set.ipynb").click()
+        expect(page.locator(".cw-offer")).to_have_count(0)
         page.locator(".jp-Cell").first.locator(".cm-content").click()
         book = agent.open("set.ipynb")
         book.edit([{"op": "replace", "cell": "u", "source": "changed = 1"}])

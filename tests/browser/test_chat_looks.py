@@ -10,8 +10,9 @@ from playwright.sync_api import expect
 
 from cellwright.assistant.models.model import ToolCall
 from tests.browser.chatting import Panel
-from tests.browser.conftest import keep_picture
+from tests.browser.conftest import cells, keep_picture
 from tests.conftest import ROOT
+from tests.integration.assistant.model_servers import Holds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,9 +35,10 @@ ANSWER = (
 
 
 def set_theme(page: Page, theme: str) -> None:
-    page.evaluate(
-        f"async () => await window.jupyterapp.commands.execute('apputils:change-theme', {{theme: '{theme}'}})"
-    )
+    """Choose a theme in JupyterLab's menu."""
+    page.get_by_role("menuitem", name="Settings", exact=True).click()
+    page.locator(".lm-Menu").get_by_text("Theme", exact=True).click()
+    page.locator(".lm-Menu").get_by_text(theme, exact=True).click()
     is_light = "true" if theme.endswith("Light") else "false"
     page.wait_for_function(
         f"""() => document.body.dataset.jpThemeLight === '{is_light}'
@@ -65,6 +67,7 @@ def test_the_assistant_is_shown_in_light_and_dark_and_narrow_without_serious_vio
     page = open_page("sales%20report.ipynb")
     page.set_viewport_size({"width": 1280, "height": 720})
     panel = Panel.open(page)
+    violations = find_violations(page, ".cw-chat")
     panel.choose_model()
     page.locator("[data-id='filebrowser']").click()  # room for the notebook
     panel.attach("sales report.ipynb")
@@ -81,7 +84,7 @@ def test_the_assistant_is_shown_in_light_and_dark_and_narrow_without_serious_vio
     question = turn.locator(".cw-question")
     expect(question).to_be_visible()
     keep_picture(page, "chat-question")
-    violations = find_violations(page, ".cw-chat")
+    violations += find_violations(page, ".cw-chat")
     question.get_by_role("button", name="Allow for this chat").click()
     panel.expect_answer("The mean is in")
     bar = turn.locator(".cw-review-bar")
@@ -111,7 +114,9 @@ def test_the_assistant_is_shown_in_light_and_dark_and_narrow_without_serious_vio
     violations += find_violations(page, ".cw-chat", ".cw-inline")
     page.keyboard.press("Escape")
     panel.node.locator(".cw-title").click()
-    expect(panel.node.locator(".cw-list li").first).to_be_visible()
+    title = panel.node.locator(".cw-list .cw-open").first.bounding_box()
+    assert title is not None
+    assert title["width"] > 120, "titles can be read"
     panel.node.get_by_role("button", name="Context").click()
     expect(panel.node.locator(".cw-preview section").first).to_be_visible()
     panel.node.get_by_label("Model", exact=True).select_option(label="Another model …")
@@ -132,7 +137,22 @@ def test_the_assistant_is_shown_in_light_and_dark_and_narrow_without_serious_vio
     wide = panel.node.evaluate("node => node.scrollWidth > node.clientWidth + 1")
     assert not wide, "nothing is cut at the side"
     keep_picture(page, "chat-narrow")
+
+    for theme in ("JupyterLab Light", "JupyterLab Dark"):
+        set_theme(page, theme)
+        if theme.endswith("Light"):
+            cell.locator(".cm-content").click()
+            page.keyboard.press("Control+a")
+            page.keyboard.type("1 / 0")
+            page.keyboard.press("Control+Enter")
+        expect(cell.locator(".cw-offer")).to_be_visible()
+        violations += find_violations(page, ".cw-chat", ".cw-offer", ".jp-Cell .cw-review")
     assert violations == []
+
+
+def focused(page: Page) -> str:
+    found: str = page.evaluate("() => document.activeElement.textContent")
+    return found
 
 
 def test_the_panel_is_used_with_the_keyboard_alone(
@@ -161,7 +181,37 @@ def test_the_panel_is_used_with_the_keyboard_alone(
     expect(panel.prompt).to_be_focused()  # a question does not take the focus
     for _ in range(40):
         press("Shift+Tab")
-        if page.evaluate("() => document.activeElement.textContent") == "Allow":
+        if focused(page) == "Allow":
             break
     press("Enter")
     panel.expect_answer("It ran.")
+    answered = panel.last.get_by_role("group", name="Run cell 1 of keys only.ipynb?")
+    expect(answered).to_be_focused()  # the focus stays where it was
+    model.add(Holds(["Once upon a time"]), "It is cell 1.")
+    panel.prompt.focus()
+    page.keyboard.type("go on")
+    press("Enter")
+    expect(panel.last.locator(".cw-answer")).to_contain_text("Once upon")
+    while focused(page) != "Stop":
+        press("Tab")
+    press("Enter")
+    expect(panel.last.locator(".cw-ending")).to_contain_text("Stopped.")
+    expect(panel.prompt).to_be_focused()
+    while focused(page) != "Retry":
+        press("Shift+Tab")
+    press("Enter")
+    panel.expect_answer("It is cell 1.")
+    expect(panel.node.locator(".cw-log")).to_be_focused()
+    # In a cell, too.
+    page.locator(".jp-Cell").first.locator(".cm-content").click()
+    press("Control+Alt+k")
+    model.add("```python\nx = 2\n```")
+    page.keyboard.type("another number")
+    press("Enter")
+    expect(page.get_by_role("button", name="Accept")).to_be_visible()
+    while focused(page) != "Accept":
+        press("Tab")
+    press("Enter")
+    expect(page.locator(".cw-inline")).to_have_count(0)
+    assert cells(page)["a"]["source"] == "x = 2"
+    assert page.evaluate("() => !!document.activeElement.closest('.jp-Notebook')")

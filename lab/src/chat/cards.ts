@@ -5,7 +5,7 @@ import { makeDiff } from '../bars';
 import { readUnified } from '../diff';
 import type { Facts } from '../wire';
 import type { ChatEvent } from './conversation';
-import { button, iconButton, make, newId } from './dom';
+import { button, iconButton, keepFocus, make, newId } from './dom';
 import type { ActiveNotebook } from './editor';
 
 /** Pictures that a page may show: none of these can hold a script. */
@@ -36,15 +36,14 @@ export class ToolCard {
     const head = make('summary', {}, make('span', { class: 'cw-card-title' }, title), ' ', this.status);
     this.details = make('details', {}, head, make('pre', { tabindex: '0' }, showArguments(call.arguments)));
     this.shown = make('div', { class: 'cw-shown' });
-    const cells = (call.cells ?? []).map((cell: string) => makeCellLink(editor, call.notebook, cell));
-    const places = make('div', { class: 'cw-places' }, ...cells);
+    this.link(call.cells);
     this.node = make('div', {
       class: 'cw-card',
       'data-status': 'running',
       role: 'group',
       'aria-label': title
     });
-    this.node.append(this.details, ...(cells.length ? [places] : []), this.shown);
+    this.node.append(this.details, this.places, this.shown);
     this.timer = window.setInterval(() => this.count(), 1_000);
   }
 
@@ -60,6 +59,7 @@ export class ToolCard {
 
   end(result: ChatEvent): void {
     this.settle(result.is_error ? 'error' : 'ok', result.is_error ? 'failed' : 'done', result.seconds);
+    this.link(result.cells); // a cell that it added, too
     const text: string = result.text ?? '';
     this.details.append(make('pre', { class: 'cw-result', tabindex: '0' }, text));
     this.shown.append(...findTables(text).map(drawTable), ...(result.images ?? []).flatMap(drawPicture));
@@ -69,6 +69,15 @@ export class ToolCard {
   abandon(): void {
     if (this.node.dataset.status === 'running') {
       this.settle('stopped', 'stopped');
+    }
+  }
+
+  private link(cells: string[] | undefined): void {
+    for (const cell of cells ?? []) {
+      if (!this.linked.has(cell)) {
+        this.linked.add(cell);
+        this.places.append(makeCellLink(this.editor, this.call.notebook, cell), ' ');
+      }
     }
   }
 
@@ -89,6 +98,8 @@ export class ToolCard {
 
   private what = 'running';
   private readonly timer: number;
+  private readonly linked = new Set<string>();
+  private readonly places = make('div', { class: 'cw-places' });
   private readonly status: HTMLElement;
   private readonly details: HTMLElement;
   private readonly shown: HTMLElement;
@@ -150,13 +161,20 @@ export class QuestionCard {
   ) {
     const label = newId('question');
     const isInput = question.kind === 'input';
-    this.node = make('div', { class: 'cw-card cw-question', role: 'group', 'aria-labelledby': label });
+    this.node = make('div', {
+      class: 'cw-card cw-question',
+      role: 'group',
+      'aria-labelledby': label,
+      tabindex: '-1'
+    });
     this.node.append(make('p', { id: label }, question.words || 'The cell wants an input'));
     if (question.preview) {
       this.node.append(make('pre', { tabindex: '0' }, question.preview));
     }
     const send = (text: string): void => {
-      this.actions.querySelectorAll('button, input').forEach(each => each.setAttribute('disabled', ''));
+      keepFocus(this.node, this.node, () =>
+        this.actions.querySelectorAll('button, input').forEach(each => each.setAttribute('disabled', ''))
+      );
       answer(text).catch(error => {
         this.actions.querySelectorAll('button, input').forEach(each => each.removeAttribute('disabled'));
         this.note.textContent = error.message;
@@ -192,7 +210,7 @@ export class QuestionCard {
   readonly node: HTMLElement;
 
   close(words: string): void {
-    this.actions.remove();
+    keepFocus(this.node, this.node, () => this.actions.remove());
     this.node.classList.remove('cw-question');
     this.note.textContent = words;
   }
@@ -200,7 +218,7 @@ export class QuestionCard {
   /** What a person chose, in the words of the button. */
   name(answer: unknown): string {
     const options: Facts[] = this.question.options ?? [];
-    return options.find(option => option.value === answer)?.title ?? (answer ? String(answer) : 'Answered');
+    return options.find(option => option.value === answer)?.title ?? String(answer ?? '');
   }
 
   private readonly actions = make('div', { class: 'cw-actions' });
@@ -222,10 +240,15 @@ export class ReviewBar {
   readonly node = make('div', {
     class: 'cw-review-bar',
     role: 'group',
-    'aria-label': 'Changes of this turn'
+    'aria-label': 'Changes of this turn',
+    tabindex: '-1'
   });
 
   draw(changes: Facts | null): void {
+    keepFocus(this.node, this.node, () => this.drawNow(changes));
+  }
+
+  private drawNow(changes: Facts | null): void {
     const edits: Facts[] = changes?.edits ?? [];
     this.node.replaceChildren();
     this.node.hidden = !edits.length;
@@ -282,12 +305,13 @@ export class ReviewBar {
   private readonly note = make('span', { class: 'cw-note', role: 'status' });
 }
 
-/** A text that is folded if it is long. */
-export function foldText(text: string): HTMLElement {
+/** A text that is folded if it is long, or under a name. */
+export function foldText(text: string, name = ''): HTMLElement {
   const pre = make('pre', { tabindex: '0' }, text);
   const lines = text.split('\n');
-  if (lines.length <= SHORT) {
+  if (lines.length <= SHORT && !name) {
     return pre;
   }
-  return make('details', {}, make('summary', {}, `${lines[0].slice(0, 80)} … ${lines.length} lines`), pre);
+  const title = name || `${lines[0].slice(0, 80)} … ${lines.length} lines`;
+  return make('details', {}, make('summary', {}, title), pre);
 }

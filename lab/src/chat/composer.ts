@@ -4,7 +4,7 @@ import { closeIcon } from '@jupyterlab/ui-components';
 import type { Facts } from '../wire';
 import { Choice, Choices, findTrigger, replaceTyped } from './choices';
 import type { Chats, Conversation, Mode } from './conversation';
-import { button, iconButton, make, newId } from './dom';
+import { button, iconButton, keepFocus, make, newId } from './dom';
 import { type Desk, drawPreview, showCount } from './messages';
 
 const MODES: { mode: Mode; label: string; may: string }[] = [
@@ -100,6 +100,15 @@ export class Composer {
     await this.submit();
   }
 
+  /** Put a prompt into the field, for the person to send, in a mode that can do it. */
+  suggest(prompt: string, mode: Mode): void {
+    this.field.value = prompt;
+    this.resize();
+    this.field.focus();
+    this.setMode(mode);
+    this.lookSoon();
+  }
+
   /** What the next request would say. */
   describe(): Facts {
     const prompt = this.field.value;
@@ -129,8 +138,7 @@ export class Composer {
       this.field.value = '';
     }
     this.tools = [];
-    this.preview.hidden = true;
-    this.context.setAttribute('aria-expanded', 'false');
+    this.closePreview();
     this.resize();
     this.drawChips();
   }
@@ -213,6 +221,7 @@ export class Composer {
         : [])
     );
     this.chips.hidden = !this.chips.children.length;
+    this.isOld = true;
     this.lookSoon();
   }
 
@@ -329,6 +338,9 @@ export class Composer {
     const { sign, word, start } = trigger;
     this.choices.narrow(word);
     const typed = this.field.value;
+    if (sign === '#' && this.isOld) {
+      await this.lookNow(); // tools of another mode or of another notebook are not offered
+    }
     const found =
       sign === '@'
         ? await this.findFiles(word, path => {
@@ -349,13 +361,17 @@ export class Composer {
   private makeModes(): HTMLElement {
     const name = newId('mode');
     const radios = MODES.map(({ mode, label }) => {
-      const choose = (): void => void this.conversation?.call('set', { mode }).catch(this.desk.report);
-      const radio = make('input', { type: 'radio', name, value: mode, change: choose });
+      const radio = make('input', { type: 'radio', name, value: mode, change: () => this.setMode(mode) });
       this.radios.set(mode, radio);
       return make('label', {}, radio, make('span', {}, label));
     });
     const legend = make('legend', { class: 'cw-hidden' }, 'Mode');
     return make('fieldset', { class: 'cw-modes', 'aria-describedby': this.may.id }, legend, ...radios);
+  }
+
+  private setMode(mode: Mode): void {
+    void this.conversation?.call('set', { mode }).catch(this.desk.report);
+    this.isOld = true;
   }
 
   private onChange(): void {
@@ -367,12 +383,10 @@ export class Composer {
     const { mode, running, model } = this.conversation ?? { mode: 'ask', running: null, model: '' };
     this.radios.forEach((radio, each) => (radio.checked = each === mode));
     this.may.textContent = MODES.find(each => each.mode === mode)?.may ?? '';
-    const hadFocus = document.activeElement === this.send || document.activeElement === this.stop;
-    this.send.hidden = running !== null;
-    this.stop.hidden = running === null;
-    if (hadFocus && !this.node.contains(document.activeElement)) {
-      this.field.focus();
-    }
+    keepFocus(this.node, this.field, () => {
+      this.send.hidden = running !== null;
+      this.stop.hidden = running === null;
+    });
     if (model !== this.shownModel || this.model?.ready) {
       this.shownModel = model;
       this.models.value = model;
@@ -430,6 +444,7 @@ export class Composer {
 
   private drawModelNote(): void {
     const model = this.model;
+    this.models.title = model?.title ?? ''; // a narrow panel cuts it
     this.noModel.hidden = !!model?.provider || !model || !!this.conversation?.turns.length;
     this.modelForm.hidden = model?.ready ?? false;
     if (!model && this.models.value !== OTHER) {
@@ -467,13 +482,15 @@ export class Composer {
       note.textContent = key.hidden ? (find()?.hint ?? '') : KEY;
     };
     const save = async (): Promise<void> => {
-      const secret = key.value;
-      key.value = '';
       const model = `${places.value}:${named.value.trim()}`;
       if (!named.value.trim()) {
+        this.say('Name the model.');
         named.focus();
         return;
       }
+      const secret = key.value;
+      key.value = '';
+      this.say('The model is set up …');
       try {
         const stored = secret
           ? (await this.chats.call('key', { provider: places.value, key: secret })).where
@@ -512,11 +529,18 @@ export class Composer {
     if (!this.conversation || !this.chats.isOpen) {
       return;
     }
+    const number = ++this.asking;
     try {
+      this.isOld = false;
       const found = await this.conversation.call('look', this.describe());
+      if (number < this.answered) {
+        return; // a later question was answered first
+      }
+      this.answered = number;
       this.offered = found.tools;
       this.drawLook(found);
     } catch (error) {
+      this.isOld = true;
       this.look.textContent = (error as Error).message;
     }
     if (!this.preview.hidden) {
@@ -541,18 +565,29 @@ export class Composer {
   }
 
   private async togglePreview(): Promise<void> {
-    this.preview.hidden = !this.preview.hidden;
-    this.context.setAttribute('aria-expanded', String(!this.preview.hidden));
     if (!this.preview.hidden) {
-      await this.drawPreviewNow();
+      this.closePreview();
+      return;
     }
+    this.preview.hidden = false;
+    this.context.setAttribute('aria-expanded', 'true');
+    await this.drawPreviewNow();
+  }
+
+  private closePreview(): void {
+    this.preview.hidden = true;
+    this.preview.replaceChildren();
+    this.context.setAttribute('aria-expanded', 'false');
+    this.context.textContent = 'Context'; // its size was that of what was shown
   }
 
   private async drawPreviewNow(): Promise<void> {
     try {
       const preview = await this.conversation!.call('preview', this.describe());
-      this.context.textContent = `Context (${showCount(preview.tokens)})`;
-      this.preview.replaceChildren(drawPreview(preview));
+      if (!this.preview.hidden) {
+        this.context.textContent = `Context (${showCount(preview.tokens)})`;
+        this.preview.replaceChildren(drawPreview(preview));
+      }
     } catch (error) {
       this.preview.replaceChildren(make('p', {}, (error as Error).message));
     }
@@ -573,6 +608,10 @@ export class Composer {
   private tools: string[] = [];
   private hasSelection = true;
   private offered: Facts[] = [];
+  /** Whether the tools that are offered may be those of another mode or notebook. */
+  private isOld = true;
+  private asking = 0;
+  private answered = 0;
   private known: Facts[] = [];
   private providers: Facts[] = [];
   private asked = '';

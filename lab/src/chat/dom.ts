@@ -47,6 +47,17 @@ export function iconButton(
   );
 }
 
+/** Change a node; if what had the focus in it is gone, hidden or disabled then, another one gets it. */
+export function keepFocus(node: HTMLElement, next: HTMLElement, change: () => void): void {
+  const hadFocus = node.contains(document.activeElement);
+  change();
+  const now = document.activeElement;
+  // A browser takes the focus from what is hidden only when it draws the page.
+  if (hadFocus && !(now && node.contains(now) && !now.closest('[hidden], :disabled'))) {
+    next.focus();
+  }
+}
+
 let count = 0;
 
 /** An id that no other element has. */

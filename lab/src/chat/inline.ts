@@ -5,7 +5,7 @@ import type { NotebookPanel } from '@jupyterlab/notebook';
 import { CellBars, makeDiff } from '../bars';
 import { diffLines } from '../diff';
 import type { ChatEvent, Chats, Conversation, News } from './conversation';
-import { button, make } from './dom';
+import { button, keepFocus, make } from './dom';
 import type { Desk } from './messages';
 import { showUsage } from './messages';
 
@@ -18,7 +18,7 @@ export function findBlock(text: string): string | null {
     const close = new RegExp(`(?:^|\\n)${match[1]}[ \\t]*(?:\\n|$)`);
     const rest = text.slice(start);
     const end = close.exec(rest);
-    found = end ? rest.slice(0, end.index) : rest;
+    found = end ? rest.slice(0, end.index) : rest.replace(/\n$/, ''); // no line before it has a letter
     open.lastIndex = end ? start + end.index + end[0].length - (end[0].endsWith('\n') ? 1 : 0) : text.length;
   }
   return found;
@@ -187,8 +187,9 @@ class CellChat {
 
   private async take(): Promise<void> {
     try {
-      await this.conversation!.call('accept', { turn: this.turn });
+      const { changes } = await this.conversation!.call('accept', { turn: this.turn });
       this.isAccepted = true;
+      this.desk.accepted(changes.edits);
       this.leave();
     } catch (error) {
       this.report(error as Error);
@@ -214,13 +215,19 @@ class CellChat {
       this.isRunning = false;
       this.proposed = event.proposal?.source ?? null;
       const used = showUsage(event.usage);
-      this.say(this.proposed === null ? 'Nothing is proposed for this cell.' : used);
+      this.say(this.proposed === null ? `Nothing is proposed for this cell.${this.lack()}` : used);
     } else if (['failed', 'stopped', 'lost'].includes(event.event)) {
       this.isRunning = false;
       const words = { stopped: 'Stopped.', lost: 'The server was stopped.' }[event.event as string];
       this.say(words ?? `It failed: ${event.message}${event.hint ? `. ${event.hint}` : ''}`);
     }
     this.draw();
+  }
+
+  /** How to get a language model, for those who have none. */
+  private lack(): string {
+    const isBuiltIn = this.conversation?.model === 'direct';
+    return isBuiltIn ? ' That takes a language model: choose one in the panel (Ctrl Alt J).' : '';
   }
 
   private draw(): void {
@@ -230,11 +237,12 @@ class CellChat {
       this.proposal.append(makeDiff(diffLines(this.cell.model.sharedModel.getSource(), source)));
     }
     const isOver = !this.isRunning;
-    const hadFocus = this.node.contains(document.activeElement);
-    this.accept.hidden = !(isOver && this.proposed !== null);
-    this.reject.hidden = this.accept.hidden;
-    this.stop.hidden = isOver;
-    this.send.hidden = !isOver;
+    keepFocus(this.node, this.field, () => {
+      this.accept.hidden = !(isOver && this.proposed !== null);
+      this.reject.hidden = this.accept.hidden;
+      this.stop.hidden = isOver;
+      this.send.hidden = !isOver;
+    });
     this.send.textContent = this.proposed === null ? 'Send' : 'Refine';
     this.field.placeholder =
       this.proposed === null ? 'What should become of this cell?' : 'What should be different?';
@@ -246,9 +254,6 @@ class CellChat {
     } else if (!isOver) {
       this.drawn = '';
       this.words.replaceChildren(make('p', {}, words));
-    }
-    if (hadFocus && !this.node.contains(document.activeElement)) {
-      this.field.focus();
     }
   }
 

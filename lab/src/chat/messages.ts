@@ -1,4 +1,6 @@
 // The turns of a conversation: what the person asked, and what came of it, event by event.
+import { Clipboard } from '@jupyterlab/apputils';
+
 import type { Facts } from '../wire';
 import { foldText, makeCellLink, QuestionCard, ReviewBar, ToolCard } from './cards';
 import type { ChatEvent, Conversation, Turn } from './conversation';
@@ -12,6 +14,8 @@ export type Desk = {
   markdown: MarkdownView;
   /** Say that something did not work. */
   report: (error: Error) => void;
+  /** The person has seen and accepted edits: the notebook does not ask for it again. */
+  accepted: (edits: Facts[]) => void;
 };
 
 /** Pieces that come within so many milliseconds are drawn at once. */
@@ -76,7 +80,9 @@ class TextView {
     const { editor } = this.desk;
     const type = /^(?:md|markdown)$/i.test(language) ? 'markdown' : 'code';
     const copy = button('Copy', () => {
-      void navigator.clipboard?.writeText(code).then(() => (copy.textContent = 'Copied'));
+      Clipboard.copyToSystem(code); // pages without TLS have no `navigator.clipboard`
+      copy.textContent = 'Copied';
+      setTimeout(() => (copy.textContent = 'Copy'), 2_000);
     });
     return make(
       'div',
@@ -188,7 +194,7 @@ export class TurnView {
       }
       case 'answered': {
         const card = this.questions.get(event.question);
-        card?.close(event.password ? 'Answered' : card.name(event.answer));
+        card?.close(event.password ? 'You answered.' : `You answered: ${card.name(event.answer)}`);
         this.questions.delete(event.question);
         break;
       }
@@ -349,7 +355,12 @@ export function drawPreview(preview: Facts): HTMLElement {
     ...messages.map(each => make('section', {}, make('h3', {}, each.role), foldText(showMessage(each)))),
     ...(tools.length ? [make('h3', {}, 'tools')] : []),
     ...tools.map(tool =>
-      make('p', { class: 'cw-note' }, `${tool.name} (${tool.effect}): ${tool.description}`)
+      make(
+        'section',
+        {},
+        make('p', { class: 'cw-note' }, `${tool.name} (${tool.effect}): ${tool.description}`),
+        foldText(JSON.stringify(tool.parameters, null, 1), 'parameters')
+      )
     )
   );
 }

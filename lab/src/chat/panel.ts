@@ -6,18 +6,17 @@ import { Widget } from '@lumino/widgets';
 
 import type { Facts } from '../wire';
 import { Composer } from './composer';
-import type { Chats, Conversation, News } from './conversation';
-import { button, iconButton, make, newId } from './dom';
+import type { Chats, Conversation, Mode, News } from './conversation';
+import { button, iconButton, keepFocus, make, newId } from './dom';
 import { type Desk, showUsage, TurnView } from './messages';
 
 /** Whether the notebook scrolls to the cell at work. */
 export type Follow = { get: () => boolean; set: (isOn: boolean) => void };
 
-const EXAMPLES = [
-  'Attach a notebook with @, then for example:',
-  '#getNotebookCells show all cells',
-  'what does cell 2 do?',
-  'in Agent mode: #runNotebookCells run cell 1'
+const EXAMPLES: [string, Mode][] = [
+  ['#getNotebookCells show all cells', 'ask'],
+  ['what does cell 2 do?', 'ask'],
+  ['#runNotebookCells run cell 1', 'agent']
 ];
 
 export class ChatPanel extends Widget {
@@ -54,6 +53,7 @@ export class ChatPanel extends Widget {
       this.isAtEnd = scrollHeight - scrollTop - clientHeight < 40;
     });
     new MutationObserver(() => this.keepEnd()).observe(this.log, { childList: true, subtree: true });
+    new ResizeObserver(() => this.keepEnd()).observe(this.log); // what is below it grows
   }
 
   readonly composer: Composer;
@@ -168,8 +168,10 @@ export class ChatPanel extends Widget {
 
   private drawAll(): void {
     this.views.clear();
-    this.log.replaceChildren(this.empty);
-    this.conversation?.turns.forEach(turn => this.addTurn(turn));
+    keepFocus(this.log, this.log, () => {
+      this.log.replaceChildren(this.empty);
+      this.conversation?.turns.forEach(turn => this.addTurn(turn));
+    });
     this.isAtEnd = true;
     this.drawState();
   }
@@ -266,9 +268,15 @@ export class ChatPanel extends Widget {
     const title = chat.title || 'Untitled';
     const open = button(title, () => void this.go(() => this.chats.enter(chat.id)), {
       class: 'cw-button cw-open',
+      title,
       ...(isHere ? { 'aria-current': 'true' } : {})
     });
-    const when = make('span', { class: 'cw-note' }, new Date(chat.updated).toLocaleString());
+    const updated = new Date(chat.updated);
+    const isToday = updated.toDateString() === new Date().toDateString();
+    const words = isToday
+      ? updated.toLocaleTimeString([], { timeStyle: 'short' })
+      : updated.toLocaleDateString([], { dateStyle: 'short' });
+    const when = make('time', { class: 'cw-note', title: updated.toLocaleString() }, words);
     const item = make('li', {}, open, when);
     const rename = iconButton(editIcon, `Rename ${title}`, () => {
       const field = make('input', { type: 'text', 'aria-label': 'Title' });
@@ -311,6 +319,7 @@ export class ChatPanel extends Widget {
     if (answer.button.accept) {
       await this.chats.call('delete', { id }).catch(error => this.say(error));
       await this.fillList(); // the server says that it is gone, if it was the one that is shown
+      this.list.querySelector<HTMLElement>('button')?.focus();
     }
   }
 
@@ -340,5 +349,17 @@ export class ChatPanel extends Widget {
   });
   private readonly said = make('p', { class: 'cw-hidden', role: 'status' });
   private readonly usage = make('p', { class: 'cw-note cw-usage' });
-  private readonly empty = make('div', { class: 'cw-empty' }, ...EXAMPLES.map(each => make('p', {}, each)));
+  private readonly empty = make(
+    'div',
+    { class: 'cw-empty' },
+    make('p', {}, 'Attach a notebook with @, then for example:'),
+    ...EXAMPLES.map(([text, mode]) =>
+      make(
+        'p',
+        {},
+        ...(mode === 'agent' ? ['in Agent mode: '] : []),
+        button(text, () => void this.composer.suggest(text, mode), { class: 'cw-link' })
+      )
+    )
+  );
 }

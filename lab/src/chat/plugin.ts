@@ -49,7 +49,15 @@ export const chatPlugin: JupyterFrontEndPlugin<void> = {
     const wire: Wire = new Wire(serverSettings, (method, params) => chats.hear(method, params), 'chat');
     const chats = new Chats(wire, memory);
     const editor = new ActiveNotebook(app, tracker);
-    const desk: Desk = { editor, markdown: new MarkdownView(rendermime), report: error => panel.say(error) };
+    const desk: Desk = {
+      editor,
+      markdown: new MarkdownView(rendermime),
+      report: error => panel.say(error),
+      accepted: edits =>
+        edits.forEach(edit => {
+          void app.commands.execute('cellwright:accept', edit).catch(() => undefined); // no tabs are shared
+        })
+    };
     let settings: ISettingRegistry.ISettings | null = null;
     const isSet = (name: string): boolean => settings?.composite[name] !== false;
     const follow = {
