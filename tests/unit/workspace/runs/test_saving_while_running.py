@@ -432,7 +432,7 @@ async def test_short_cells_land_in_one_save_as_one_entry(short: Book, landings: 
 async def test_what_waits_lands_within_the_interval_while_the_next_cell_runs(
     short: Book, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(type(short.workspace.caller.settings), "run_save_interval", 0.4)
+    monkeypatch.setitem(vars(short.workspace.caller.settings), "run_save_interval", 0.4)
     gate = Gate()
     going = asyncio.ensure_future(run(short, "c1", "c2", "c3", ask=gate.ask))
     await gate.reached.wait()
