@@ -26,19 +26,31 @@ def entry() -> None:
 def import_click() -> None:
     """Import click, but not `inspect` with it, which takes as long as Python's own start.
 
-    Click needs one function of it. All others who import `inspect` get the real one.
+    Click needs one function of it. Whoever needs another one gets the real module.
     """
     import sys
     from types import ModuleType
 
-    if "inspect" not in sys.modules:
-        stand_in = ModuleType("inspect")
-        vars(stand_in).update(cleandoc=clean_text, __getattr__=_find_in_inspect)
-        sys.modules["inspect"] = stand_in
-        try:
-            import click  # noqa: F401
-        finally:
+    if "inspect" in sys.modules:
+        return
+    stand_in = ModuleType("inspect")
+
+    def step_aside() -> None:
+        if sys.modules.get("inspect") is stand_in:
             del sys.modules["inspect"]
+
+    def find_in_inspect(name: str) -> object:
+        step_aside()
+        import inspect
+
+        return getattr(inspect, name)
+
+    vars(stand_in).update(cleandoc=clean_text, __getattr__=find_in_inspect)
+    sys.modules["inspect"] = stand_in
+    try:
+        import click  # noqa: F401
+    finally:
+        step_aside()
 
 
 def clean_text(text: str) -> str:
@@ -46,9 +58,3 @@ def clean_text(text: str) -> str:
     first, *rest = text.expandtabs().split("\n")
     margin = min((len(line) - len(line.lstrip()) for line in rest if line.strip()), default=0)
     return "\n".join([first.lstrip(), *(line[margin:] for line in rest)]).strip("\n")
-
-
-def _find_in_inspect(name: str) -> object:
-    import inspect
-
-    return getattr(inspect, name)

@@ -52,6 +52,19 @@ def test_click_gets_all_of_inspect_if_it_asks() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_a_click_that_needs_more_of_inspect_when_it_is_imported_gets_it(tmp_path: Path) -> None:
+    """Another release of click may; every command would end with an error."""
+    (tmp_path / "click.py").write_text(
+        "import inspect\nassert inspect.isfunction(print) is False\n"
+    )
+    code = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r});"
+        "from cellwright.cli import import_click; import_click(); import inspect;"
+        "assert inspect.__file__ and sys.modules['click'].inspect.isclass is inspect.isclass"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 @pytest.mark.parametrize(
     "text", ["a", "", "\n", "\n  a\n    b\n\n", "  x\n\ty\n  z  \n   ", "a\n\n\n b", " \n  q"]
 )
