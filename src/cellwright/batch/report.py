@@ -70,7 +70,8 @@ class BatchReport:
             "not finished": sum(result.status == "cancelled" for result in self.results),
         }
         words = ", ".join(f"{n} {word}" for word, n in counts.items() if n or word == "ok")
-        return f"{len(self.results)} runs: {words} in {self.seconds:.1f} s"
+        number = "1 run" if len(self.results) == 1 else f"{len(self.results)} runs"
+        return f"{number}: {words} in {self.seconds:.1f} s"
 
     def to_json(self) -> dict[str, Any]:
         """Return it as plain data."""

@@ -41,7 +41,7 @@ def test_a_cluster_is_started_by_the_name_of_its_class(tmp_path: Path) -> None:
 
     for name in ("LocalCluster", "distributed.LocalCluster"):
         done = run(name)
-        assert (done.returncode, "1 runs: 1 ok" in done.stderr) == (0, True), done.stderr
+        assert (done.returncode, "1 run: 1 ok" in done.stderr) == (0, True), done.stderr
     done = run("NoSuchCluster")
     assert (done.returncode, "No Dask scheduler NoSuchCluster" in done.stderr) == (2, True)
 

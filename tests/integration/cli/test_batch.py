@@ -161,7 +161,7 @@ def test_the_function_works_in_a_script(folder: Path) -> None:
         "report.raise_for_status(); print(report.summary())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("1 runs: 1 ok in ")
+    assert done.stdout.startswith("1 run: 1 ok in ")
 
 
 @pytest.mark.timeout(300)
