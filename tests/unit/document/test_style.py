@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from cellwright import Notebook
+from cellwright.document.edits import SetOutputs
 from tests.cases import for_each
 from tests.property.strategies import Style, write
 from tests.unit.document.samples import code, markdown, raw
@@ -590,3 +591,28 @@ def test_a_new_notebook_is_written_as_jupyter_writes_one() -> None:
     assert all(re.fullmatch("[0-9a-f]{8}", id_) for id_ in (first, second))
     assert (notebook.version, notebook.validate()) == ("4.5", None)
     assert notebook.to_bytes() == write(value(code("é\nb", first), markdown("", second)), JUPYTER)
+
+
+@every_style
+def test_a_long_text_is_written_in_blocks_as_it_is_in_one(
+    style: Style, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [
+        "",
+        "a",
+        "a\n",
+        "é\r\n\n\n \x85b\u2028c\r",
+        'two "lines"\\n\n\U0001f600 \ud800\x1b[1m\n' * 9,
+    ]
+    outputs = [
+        {"output_type": "stream", "name": "stdout", "text": text, "more": {"a": [1]}}
+        for text in texts
+    ]
+    written = []
+    for long, block in ((2**30, 2**30), (0, 1), (0, 12), (0, 2**30)):
+        monkeypatch.setattr("cellwright.document._bytes.cell_writer._LONG_TEXT", long)
+        monkeypatch.setattr("cellwright.document._json.writing._BLOCK", block)
+        notebook = Notebook(write(value(ONE, TWO), style))
+        notebook.apply(SetOutputs("one", outputs, 1))
+        written.append(notebook.to_bytes())
+    assert written[1:] == written[:1] * 3

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 # A new cell is written like a neighbour that is at most this far away.
 _NEARBY = 200
+_LONG_TEXT = 2**16
 
 
 class CellWriter:
@@ -104,11 +105,12 @@ class CellWriter:
         index: int,
     ) -> bytes:
         """Replace the outputs and the execution count of a code cell."""
-        from cellwright.document.outputs import to_file_shape
-
         style, indent = self.style(raw)
+        shape = ListShape.of_style(style, indent)
+        written = [_write_output(output, style, indent + style.unit) for output in outputs]
+        listed = b"[" + shape.opening + shape.separator.join(written) + shape.closing + b"]"
         changes = {
-            "outputs": style.encode([to_file_shape(output) for output in outputs], indent),
+            "outputs": listed if written else b"[]",
             "execution_count": style.encode(count),
         }
         return change_members(raw, changes, style, indent, f"cell {index}")
@@ -270,6 +272,18 @@ class CellWriter:
             if value not in (b"", b"[]", b'""'):
                 return value[0] != QUOTE
         return True
+
+
+def _write_output(output: Mapping[str, Any], style: Style, indent: bytes) -> bytes:
+    from cellwright.document.outputs import to_file_shape
+
+    text = output.get("text")
+    if output.get("output_type") != "stream" or not isinstance(text, str) or len(text) < _LONG_TEXT:
+        return style.encode(to_file_shape(output), indent)
+    inner = indent + style.unit
+    rest = style.encode(to_file_shape({**output, "text": ""}), indent)
+    lines = style.encode_lines(text, inner)
+    return change_members(rest, {"text": lines}, style, inner, "an output")
 
 
 def new_id(taken: Container[str | None]) -> str:

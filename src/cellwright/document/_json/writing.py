@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
+_BLOCK = 2**16
 _surrogates = re.compile("[\ud800-\udfff]")
 # An even number of backslashes before it means that the backslash is itself escaped.
 _escaped_character = re.compile(rb"(?<!\\)(?:\\\\)*\\u(?!00[0-7])[0-9a-fA-F]{4}").search
@@ -106,6 +107,20 @@ class Style:
         except (TypeError, ValueError, RecursionError) as error:
             raise InvalidMetadata(f"not a JSON value ({error})") from None
         return self.spell(text)
+
+    def encode_lines(self, text: str, indent: bytes = b"") -> bytes:
+        """Write a text as a list of lines, a block at a time: it may be all that a cell printed."""
+        if not text:
+            return b"[]"
+        shape = ListShape.of_style(self, indent)
+        separator = shape.separator.decode()
+        blocks, start = [], 0
+        while start < len(text):
+            end = text.find("\n", start + _BLOCK) + 1 or len(text)
+            lines = text[start:end].splitlines(keepends=True)
+            blocks.append(self.spell(separator.join(map(quote, lines))))
+            start = end
+        return b"[" + shape.opening + shape.separator.join(blocks) + shape.closing + b"]"
 
     def spell(self, text: str) -> bytes:
         """The bytes of JSON text, escaped as the file escapes; never fails."""
