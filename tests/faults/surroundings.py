@@ -587,12 +587,21 @@ def _land(place: Place, number: int, call: str, action: str, when: str) -> tuple
             except subprocess.TimeoutExpired:
                 return True, ["without an answer"]
         finally:
-            strace.terminate()
+            _stop_tracing(strace)
     traced = log.read_text(errors="replace")
     is_killed = not is_alive(engine)
     return "(INJECTED)" in traced or is_killed, list(
         _judge_landing(place, done, token, before if is_killed else set())
     )
+
+
+def _stop_tracing(strace: subprocess.Popen[bytes]) -> None:
+    """Let strace detach; one that waits for ever for a thread that has ended lets go if killed."""
+    strace.terminate()
+    try:
+        strace.wait(WITHIN)
+    except subprocess.TimeoutExpired:
+        strace.kill()
 
 
 def _wait_until_traced(pid: int) -> None:

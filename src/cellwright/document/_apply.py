@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cellwright.document._bytes.cell_writer import CellWriter, new_id
+from cellwright.document._bytes.cell_writer import CellWriter, derive_id, new_id
 from cellwright.document._bytes.layout import place_gaps
 from cellwright.document._bytes.slots import Slot, SlotFacts
 from cellwright.document._bytes.validity import cell_problem, is_valid_id, notebook_metadata_problem
@@ -335,6 +335,12 @@ class Draft:
         self.ids.add(id_)
         return id_
 
+    def _complete_id(self, i: int) -> str:
+        """An id for a cell that has none that is valid; git takes a random one for a change."""
+        id_ = derive_id(self.layout.slots[i].hash, self.ids)
+        self.ids.add(id_)
+        return id_
+
     def _slot(self, i: int) -> Slot:
         """A cell after the edits so far."""
         return self.replaced.get(i) or self.layout.slots[i]
@@ -391,14 +397,16 @@ class Draft:
         """Keep the new bytes of a cell if they differ, completed to a valid cell."""
         if raw != self._slot(i).raw:
             slot = Slot.of(raw)
-            whole = self.writer.complete(raw, slot.facts.type, i, self._new_id)
+            whole = self.writer.complete(raw, slot.facts.type, i, lambda: self._complete_id(i))
             self.replaced[i] = slot if whole is raw else Slot.of(whole)
 
     def _set_source(self, i: int, source: str) -> None:
         slot = self._slot(i)
         facts = slot.facts
         if source != facts.source:
-            raw = self.writer.set_source(slot.raw, source, i, (facts.type, self._new_id))
+            raw = self.writer.set_source(
+                slot.raw, source, i, (facts.type, lambda: self._complete_id(i))
+            )
             # The new cell need not be decoded: only its source differs, unless it lacked an id.
             # Two halves of a character become one in the file.
             is_known = self.minor < 5 or is_valid_id(facts.id)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import cellwright
+from cellwright.cli.commands.git import strip_notebook
 from cellwright.journal import Journal
 from cellwright.journal.executions import ExecutionRecord
 from tests.conftest import ROOT
@@ -60,6 +61,18 @@ def test_strip_removes_outputs_of_several_and_undo_brings_them_back(folder: Path
     assert call("check-clean", "**/*.ipynb").code == 0
     assert call("undo", "sub/dirty.ipynb").code == 0
     assert (folder / "sub/dirty.ipynb").read_bytes() == dirty
+
+
+def test_git_gets_the_same_bytes_of_cells_without_a_valid_id_every_time(folder: Path) -> None:
+    """Otherwise it calls a notebook changed that was just committed, and changes no branch."""
+    data = write(
+        folder / "nb.ipynb", printed("1\n") | {"id": "bad id"}, printed("2\n") | {"id": ""}
+    )
+    once, again = (strip_notebook(each, ()) for each in (data, data.replace(b"1\\n", b"3\\n")))
+    assert once == again
+    first, second = (cell.id for cell in cellwright.Notebook(once).cells)
+    assert first != second
+    assert strip_notebook(once, ()) == once
 
 
 def test_check_clean_names_cells_and_changes_nothing(folder: Path) -> None:

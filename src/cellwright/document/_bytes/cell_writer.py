@@ -19,6 +19,7 @@ from cellwright.document._json.writing import (
     read_members,
     replace_value,
 )
+from cellwright.document.digests import blake2b
 from cellwright.errors import InvalidMetadata
 
 TYPE_CHECKING = False
@@ -292,6 +293,16 @@ def new_id(taken: Container[str | None]) -> str:
         id_ = os.urandom(4).hex()
         if id_ not in taken and not id_.isdigit():
             return id_
+
+
+def derive_id(seed: str, taken: Container[str | None]) -> str:
+    """An id that no cell has yet, the same whenever it is made from the same text."""
+    number = 0
+    while True:
+        id_ = blake2b(f"{number} {seed}".encode(), digest_size=4).hexdigest()
+        if id_ not in taken and not id_.isdigit():
+            return id_
+        number += 1
 
 
 def _place_in(order: list[str]) -> Callable[[str], Any]:

@@ -323,11 +323,11 @@ async def test_a_connection_that_falls_silent_is_replaced(
 async def test_a_quiet_cell_on_a_good_connection_is_left_alone(jupyter_server: RealServer) -> None:
     async with Proxy(jupyter_server.port) as way:
         url = way.url(jupyter_server.url)
-        server = RemoteServer(url, jupyter_server.token, timeouts=Timeouts(quiet=0.2))
+        server = RemoteServer(url, jupyter_server.token, timeouts=Timeouts(quiet=2))
         kernel = RemoteKernel(server)
         await kernel.start()
 
-        events = await run(kernel, "import time\ntime.sleep(1)\n'slept'")
+        events = await run(kernel, "import time\ntime.sleep(5)\n'slept'")
 
         assert result(events) == "'slept'"
         assert missed(events) == []
