@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import itertools
 import logging
 import os
@@ -56,6 +57,7 @@ _FILLED_WITHIN = 5.0
 _CALLS_AT_ONCE = 4  # of one process
 _LARGE_FILES = (128 * 2**10, 4 * 2**20)  # the huge do not keep the large waiting
 _LARGE_AT_ONCE = 2
+_COLLECT_AFTER = 20  # sessions that have ended
 
 
 class _Share(dict["_Kind", asyncio.Semaphore]):
@@ -319,9 +321,13 @@ class Service:
 
         If its socket was deleted, `restore` makes it reachable again; where that fails, it drains.
         """
-        touched = time.monotonic()
+        touched, collected = time.monotonic(), 0
         await self._sweep_locks()
         while not self.leaving.is_set():
+            ended = self.hub.sessions.pool.ended if self.hub.has_kernels else 0
+            if ended - collected >= _COLLECT_AFTER:
+                collected = ended
+                gc.collect()  # what a session leaves refers to itself; elsewhere that is seldom so
             if not self.draining and not self.has_socket and not await self._restore(restore):
                 self.drain("its socket is gone, so it cannot be reached")
             if time.monotonic() - touched > _TOUCH_EVERY:

@@ -52,6 +52,7 @@ class SessionPool:
         self._sessions: dict[Key, Session] = {}
         self._losses: dict[Key, str] = {}
         self._changed = asyncio.Condition()
+        self.ended = 0  # how many sessions
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
@@ -228,6 +229,7 @@ class SessionPool:
         for session in sessions:
             if self._sessions.get(session.key) is session:
                 del self._sessions[session.key]
+        self.ended += len(sessions)
         # All of them, even if one fails: the others must not be left running.
         ended = await asyncio.gather(
             *(session.close() for session in sessions), return_exceptions=True
