@@ -272,7 +272,7 @@ async def test_outputs_that_could_not_be_saved_are_no_success(
     assert answer.is_error
     assert answer.text.startswith("Failed to save outputs of 1 of 1 cell(s), which were executed.")
     assert "no space left" in answer.text
-    assert "LEFT OUT: parts of outputs; artifact://" in answer.text
+    assert "LEFT OUT: parts of outputs; the resource artifact://" in answer.text
     assert "outputs in the notebook" not in answer.text
 
 

@@ -243,7 +243,9 @@ def _show_outputs(page: Page, executions: Sequence[Execution]) -> None:
         artifact = execution.artifact  # has them if they could not be saved
         if not page.show_outputs(cell, execution.outputs, share, artifact=artifact):
             where = f"GetCellOutputs with cellId={quote_name(cell)}"
-            page.leave_out(f"parts of outputs; {f'artifact://{artifact}' if artifact else where}")
+            if artifact and execution.is_unsaved:  # then they are not in the notebook
+                where = f"the resource artifact://{artifact} has all"
+            page.leave_out(f"parts of outputs; {where}")
 
 
 class AddNotebookCellParams(Params):
