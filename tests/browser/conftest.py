@@ -207,11 +207,16 @@ def open_page(browser: Browser, server: Server) -> Iterator[Callable[[str], Page
         page = context.new_page()
         page.goto(f"{server.url}{view}/{name}?token={server.token}&reset")
         status = f"{PANEL}?.sessionContext?.session?.kernel?.status"
-        page.wait_for_function(
-            f"""() => window.jupyterapp?.shell && {PANEL}?.hasClass?.('cw-shared')
-                && {"true" if busy else f"{status} === 'idle'"}""",
-            timeout=60_000,
-        )
+        shared = f"window.jupyterapp?.shell && {PANEL}?.hasClass?.('cw-shared')"
+        ready = "true" if busy else f"{status} === 'idle'"
+        try:
+            page.wait_for_function(f"() => {shared} && {ready}", timeout=60_000)
+        except Exception as error:  # Playwright is imported where there is a browser
+            found = page.evaluate(
+                f"() => [!!window.jupyterapp, {shared}, {status}, document.body.innerText]"
+            )
+            said = server.log.read_text()[-3000:]
+            raise AssertionError(f"{name} is not there: {found}\n{said}") from error
         return page
 
     yield open_one

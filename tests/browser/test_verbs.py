@@ -83,7 +83,7 @@ def stage(lab: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
     for name, minor in names.items():
         (tmp_path / name).write_bytes(make_content("python", PYTHON, minor))
     # `?reset` may load the page once more.
-    lab.wait_for_function("() => window.jupyterapp?.commands")
+    lab.wait_for_function("() => window.jupyterapp?.commands?.hasCommand('docmanager:open')")
     lab.evaluate(OPEN, [f"{tmp_path.name}/{name}" for name in names])
     # JupyterLab puts into the metadata what the kernel says of itself.
     lab.wait_for_function(
