@@ -189,8 +189,8 @@ async def run_python(caller: ToolCaller, params: PythonParams) -> ToolResult:
 
 def _read_with_python(artifact: str) -> str:
     """The profile has no other tool that reads; the kernel knows where artifacts are."""
-    read = f"head -c 9999 $CELLWRIGHT_ARTIFACTS_DIR/{artifact}.txt"
-    code = f"import subprocess; print(subprocess.getoutput('{read}'))"
+    file = f"os.environ['CELLWRIGHT_ARTIFACTS_DIR'] + '/{artifact}.txt'"
+    code = f"import os; print(open({file}).read(9999))"
     return f'python with cells=[{{"code": "{code}"}}]'
 
 
