@@ -21,7 +21,7 @@ from cellwright.document._json.scan import (
     list_members,
     members,
 )
-from cellwright.document.digests import blake2b
+from cellwright.document.costs import GarbagePause, blake2b
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -337,8 +337,6 @@ class _Cache:
         """Survey all cells of the file at once; None if they must be decoded one by one."""
         if self._survey is None and self._strict:
             self._strict = False
-            from cellwright.document._json.fast import GarbagePause
-
             with GarbagePause():
                 try:
                     self._survey = _survey_file(buffer)
