@@ -55,8 +55,8 @@ def describe_notebook(
         cells: the cells to describe; all by default.
     """
     recorded = find_last_runs(executions)
-    reasons = None
-    if stale:
+    reasons: Mapping[str, str | None] | None = {} if stale else None
+    if stale and executions:  # else nothing is stale, and the analysis is slow to load
         from cellwright.workspace.staleness import find_stale_reasons
 
         reasons = find_stale_reasons(notebook, executions, STALE_SECONDS, now)
