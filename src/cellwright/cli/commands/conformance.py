@@ -69,8 +69,8 @@ async def _try_frontend() -> Sequence[RowResult]:
 async def _try_kernel(name: str | None, python: str | None) -> Sequence[RowResult]:
     from cellwright.kernel.local import LocalKernel
     from cellwright.kernel.transport import Launch
+    from cellwright.protocol.bridge import add_kernel_path
     from cellwright.protocol.conformance.kernel import KERNEL, PythonClient
-    from cellwright.protocol.kernel_path import add_kernel_path
 
     env = add_kernel_path(os.environ)
     python = python or (None if name else sys.executable)

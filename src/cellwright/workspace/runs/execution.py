@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any, Self
 
-    from cellwright.protocol.access import CellResult
+    from cellwright.protocol.methods import CellResult
 
     Base = list["Execution"]
 else:
@@ -173,7 +173,7 @@ class Execution(Value):
 
     def to_cell_result(self) -> CellResult:
         """How the cell ended, in the words of the Notebook Manipulator Protocol."""
-        from cellwright.protocol.access import CellResult
+        from cellwright.protocol.methods import CellResult
 
         cell = self.cell or ""
         if self.is_failure:
