@@ -23,7 +23,6 @@ from cellwright.outputs.events import (
     StreamEvent,
     bound_error,
 )
-from cellwright.workspace.runs.cell_run import REST, CellRun, InterimSaves
 from cellwright.workspace.runs.execution import (
     NOTHING_AGAIN,
     CellError,
@@ -33,7 +32,7 @@ from cellwright.workspace.runs.execution import (
     find_failing_line,
     strip_traceback,
 )
-from cellwright.workspace.runs.landing import Landed, RunRecord
+from cellwright.workspace.runs.landing import REST, CellRun, InterimSaves, Landed, RunRecord
 from cellwright.workspace.runs.parameters import Parameters
 from cellwright.workspace.runs.recorder import describe_display, describe_stream, find_title
 from cellwright.workspace.runs.run import Run, finish_despite_cancel
@@ -50,7 +49,7 @@ if TYPE_CHECKING:
     from cellwright.kernel.session import Session
     from cellwright.kernel.transport import KernelInfo
     from cellwright.workspace.notebook import OpenNotebook
-    from cellwright.workspace.runs.cell_run import OutputsSoFar
+    from cellwright.workspace.runs.landing import OutputsSoFar
     from cellwright.workspace.runs.run import RunOptions
     from cellwright.workspace.runs.widgets import WidgetModels
 
