@@ -9,7 +9,6 @@ import time
 import click
 
 from cellwright.cli.completion import complete_cell, complete_notebook_or_cell
-from cellwright.cli.hints import complete_notes
 from cellwright.cli.live import LiveCells
 from cellwright.cli.options import CommandCall, common, expand_notebooks, server_option
 from cellwright.cli.output import (
@@ -19,6 +18,7 @@ from cellwright.cli.output import (
     STATUS_CODES,
     STATUS_ERRORS,
     TIMEOUT,
+    complete_notes,
     describe_error,
     exit_code,
     is_terminal,
