@@ -18,7 +18,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from cellwright.errors import CellwrightError, EngineError
-from cellwright.mcp.results import clean
+from cellwright.mcp.calls import clean
 from cellwright.outputs.sanitize import make_visible
 from cellwright.text.view import to_text
 from cellwright.tools.fence import FENCE_NOTE

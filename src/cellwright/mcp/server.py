@@ -19,9 +19,8 @@ import cellwright
 from cellwright.app.workspaces import SharedWorkspaces, name_actor
 from cellwright.errors import SystemRefused, explain_exception
 from cellwright.mcp import resources
-from cellwright.mcp.calls import PendingCalls
+from cellwright.mcp.calls import PendingCalls, is_program, list_tools, to_result
 from cellwright.mcp.resources import Subscriptions
-from cellwright.mcp.results import is_program, list_tools, to_result
 from cellwright.tools.errors import describe_error
 from cellwright.tools.fence import FENCE_NOTE
 from cellwright.tools.tool import ToolCaller, ToolResult
