@@ -198,7 +198,7 @@ class Editors:
         cells = host.read().cells
         index = next((cell.index for cell in cells if cell.handle == ran.cell), -1)
         self._hub.actors.note(real, ran.actor, "run")
-        self._hub.journal.executed(real, replace(ran, index=index))
+        self._hub.journal.record_execution(real, replace(ran, index=index))
 
     def _manipulate(
         self, client: Connection, caller: Caller, path: str, params: Mapping[str, Any]

@@ -93,7 +93,7 @@ class Translation:
                 self._parts.append(self._result(message))
             else:
                 self._end_results()
-                self._parts.append(self._said(message))
+                self._parts.append(self._make_request_part(message))
         self._end_request()
         return self._found
 
@@ -132,7 +132,7 @@ class Translation:
             ]
         )
 
-    def _said(self, message: ChatMessage) -> ModelRequestPart:
+    def _make_request_part(self, message: ChatMessage) -> ModelRequestPart:
         from pydantic_ai.messages import SystemPromptPart
 
         if message.role == "system":

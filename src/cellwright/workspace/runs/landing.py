@@ -384,7 +384,7 @@ class RunRecord:
 
     def _record(self, *executed: ExecutionRecord) -> None:
         for each in executed:
-            self._book.journal.executed(self._book.real, each)
+            self._book.journal.record_execution(self._book.real, each)
 
     # -- through the host, with the journal --------------------------------------------------
 
