@@ -318,7 +318,7 @@ def _exit_code_of_check(done: Sequence[Execution]) -> int:
 
 
 def _check_result(run: Execution) -> str:
-    return "unchecked" if run.check is None else str(run.check["result"])
+    return "unchecked" if run.check is None else run.check.result
 
 
 def _find_error(done: Sequence[Execution], code: int, notebook: str) -> dict[str, Any] | None:
@@ -343,7 +343,7 @@ def _print_check(output: CommandOutput, done: Sequence[Execution]) -> None:
     rows = []
     for run in done:
         rows.append(f"{run.index:>4}  {one_line(run.cell or ''):12} {_check_result(run)}\n")
-        diff = run.check["diff"] if run.check else ""
+        diff = run.check.diff if run.check else ""
         rows += [f"      {one_line(line)}\n" for line in diff.splitlines()]
     output.data(None, rows)
 

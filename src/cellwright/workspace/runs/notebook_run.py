@@ -28,6 +28,7 @@ from cellwright.workspace.runs.execution import (
     CellError,
     Execution,
     Executions,
+    OutputCheck,
     find_error_output,
     find_failing_line,
     strip_traceback,
@@ -312,7 +313,7 @@ class NotebookRun(Run):
             notes = [f"The time limit of {self.stop.time_limit:g} s was over"]
         check = None
         if self.options.check and not cell.output_types and cell.execution_count is None:
-            check = {"result": "unstored", "diff": ""}  # as it was, so it is
+            check = OutputCheck("unstored")  # as it was, so it is
         return Execution("pending", cell.handle, cell.index, notes=notes, check=check)
 
     def _describe_not_begun(self, run: CellRun, ran: CellOutcome) -> Execution:
