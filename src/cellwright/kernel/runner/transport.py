@@ -437,9 +437,7 @@ class Runner:
         return KernelInfo(
             NAME,
             "runner",
-            language_version=hello["python"],
             implementation=hello["implementation"],
-            supports_comms=False,
             pid=hello["pid"],
         )
 
