@@ -185,7 +185,7 @@ def common(function: Callable[..., Any]) -> Callable[..., Any]:
         default="agent",
         help="What is allowed; agent, the default, allows everything.",
     )
-    @click.option("--no-engine", is_flag=True, help="Work in this process alone.")
+    @click.option("--no-engine", is_flag=True, help="Do not use the background engine.")
     @click.option("-q", "--quiet", is_flag=True, help="Print only data, warnings and errors.")
     @click.option("-v", "--verbose", is_flag=True, help="Show tracebacks.")
     @functools.wraps(function)

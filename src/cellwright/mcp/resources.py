@@ -59,7 +59,7 @@ TEMPLATES = [
     ),
     types.ResourceTemplate(
         name="artifact",
-        title="Output that was kept aside",
+        title="Stored output",
         uri_template="artifact://{id}",
         description="Long output or a picture; ids are in the answers of tools",
     ),

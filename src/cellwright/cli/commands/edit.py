@@ -400,7 +400,7 @@ def apply(edits: str | None) -> list[Any]:
 @click.command()
 @common
 def edit_text(call: CommandCall) -> int:
-    """Edit the text of a notebook in $VISUAL or $EDITOR; what a verb is not needed for.
+    """Edit the text of a notebook in $VISUAL or $EDITOR, as `edit NB` does.
 
     \b
     cellwright edit nb.ipynb text
