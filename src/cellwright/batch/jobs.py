@@ -402,11 +402,11 @@ def find_changes(before: Notebook, done: Iterable[Execution]) -> list[ChangedOut
         if cell is None or execution.status not in ("ok", "error") or len(found) == _MOST_CHANGES:
             continue
         compared = compare_outputs(cell, execution.status, execution.outputs)
-        if compared["result"] == "differs":
+        if compared.result == "differs":
             new = tuple(map(parse_output, execution.outputs))
             old, new_pictures = _list_pictures(cell.outputs), _list_pictures(new)
             index = cell.index if execution.index is None else execution.index  # of the copy
-            found.append(ChangedOutputs(cell.handle, index, compared["diff"], old, new_pictures))
+            found.append(ChangedOutputs(cell.handle, index, compared.diff, old, new_pictures))
     return found
 
 

@@ -111,7 +111,7 @@ class NotebookTest(pytest.Item):
                 self._compare(cells[execution.cell or ""], execution)
 
     def _compare(self, cell: Cell, execution: Execution) -> None:
-        if execution.check is None or execution.check["result"] != "differs" or _ignores(cell):
+        if execution.check is None or execution.check.result != "differs" or _ignores(cell):
             return
         from cellwright.document.outputs import parse_output
 
@@ -122,7 +122,7 @@ class NotebookTest(pytest.Item):
         if len(old) == len(new) and all(map(_are_close, old, new, [tolerance] * len(old))):
             return
         head = f"cell {cell.handle} (index {cell.index}) shows something else:"
-        raise NotebookFailed(f"{head}\n{execution.check['diff']}")
+        raise NotebookFailed(f"{head}\n{execution.check.diff}")
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], **how: Any) -> Any:  # type: ignore[override]
         """What is printed of a failure: the cell and its traceback, not ours."""

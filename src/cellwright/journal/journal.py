@@ -120,7 +120,7 @@ class Journal:
         """Remember a revision that a reader got, so that it can be the base of a later edit."""
         self._recorder.remember(path, snapshot)
 
-    def executed(self, path: Path, run: ExecutionRecord) -> None:
+    def record_execution(self, path: Path, run: ExecutionRecord) -> None:
         """Record that a cell was run; never raises."""
         self._recorder.record_execution(path, run)
 
@@ -369,7 +369,7 @@ class Recording:
         """Confirm that it was saved, with the current signature of the file.
 
         Returns None if it changed nothing or could not be recorded. `runs` are the executions whose
-        outputs it contains; see `Journal.executed`.
+        outputs it contains; see `Journal.record_execution`.
         """
         return self._recorder.confirm(*self._about, self._announced, signature, runs=runs)
 

@@ -11,7 +11,7 @@ import logging
 from dataclasses import replace
 from typing import get_args
 
-from cellwright.app.file_names import FileNames, match_names
+from cellwright.app.chats import FileNames, match_names
 from cellwright.assistant.models.catalog import list_models, list_providers
 from cellwright.assistant.models.direct import DirectModel
 from cellwright.assistant.models.keys import SERVICE, check_key, store_key

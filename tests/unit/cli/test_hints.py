@@ -11,8 +11,8 @@ import pytest
 
 from cellwright import errors
 from cellwright.cli.chat.slash_commands import COMMANDS as SLASH_COMMANDS
-from cellwright.cli.hints import NEXT_STEPS, complete_hint, complete_notes
 from cellwright.cli.main import command as group
+from cellwright.cli.output import NEXT_STEPS, complete_hint, complete_notes
 from cellwright.workspace.runs.execution import Execution
 from tests.conftest import ROOT
 from tests.unit.cli.calling import call

@@ -13,8 +13,8 @@ from rich.text import Text
 
 from cellwright.cli.render.colors import highlight
 from cellwright.cli.render.layout import BOLD, DIM, FoldedLines, Margin, Stack
+from cellwright.cli.render.screen import PROSE_WIDTH
 from cellwright.cli.render.tables import make_table, read_html, render_table
-from cellwright.cli.render.view import PROSE_WIDTH
 from cellwright.outputs.sanitize import make_visible, one_line
 from cellwright.outputs.tables import Grid
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
     from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType, RenderResult
 
-    from cellwright.cli.render.view import ScreenView
+    from cellwright.cli.render.screen import ScreenView
 
 
 _INLINE = {

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from cellwright.document.edits import SetOutputs
 from cellwright.document.notebook import Notebook
 from cellwright.errors import ModeForbids
-from cellwright.protocol.access import CellResult, MemoryAccess
 from cellwright.protocol.bridge import CommBridge
+from cellwright.protocol.methods import CellResult, MemoryAccess
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
