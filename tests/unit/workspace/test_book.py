@@ -445,7 +445,9 @@ def test_the_history_of_a_file_that_is_gone_is_still_there(book: Book, path: Pat
     assert kinds(book) == ["edit"]
 
 
-@pytest.mark.parametrize(("name", "code"), [("missing", "NOTEBOOK_NOT_FOUND"), ("dir", "UNREADABLE_FILE")])
+@pytest.mark.parametrize(
+    ("name", "code"), [("missing", "NOTEBOOK_NOT_FOUND"), ("dir", "UNREADABLE_FILE")]
+)
 def test_a_path_that_never_was_a_notebook_has_no_history(
     workspace: Workspace, folder: Path, name: str, code: str
 ) -> None:
