@@ -137,7 +137,7 @@ def plan_jobs(
         place = os.path.normpath(job.output or job.notebook)
         other = places.setdefault(place, job)
         if other is not job:
-            hint = "Give --out a template with the names of the parameters, such as {stem}-{year}.ipynb"
+            hint = "Name the copies by a template with the parameters, such as {stem}-{year}.ipynb"
             raise InvalidEdit(f"two jobs would write to {place}", hint=hint)
     return jobs
 
@@ -311,7 +311,7 @@ def make_folder(workspace: Workspace, output: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InvalidEdit(
-            f"the folder {folder}: {error.strerror}", hint="Choose another --out"
+            f"the folder {folder}: {error.strerror}", hint="Choose another folder for the copies"
         ) from None
 
 
