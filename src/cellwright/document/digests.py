@@ -7,4 +7,16 @@ try:
 except ImportError:  # another Python than CPython
     from hashlib import blake2b
 
-__all__ = ["blake2b"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["LONG_TEXT", "blake2b", "cut_text"]
+LONG_TEXT = 1 << 20
+"""A text with more characters is worked on in pieces: every thread waits for a single call."""
+
+
+def cut_text(text: str) -> Iterator[str]:
+    """The text in pieces."""
+    for at in range(0, len(text), LONG_TEXT):
+        yield text[at : at + LONG_TEXT]
