@@ -117,7 +117,7 @@ def status(call: CommandCall) -> None:
 
 
 def _describe_engine(found: dict[str, Any]) -> list[str]:
-    from cellwright.cli.commands.kernel import session_row
+    from cellwright.cli.commands.kernel import session_rows
     from cellwright.cli.commands.run import run_row
     from cellwright.workspace.api.answers import RunView, SessionView
 
@@ -127,7 +127,7 @@ def _describe_engine(found: dict[str, Any]) -> list[str]:
         f"The engine is running, process {found['pid']}, version {found['version']}{draining}\n",
         f"  {len(found['sessions'])} sessions, {len(active)} runs, ",
         f"{len(found['clients'])} clients, up {found['seconds']:.0f} s\n",
-        *map(session_row, _restore(SessionView, found["sessions"])),
+        *session_rows(_restore(SessionView, found["sessions"])),
         *map(run_row, active),
     ]
 

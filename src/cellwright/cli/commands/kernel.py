@@ -12,6 +12,8 @@ from cellwright.errors import ArtifactNotFound
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cellwright.outputs.artifacts import Artifact, ArtifactStore
     from cellwright.workspace.api.answers import KernelAnswer, KernelSpecView, SessionView, Variable
 
@@ -69,7 +71,7 @@ def status(call: CommandCall, session: str) -> None:
     cellwright kernel status mine
     """
     found = _act_on_kernel(call, "status", session)
-    call.output.data(found, session_row(found), styled=True)
+    call.output.data(found, session_rows([found]), styled=True)
 
 
 @kernel_command.command()
@@ -142,16 +144,20 @@ def sessions_command(call: CommandCall) -> None:
     """
     with call.workspace() as workspace:
         sessions = workspace.sessions()
-    call.output.data({"sessions": sessions}, map(session_row, sessions), styled=True)
+    call.output.data({"sessions": sessions}, session_rows(sessions), styled=True)
     if not sessions:
         call.output.say("No sessions are running")
 
 
-def session_row(session: SessionView) -> str:
-    """Render a session on one line."""
-    name = one_line(session.session)
-    kernel = one_line(session.kernel or "no kernel")
-    return f"{name:20} {session.state:6} {kernel:16} {one_line(session.cwd)}\n"
+def session_rows(sessions: Sequence[SessionView]) -> list[str]:
+    """Render sessions, one a line; those of notebooks have their paths as names."""
+    names = [one_line(each.session) for each in sessions]
+    kernels = [one_line(each.kernel or "no kernel") for each in sessions]
+    wide, kind = (max(map(len, column), default=0) for column in (names, kernels))
+    return [
+        f"{name:{wide}}  {each.state:6}  {kernel:{kind}}  {one_line(each.cwd)}\n"
+        for each, name, kernel in zip(sessions, names, kernels, strict=True)
+    ]
 
 
 @click.command()
