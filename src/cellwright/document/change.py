@@ -301,8 +301,9 @@ def _cell_rows(change: Change, cell: CellChange, context: int) -> Iterator[str]:
         if was != now:
             yield from _hunks(_json_lines(was), _json_lines(now), context)
         if old.member("outputs") != new.member("outputs"):
-            yield f"-outputs: {_count(old)}"
-            yield f"+outputs: {_count(new)}"
+            before, after = _count(old), _count(new)
+            yield f"-outputs: {before or 'none'}"
+            yield f"+outputs: {after or 'none'}{', changed' if before == after else ''}"
 
 
 def _skeleton_hunks(change: Change, context: int) -> Iterator[str]:
@@ -348,7 +349,7 @@ def _skeleton_lines(skeleton: bytes) -> list[str]:
     return [line for line in lines if not line.startswith(' "cells":')]
 
 
-def _count(slot: Slot) -> str:
+def _count(slot: Slot) -> int:
+    """How many outputs a cell has."""
     raw = slot.member("outputs")
-    count = sum(1 for _ in elements(raw, 0)) if raw and raw[0] == OPEN_ARRAY else 0
-    return f"{count} kept" if count else "none"
+    return sum(1 for _ in elements(raw, 0)) if raw and raw[0] == OPEN_ARRAY else 0

@@ -42,7 +42,7 @@ RUN_AND_UNDO = [
     ("cellwright edit sales.ipynb replace 1 'sales = [1, 2, 3]' --run stale", ("total 6",)),
     ("cellwright stale sales.ipynb", ("fresh",)),
     ("cellwright log sales.ipynb", ("insert", "run")),
-    ("cellwright undo sales.ipynb", ("Undone", "not undone")),
+    ("cellwright undo sales.ipynb", ("Undone", "not undone", "Outputs of later runs stay")),
     ("cellwright show sales.ipynb", ("sales = [12, 30, 54]",)),
 ]
 GIT = [

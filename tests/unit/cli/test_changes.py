@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cellwright import Workspace
 from tests.unit.cli import samples
 from tests.unit.cli.calling import call, succeed
 
@@ -291,3 +292,17 @@ def test_every_setting_can_be_set_as_it_is_shown() -> None:
         before = succeed("config", name, "--json").data[name]["value"]
         succeed("config", "set", name, value)
         assert succeed("config", name, "--json").data[name]["value"] == before, line
+
+
+def test_an_undo_says_which_command_brings_the_outputs_back_too(folder: Path) -> None:
+    succeed("edit", "nb.ipynb", "replace", "load", "total = 1")
+    (entry,) = succeed("log", "nb.ipynb", "--json").data["entries"]
+    assert "Outputs" not in succeed("undo", "nb.ipynb", "--dry-run").err
+    with Workspace(folder, actor="test:ada") as workspace:
+        workspace.open("nb.ipynb").edit([{"op": "clear_outputs", "cells": ["sum"]}], kind="run")
+    command = f"backup nb.ipynb --restore {entry['id']}^"
+    assert f"  `cellwright {command}`\n" in succeed("undo", "nb.ipynb").err
+    succeed(*command.split())
+    assert (folder / "nb.ipynb").read_bytes() == samples.SALES
+    succeed("edit", "nb.ipynb", "replace", "load", "total = 1")
+    assert "Outputs" not in succeed("undo", "nb.ipynb").err

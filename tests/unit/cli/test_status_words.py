@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cellwright.cli.commands.history import _group_runs, _log_row
+from cellwright.cli.commands.engine import session_rows
 from cellwright.cli.commands.run import _choose_color, _exit_code, run_row, summarize_cells
 from cellwright.cli.output import STATUS_CODES, STATUS_SIGNS
 from cellwright.cli.render.notebook import CellRenderer, format_seconds
@@ -14,7 +15,7 @@ from cellwright.cli.render.screen import ScreenView
 from cellwright.document.change import CellChange
 from cellwright.document.notebook import Notebook
 from cellwright.journal.history import Entry
-from cellwright.workspace.api.answers import CellView, LastRun, RunView
+from cellwright.workspace.api.answers import CellView, LastRun, RunView, SessionView
 from cellwright.workspace.runs.execution import Execution
 from tests.unit.cli import samples
 
@@ -135,3 +136,24 @@ def test_show_says_how_long_a_cell_ran_and_why_its_result_is_stale() -> None:
     assert "✓ ok  1.5 s  ◌ stale: It was edited. ─" in heads[1]
     times = [format_seconds(seconds) for seconds in (0.0312, 99.94, 100, 7260)]
     assert times == ["31 ms", "99.9 s", "1 min 40 s", "2 h 1 min"]
+
+
+@pytest.mark.parametrize("status", ["ok", "running", *FAILURES])
+def test_only_a_result_is_called_stale(status: str) -> None:
+    """What failed or runs says so itself."""
+    cell = Notebook(samples.write(samples.code("a", "1"))).cells[0]
+    view = CellView(0, "a", "a", "code", "1", "", status=status, stale=True, stale_reason="Why.")
+    head = CellRenderer(ScreenView(width=60), "python", 2, {"a": view}).head(cell)
+    assert ("◌ stale: Why." in head.plain) == (status == "ok")
+
+
+def test_sessions_are_listed_in_columns() -> None:
+    nothing = dict.fromkeys(SessionView.FIELDS)
+    sessions = [
+        SessionView.from_json(
+            {**nothing, "session": name, "state": "idle", "kernel": kernel, "cwd": "/home"}
+        )
+        for name, kernel in (("default", None), ("/work/a-long-name-of-a.ipynb", "python3"))
+    ]
+    rows = session_rows(sessions)
+    assert len({(row.index("idle"), row.index("/home")) for row in rows}) == 1

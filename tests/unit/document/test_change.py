@@ -485,7 +485,7 @@ DIFFS = {
 @@ cell aa (markdown, index 0) edited @@
 -[code]
 +[markdown]
--outputs: 2 kept
+-outputs: 2
 +outputs: none
 """,
     ),
@@ -517,7 +517,7 @@ DIFFS = {
         {"op": "clear_outputs"},
         """\
 @@ cell aa (code, index 0) updated @@
--outputs: 2 kept
+-outputs: 2
 +outputs: none
 """,
     ),
@@ -634,4 +634,15 @@ def test_a_diff_of_broken_and_of_deep_cells_fails_on_neither() -> None:
     )
     rows = change.diff().splitlines()
     assert '-{"cell_type":"code"}' in rows
-    assert rows[-4:] == ["-x", "+y", "-outputs: 1 kept", "+outputs: none"]
+    assert rows[-4:] == ["-x", "+y", "-outputs: 1", "+outputs: none"]
+
+
+def test_outputs_that_were_replaced_by_as_many_are_said_to_have_changed() -> None:
+    notebook = Notebook(
+        b'{"cells":[{"cell_type":"code","execution_count":1,"id":"a","metadata":{},"outputs":'
+        b'[{"name":"stdout","output_type":"stream","text":"1"}],"source":"x"}],"metadata":{},'
+        b'"nbformat":4,"nbformat_minor":5}'
+    )
+    other = Notebook(notebook.to_bytes().replace(b'"text":"1"', b'"text":"2"'))
+    rows = Change.between(notebook.state, other.state).diff().splitlines()
+    assert rows[-2:] == ["-outputs: 1", "+outputs: 1, changed"]

@@ -16,6 +16,7 @@ from cellwright.errors import ArtifactNotFound, EngineLost, EngineUnavailable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any, TypeVar
 
     from cellwright.outputs.artifacts import Artifact, ArtifactStore
@@ -130,7 +131,7 @@ def _describe_engine(found: dict[str, Any]) -> list[str]:
         f"The engine is running, process {found['pid']}, version {found['version']}{draining}\n",
         f"  {len(found['sessions'])} sessions, {len(active)} runs, ",
         f"{len(found['clients'])} clients, up {found['seconds']:.0f} s\n",
-        *map(session_row, _restore(SessionView, found["sessions"])),
+        *session_rows(_restore(SessionView, found["sessions"])),
         *map(run_row, active),
     ]
 
@@ -274,7 +275,7 @@ def kernel_status(call: CommandCall, session: str) -> None:
     cellwright kernel status mine
     """
     found = _act_on_kernel(call, "status", session)
-    call.output.data(found, session_row(found), styled=True)
+    call.output.data(found, session_rows([found]), styled=True)
 
 
 @kernel_command.command()
@@ -347,16 +348,20 @@ def sessions_command(call: CommandCall) -> None:
     """
     with call.workspace() as workspace:
         sessions = workspace.sessions()
-    call.output.data({"sessions": sessions}, map(session_row, sessions), styled=True)
+    call.output.data({"sessions": sessions}, session_rows(sessions), styled=True)
     if not sessions:
         call.output.say("No sessions are running")
 
 
-def session_row(session: SessionView) -> str:
-    """Render a session on one line."""
-    name = one_line(session.session)
-    kernel = one_line(session.kernel or "no kernel")
-    return f"{name:20} {session.state:6} {kernel:16} {one_line(session.cwd)}\n"
+def session_rows(sessions: Sequence[SessionView]) -> list[str]:
+    """Render sessions, one a line; those of notebooks have their paths as names."""
+    names = [one_line(each.session) for each in sessions]
+    kernels = [one_line(each.kernel or "no kernel") for each in sessions]
+    wide, kind = (max(map(len, column), default=0) for column in (names, kernels))
+    return [
+        f"{name:{wide}}  {each.state:6}  {kernel:{kind}}  {one_line(each.cwd)}\n"
+        for each, name, kernel in zip(sessions, names, kernels, strict=True)
+    ]
 
 
 @click.command()

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from cellwright.workspace.api.answers import BlameAnswer, CellStaleness
     from cellwright.workspace.workspace import Workspace
 
+_LOOKED_AT = 50  # changes, for a run that came after the one that is undone
+
 
 @click.command()
 @click.argument("notebooks", metavar="NB...", nargs=-1, required=True, type=click.Path())
@@ -171,10 +173,23 @@ def undo_command(call: CommandCall, notebook: str, change: str | None, *, dry_ru
     cellwright undo nb.ipynb 3fa9c1d2
     """
     with call.workspace() as workspace:
-        answer = workspace.open(notebook).undo(change, dry_run=dry_run)
+        book = workspace.open(notebook)
+        answer = book.undo(change, dry_run=dry_run)
         report_change(call.output, answer, f"Undone {answer.concerns}", show_diff=dry_run)
-        if answer.changed and answer.saved:
-            call.output.say("  Variables in the kernel are not undone")
+        if not (answer.changed and answer.saved):
+            return
+        call.output.say("  Variables in the kernel are not undone")
+        if answer.concerns and _has_run_since(book.log(_LOOKED_AT), answer.concerns):
+            before = f"{one_line(notebook)} --restore {answer.concerns}^"
+            call.output.say("  Outputs of later runs stay; all as it was before:")
+            call.output.say(f"  `cellwright backup {before}`")
+
+
+def _has_run_since(entries: Iterable[Entry], change: str) -> bool:
+    """Whether cells ran after a change; the newest entry is the first."""
+    from itertools import takewhile
+
+    return any(entry.kind == "run" for entry in takewhile(lambda e: e.id != change, entries))
 
 
 @click.command()

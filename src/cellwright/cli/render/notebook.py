@@ -171,7 +171,7 @@ class CellRenderer:
         view = self.known.get(cell.handle)
         if view is not None and view.last_run is not None and view.last_run.duration_ms is not None:
             head.append(f"  {format_seconds(view.last_run.duration_ms / 1000)}", DIM)
-        if view is not None and view.stale:
+        if view is not None and view.stale and state == "ok":  # else its status says why
             head.append(f"  ◌ stale{_describe_reason(view)}", Style(color="yellow"))
         for tag in _tags_of(cell):
             head.append(f"  #{tag}", DIM)
