@@ -471,7 +471,7 @@ class HardLinked(SaveError):
     def __init__(self, path: str, links: int) -> None:
         super().__init__(
             f"{path} has {links} names (hard links); saving would split them",
-            hint="Pass break_hard_links to give this name its own file",
+            hint="Give this name a file of its own: copy it, and rename the copy to it",
         )
         self.path = path
         self.links = links

@@ -730,7 +730,10 @@ class FileKeyring(KeyringBackend):
         wait_for(
             lambda: stored.exists() and key in json.dumps(json.loads(stored.read_text())), "the key"
         )
-        expect(panel.node).to_contain_text("keyring")
+        expect(panel.node).to_contain_text("The key is stored in the keyring")
+        models.select_option(label="Another model …")  # a key that was refused can be replaced
+        panel.node.get_by_label("Provider").select_option("anthropic")
+        expect(panel.node.get_by_label("Key")).to_be_visible()
         assert key not in page.content()
         assert not [frame for frame in heard if key in frame]
         assert key not in own.log.read_text()

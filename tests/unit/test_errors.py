@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import ast
+import dataclasses
 import inspect
 import pickle
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cellwright import errors
+from cellwright.config.settings import Settings
+from cellwright.document.edits import EDITS
 from cellwright.errors import CellwrightError
+from cellwright.workspace.workspace import Book, Workspace
 from tests.cases import for_each
 from tests.conftest import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 Class = type[CellwrightError]
 
@@ -151,6 +159,67 @@ def test_what_a_reader_may_want_to_know_is_kept_as_facts() -> None:
     assert errors.Conflict("why", cells=[conflict]).cells == (conflict,)
     assert (conflict.base, conflict.current, conflict.other) == ("b", "c", "o")
     assert "b" not in repr(conflict).replace("<CellConflict", "")  # no content by accident
+
+
+# --- Hints ---------------------------------------------------------------------------------------
+
+SOURCE = ROOT / "src" / "cellwright"
+# They are shown at one door only, and each door has a walk of its own.
+DOORS = ("__main__.py", "acp.py", "cli", "mcp", "tools")
+# What a person types at a shell, whichever door they came through.
+FOR_SHELLS = (
+    *("`jupyter server list`", "`uv tool install cellwright`", "`pipx install cellwright`"),
+    *("pip install 'cellwright[assistant]'", "pip install 'cellwright[batch]'"),
+    "pip install keyring",
+)
+MARKERS = ("`# %% [code]`", "`# %% [markdown] cell:3`")
+SELECTORS = {"outline"}
+LOW_LEVEL = {"kernel/remote/kernel.py": {"start"}}  # of a class below the workspace
+
+
+def find_hints() -> Iterator[tuple[str, str]]:
+    """The literal texts of hints, and the modules that have them."""
+    for path in sorted(SOURCE.rglob("*.py")):
+        module = path.relative_to(SOURCE)
+        if module.parts[0] not in DOORS:
+            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+                for root in _values_of_hints(node):
+                    for part in ast.walk(root):
+                        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                            yield module.as_posix(), part.value
+
+
+def _values_of_hints(node: ast.AST) -> list[ast.expr]:
+    if isinstance(node, ast.keyword) and node.arg == "hint":
+        return [node.value]
+    if isinstance(node, ast.Assign):
+        names = [each.id.lower() for each in node.targets if isinstance(each, ast.Name)]
+        return [node.value] if any("hint" in name for name in names) else []
+    if isinstance(node, ast.FunctionDef) and ("hint" in node.name or "suggest" in node.name):
+        returns = [each for each in ast.walk(node) if isinstance(each, ast.Return)]
+        return [each.value for each in returns if each.value is not None]
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return node.args if node.func.attr == "suggest_retry" else []
+    return []
+
+
+def test_a_hint_fits_every_door_and_what_it_names_is_there() -> None:
+    """A setting, a verb of a workspace, a field of an edit; no flag, and no argument of a function."""
+    fields = {field.name for kind in EDITS.values() for field in dataclasses.fields(kind)}
+    verbs = {name for kind in (Workspace, Book) for name in dir(kind) if name[0] != "_"}
+    known = {*fields, *verbs, *Settings.__annotations__, *SELECTORS, *("servers", "agent")}
+    found = list(find_hints())
+    assert len(found) > 100
+    for module, text in found:
+        said = text
+        for words in (*FOR_SHELLS, *MARKERS):
+            said = said.replace(words, "")
+        assert not re.search(r"(^|\s)--?[a-z]|`cellwright |pip install", said), (module, text)
+        named = set(re.findall(r"`(\w+)`|\b([a-z]+_[a-z_]+)\b", said))
+        names = {one or other for one, other in named} - LOW_LEVEL.get(module, set())
+        assert names <= known, (module, text)
+        for variable in re.findall(r"\bCELLWRIGHT_\w+", said):
+            assert variable == "CELLWRIGHT_RUNTIME_DIR"
 
 
 # --- The documentation ---------------------------------------------------------------------------

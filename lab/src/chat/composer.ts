@@ -414,7 +414,7 @@ export class Composer {
       this.models.value = conversation?.model || chosen;
       this.drawModelNote();
     } catch (error) {
-      this.say((error as Error).message);
+      this.say((error as Error).message, (error as any).hint);
     }
   }
 
@@ -471,15 +471,16 @@ export class Composer {
     const key = make('input', {
       type: 'password',
       autocomplete: 'off',
-      'aria-label': 'Key',
-      placeholder: 'key'
+      'aria-label': 'Key'
     });
     const note = make('p', { class: 'cw-note' });
     const find = (): Facts | undefined => this.providers.find(each => each.name === places.value);
     const draw = (): void => {
-      key.hidden = find()?.needs !== 'key';
+      const found = find();
+      key.hidden = !found?.takes_key;
+      key.placeholder = found?.ready ? 'another key, or nothing' : 'key';
       key.value = '';
-      note.textContent = key.hidden ? (find()?.hint ?? '') : KEY;
+      note.textContent = key.hidden ? (found?.hint ?? '') : KEY;
     };
     const save = async (): Promise<void> => {
       const model = `${places.value}:${named.value.trim()}`;

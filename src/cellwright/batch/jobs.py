@@ -137,7 +137,7 @@ def plan_jobs(
         place = os.path.normpath(job.output or job.notebook)
         other = places.setdefault(place, job)
         if other is not job:
-            hint = "Give --out a template with the names of the parameters, such as {stem}-{year}.ipynb"
+            hint = "Name the copies by a template with the parameters, such as {stem}-{year}.ipynb"
             raise InvalidEdit(f"two jobs would write to {place}", hint=hint)
     return jobs
 
@@ -311,7 +311,7 @@ def make_folder(workspace: Workspace, output: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InvalidEdit(
-            f"the folder {folder}: {error.strerror}", hint="Choose another --out"
+            f"the folder {folder}: {error.strerror}", hint="Choose another folder for the copies"
         ) from None
 
 
@@ -377,9 +377,11 @@ def describe_run(job: Job, done: Executions) -> JobResult:
 
 def find_first_words(execution: Execution, error: CellError | None) -> str:
     """Say in one line why a cell failed."""
+    if execution.status == "timed_out":  # its error is how the kernel was interrupted
+        return f"timed out after {execution.seconds:.1f} s"
     if error is not None:
         first = error.evalue.partition("\n")[0]
-        return f"{error.ename}: {first}"
+        return f"{error.ename}: {first}" if first else error.ename
     said = [each for each in execution.outputs if each.get("name") == "stderr"]
     if execution.status == "error" and said:  # as for a magic that IPython does not know
         text = said[-1].get("text", "")

@@ -169,11 +169,12 @@ def _describe(execution: Execution, cells: dict[str, Cell]) -> str:
     from cellwright.batch.jobs import find_first_words
 
     cell = cells.get(execution.cell or "")
-    lines = [f"cell {execution.cell} (index {execution.index}) ended with {execution.status}:"]
+    error = execution.error or execution.shown_error
+    why = find_first_words(execution, error)
+    lines = [f"cell {execution.cell} (index {execution.index}): {why}"]
     if cell is not None:
         lines += [f"    {line}" for line in cell.source.splitlines()[:30]]
-    error = execution.error or execution.shown_error
-    lines += (error and error.traceback) or [find_first_words(execution, error), *execution.notes]
+    lines += (error and error.traceback) or execution.notes
     return "\n".join(lines)
 
 

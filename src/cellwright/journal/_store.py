@@ -6,7 +6,7 @@ import struct
 import zlib
 from collections import Counter
 
-from cellwright.document.digests import blake2b
+from cellwright.document.costs import blake2b
 from cellwright.journal._database import JournalDamaged
 
 TYPE_CHECKING = False

@@ -177,13 +177,19 @@ class Journal:
             lambda connection, book: _changes.find_change(connection, book and book.id, change_id),
         ).to_entry()
 
-    def change(self, entry: Entry | str) -> Change:
-        """A recorded change, to be applied again, or undone with its `inverse()`."""
+    def change(self, entry: Entry | str, here: State | None = None) -> Change:
+        """A recorded change, to be applied again, or undone with its `inverse()`.
+
+        With `here`, a notebook's state, other cells than the changed ones may be those of `here`:
+        of a large notebook then only a few have to be read.
+        """
         from cellwright.journal import history
 
         handle = entry if isinstance(entry, str) else entry.id
         return self._ask(
-            lambda connection: history.rebuild_change(connection, _changes.storable_text(handle)),
+            lambda connection: history.rebuild_change(
+                connection, _changes.storable_text(handle), here
+            ),
             long=True,
         )
 

@@ -86,6 +86,28 @@ async def test_without_a_key_a_provider_is_not_asked(
 
 
 @both
+async def test_what_the_hint_about_a_refused_key_says_can_be_done(
+    dialect: Dialect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = Fails(401, "invalid key", "authentication_error")
+    async with serve(dialect, [refused, refused, "hello"]) as server:
+        model = own(monkeypatch, server, dialect)
+        model.environ = {VARIABLE[dialect]: "sk-wrong"}  # the keyring would not be asked
+        with pytest.raises(ModelRefused) as raised:
+            await ask(model)
+        assert str(raised.value.hint).startswith(f"Correct {VARIABLE[dialect]},")
+
+        model = own(monkeypatch, server, dialect)
+        store_key(dialect, "sk-old")
+        with pytest.raises(ModelRefused) as raised:
+            await ask(model)
+        assert str(raised.value.hint).endswith(f"run: cellwright key {dialect}")
+        store_key(dialect, "sk-new")
+        await ask(model)  # the same chat
+        assert "sk-new" in sent_keys(server)
+
+
+@both
 async def test_a_key_comes_from_the_environment_or_else_from_the_keyring(
     dialect: Dialect, monkeypatch: pytest.MonkeyPatch
 ) -> None:

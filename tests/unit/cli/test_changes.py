@@ -129,6 +129,15 @@ def test_a_dry_run_prints_the_diff_as_data_and_says_that_nothing_was_saved(folde
     assert succeed("log", "nb.ipynb").out == b""
 
 
+def test_a_notebook_without_history_is_said_to_have_none_and_a_wrong_name_is_an_error() -> None:
+    assert succeed("log", "nb.ipynb").err.startswith("No changes on record")
+    assert succeed("backup", "nb.ipynb").err == "No earlier states on record\n"
+    for verb in ("log", "backup", "diff"):
+        answer = call(verb, "nope.ipynb")
+        assert (answer.code, answer.out) == (3, b"")
+        assert answer.err.startswith("error: No notebook at nope.ipynb\n")
+
+
 def test_the_diff_of_an_edit_is_shown_to_who_asks_for_it() -> None:
     answer = succeed("edit", "nb.ipynb", "delete", "notes", "--diff")
     assert answer.text.endswith("@@ cell notes (raw, was at index 6) deleted @@\n-as is\n")

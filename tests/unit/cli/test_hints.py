@@ -10,9 +10,12 @@ import click
 import pytest
 
 from cellwright import errors
+from cellwright.assistant.models.keys import key_hint
+from cellwright.assistant.models.providers import PROVIDERS, find_endpoint
 from cellwright.cli.chat.slash_commands import COMMANDS as SLASH_COMMANDS
 from cellwright.cli.main import command as group
 from cellwright.cli.output import NEXT_STEPS, complete_hint, complete_notes
+from cellwright.config.settings import Settings
 from cellwright.workspace.runs.execution import Execution
 from tests.conftest import ROOT
 from tests.unit.cli.calling import call
@@ -112,6 +115,19 @@ def test_every_command_that_the_sources_name_can_be_typed() -> None:
         )
         used = {word.rstrip(",").partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}
         assert used <= options_of(command), text
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("address", ["", "https://models.example.org/v1"])
+def test_the_command_that_stores_a_key_can_be_typed(provider: str, address: str) -> None:
+    settings = Settings(assistant_base_url=address)
+    hint = key_hint(find_endpoint(f"{provider}:x", settings, {}), {})
+    words = shlex.split(hint[hint.index("cellwright ") :])
+    command = find_command(words[1:])
+    assert (command, words[2]) == (group.get_command(click.Context(group), "key"), provider)
+    assert {word for word in words if word.startswith("-")} <= options_of(command)
+    variable = PROVIDERS[provider].key_variable
+    assert (f"Set {variable}," in hint) == (variable is not None and not address)
 
 
 def test_every_extra_that_the_sources_name_can_be_installed() -> None:

@@ -1,6 +1,6 @@
-"""Large notebooks are read in blocks of cells; nothing else differs.
+"""Large notebooks are read in blocks of cells, and saved in a thread; nothing else differs.
 
-Where that is not possible, they are saved in a thread while the revision is worked out.
+Meanwhile the revision is worked out, and the file compared with what was read.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ import cellwright
 from cellwright.document import files
 from cellwright.document._bytes.slots import FileSlots, Slot, SurveyMaker
 from cellwright.document._json.index import index_in_blocks
+from cellwright.document.disk import save
 from cellwright.document.disk.save import run_side_by_side
+from cellwright.errors import CellwrightError
 from tests.unit.document.samples import code, write
 
 if TYPE_CHECKING:
@@ -80,6 +82,56 @@ def test_the_bytes_are_on_the_disk_before_the_file_is_replaced(
     inode = path.stat().st_ino
     folder = path.parent.stat().st_ino
     assert steps == [("fsync", inode), ("rename", inode), ("fsync", folder)]
+
+
+def test_a_change_while_the_disk_is_busy_is_a_conflict(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is compared meanwhile; what changes after that is seen before it is replaced."""
+    other = LARGE.replace(b'"id-7"', b'"id-x"')  # as long, and with the old time of its content
+    assert len(other) == len(LARGE)
+    compare = save._compare_early
+
+    def compare_and_change(real: str, expected: Any, temp: int) -> Any:
+        while (found := compare(real, expected, temp)) is None:
+            os.utime(temp)  # until the clock of the file system has moved on
+        times = path.stat()
+        path.write_bytes(other)
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+        return found
+
+    notebook = cellwright.read(path)
+    notebook.apply([EDIT])
+    monkeypatch.setattr(save, "_compare_early", compare_and_change)
+    with pytest.raises(CellwrightError) as caught:
+        cellwright.write(notebook)
+    assert caught.value.code == "CONFLICT"
+    assert path.read_bytes() == other
+    assert [entry.name for entry in path.parent.iterdir()] == [path.name]
+
+
+def test_an_early_look_proves_nothing_about_a_file_that_was_just_changed(
+    path: Path, tmp_path: Path
+) -> None:
+    """Its next change may have the same time."""
+    with (tmp_path / "temp").open("wb") as temp:
+        path.chmod(0o600)
+        assert save._compare_early(str(path), [LARGE], temp.fileno()) is None
+
+
+def test_the_old_file_is_let_go_of_although_no_thread_can_be_started(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from threading import Thread
+
+    def refuse(_: Thread) -> None:
+        raise MemoryError
+
+    held = save._hold(str(path))
+    monkeypatch.setattr(Thread, "start", refuse)
+    save._release_later(held)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(held)
 
 
 # --- In blocks -----------------------------------------------------------------------------------

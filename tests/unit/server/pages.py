@@ -24,6 +24,7 @@ class Refused(Exception):
     def __init__(self, error: dict[str, Any]) -> None:
         super().__init__(error["message"])
         self.code = error["data"]["code"]
+        self.hint = error["data"]["hint"]
 
 
 class Page:
@@ -47,6 +48,10 @@ class Page:
                 self._came.clear()
                 await self._came.wait()
         return found
+
+    @property
+    def methods(self) -> set[str]:
+        return set(self._page._methods)
 
     def say(self, line: bytes) -> None:
         self._page.take(line)

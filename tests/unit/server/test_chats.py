@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,6 +13,7 @@ from cellwright.app.chats import Conversations, open_transcripts
 from cellwright.assistant.models.model import TextDelta
 from cellwright.assistant.models.scripted import ScriptedModel
 from cellwright.server import chats as server_chats
+from tests.conftest import ROOT
 from tests.unit.assistant.chatting import call
 from tests.unit.server.pages import ATTACHED, Page, Refused
 
@@ -252,3 +254,57 @@ async def test_a_chat_of_another_folder_does_not_exist_for_a_page(
     assert open_transcripts().load(theirs.id).title == "a question"
     assert page.heard("deleted") == []
     await other.close()
+
+
+# --- What the page and its hints name is there ---------------------------------------------------
+
+LAB = ROOT / "lab" / "src" / "chat"
+
+
+async def test_every_method_and_every_label_that_the_panel_names_is_there(page: Page) -> None:
+    panel = "\n".join(path.read_text("utf-8") for path in LAB.glob("*.ts"))
+    called = set(re.findall(r"\.call\('(\w+)'", panel))
+    assert len(called) > 12
+    assert {f"chat.{name}" for name in called} <= page.methods
+    quoted = set(re.findall("“([^”$]+)”", panel))
+    assert quoted
+    for label in quoted:
+        assert f"'{label}'" in panel, label
+
+
+@pytest.mark.usefixtures("empty_keyring")
+async def test_what_a_hint_says_can_be_done_on_a_page(
+    page: Page, use: Use, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    chat = (await page.call("open"))["id"]
+
+    async def refuse(method: str, /, **params: Any) -> tuple[str, str]:
+        with pytest.raises(Refused) as refused:
+            await page.call(method, **params)
+        return refused.value.code, refused.value.hint
+
+    code, hint = await refuse("set", id=chat, model="openai:x")
+    assert (code, "cellwright key openai" in hint) == ("MODEL_NOT_CONFIGURED", True)
+    await page.call("key", provider="openai", key="sk-new")  # the same store
+    assert (await page.call("set", id=chat, model="openai:x"))["model"] == "openai:x"
+    code, hint = await refuse("set", id=chat, model="x")
+    assert (code, "PROVIDER:NAME" in hint) == ("UNKNOWN_MODEL", True)
+
+    use([RUN], "Done.")
+    other = (await page.call("open"))["id"]
+    assert await refuse("review", id=other, turn=9) == ("INVALID_EDIT", "Open it again")
+    assert (await page.call("open", id=other))["turns"] == []
+    await page.call("set", id=other, mode="agent")
+    await page.call("send", id=other, prompt="run it", **ATTACHED)
+    question = (await page.event("question"))["question"]
+    code, hint = await refuse("answer", id=other, question=question, answer="maybe")
+    assert (code, hint) == ("INVALID_EDIT", "One of once, chat, notebook, no")
+    code, hint = await refuse("send", id=other, prompt="more", **ATTACHED)
+    assert (code, "stop it" in hint) == ("CHAT_BUSY", True)
+    await page.call("stop", id=other)
+    assert (await page.ask(other, "again"))["event"] == "done"
+
+    code, hint = await refuse("send", id="none", prompt="x", **ATTACHED)
+    assert (code, hint) == ("WORKSPACE_ERROR", "Open it first")

@@ -291,11 +291,20 @@ async def test_models_are_listed_with_what_each_needs(
         "ready": False,
         "needs": "key",
         "hint": "Set ANTHROPIC_API_KEY, or run: cellwright key anthropic",
+        "takes_key": True,
     }
     assert (rows["ollama"]["ready"], rows["openai"]["needs"]) == (True, "key")
+    assert [rows[name]["takes_key"] for name in ("direct", "ollama", "openai")] == [
+        *(False, False, True),
+    ]
     await page.call("key", provider="anthropic", key=KEY)
     rows = {row["name"]: row for row in (await page.call("models"))["models"]}
     assert rows["anthropic:claude-x"]["ready"] is True
+    assert rows["anthropic:claude-x"]["takes_key"] is True  # one that was refused can be replaced
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    rows = {row["name"]: row for row in (await page.call("models"))["models"]}
+    assert rows["anthropic:claude-x"]["takes_key"] is False  # the variable counts first
+    monkeypatch.delenv("ANTHROPIC_API_KEY")
     from cellwright.assistant.models import catalog
 
     monkeypatch.setattr(catalog, "find_spec", lambda _: None)

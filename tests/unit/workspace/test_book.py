@@ -445,6 +445,43 @@ def test_the_history_of_a_file_that_is_gone_is_still_there(book: Book, path: Pat
     assert kinds(book) == ["edit"]
 
 
+@pytest.mark.parametrize(
+    ("name", "code"), [("missing", "NOTEBOOK_NOT_FOUND"), ("dir", "UNREADABLE_FILE")]
+)
+def test_a_path_that_never_was_a_notebook_has_no_history(
+    workspace: Workspace, folder: Path, name: str, code: str
+) -> None:
+    (folder / "dir").mkdir()
+    book = workspace.open(name)
+    for call in (
+        book.log,
+        book.backups,
+        book.executions,
+        book.diff,
+        lambda: book.diff("first"),
+        lambda: book.restore("0a1b2c3d"),
+    ):
+        with pytest.raises(CellwrightError) as caught:
+            call()
+        assert code_of(caught) == code
+
+
+def test_the_history_of_a_notebook_that_is_gone_or_broken_can_be_seen(
+    book: Book, path: Path
+) -> None:
+    content = path.read_bytes()
+    path.write_bytes(b"{")
+    assert book.log() == book.backups() == book.executions() == []
+    path.write_bytes(content)
+    change = book.edit(replace("sum", "x")).change
+    path.unlink()
+    assert [entry.id for entry in book.log()] == [change]
+    assert book.backups()[-1].id == "first"
+    with pytest.raises(CellwrightError) as caught:
+        book.restore("0a1b2c3d")
+    assert code_of(caught) == "CHANGE_NOT_FOUND"
+
+
 # --- What a cell's file says about its last run --------------------------------------------------
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import nbformat
@@ -15,7 +17,6 @@ from tests.unit.cli import samples
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 INSERT = {"op": "insert", "source": "x"}
 
@@ -158,3 +159,91 @@ def test_a_workspace_can_be_closed_and_used_again(workspace: Workspace) -> None:
     book.edit([INSERT])
     workspace.close()
     assert len(book.log()) == 1
+
+
+# --- What hints say can be done ------------------------------------------------------------------
+
+OLD = {
+    "metadata": {},
+    "nbformat": 3,
+    "nbformat_minor": 0,
+    "worksheets": [{"cells": [{"cell_type": "markdown", "metadata": {}, "source": "# A"}]}],
+}
+TWICE = {"op": "replace_text", "cell": "load", "old": "total", "new": "sum"}
+
+
+def _give_own_file(folder: Path) -> None:
+    shutil.copyfile(folder / "linked.ipynb", folder / "copy.ipynb")
+    (folder / "copy.ipynb").rename(folder / "linked.ipynb")
+
+
+# What raises an error, and what its hint says to do then, in Python.
+FOLLOWED: dict[str, tuple[Callable[[Workspace], Any], Callable[[Workspace, Any], Any]]] = {
+    "NOTEBOOK_NOT_FOUND": (
+        lambda w: w.open("new.ipynb").edit([INSERT]),
+        lambda w, _: w.open("new.ipynb").edit([INSERT], create=True),
+    ),
+    "NEEDS_UPGRADE": (
+        lambda w: w.open("old.ipynb").edit([INSERT]),
+        lambda w, _: (w.open("old.ipynb").upgrade(), w.open("old.ipynb").edit([INSERT])),
+    ),
+    "CELL_NOT_FOUND": (
+        lambda w: w.open("nb.ipynb").edit([{"op": "delete", "cell": "lod"}]),
+        lambda w, error: w.open("nb.ipynb").edit([{"op": "delete", "cell": error.near[0]}]),
+    ),
+    "TEXT_MISMATCH": (
+        lambda w: w.open("nb.ipynb").edit([TWICE]),
+        lambda w, _: w.open("nb.ipynb").edit([{**TWICE, "count": 2}]),
+    ),
+    "UNKNOWN_REVISION": (
+        lambda w: w.open("nb.ipynb").edit([INSERT], base="0" * 12),
+        lambda w, _: w.open("nb.ipynb").edit([INSERT], base=w.open("nb.ipynb").read().revision),
+    ),
+    "HARD_LINKED": (
+        lambda w: w.open("linked.ipynb").edit([INSERT]),
+        lambda w, _: (_give_own_file(Path(w.cwd)), w.open("linked.ipynb").edit([INSERT])),
+    ),
+    "CHANGE_NOT_FOUND": (
+        lambda w: w.open("nb.ipynb").undo("0a1b2c3d"),
+        lambda w, _: w.open("nb.ipynb").undo(w.open("nb.ipynb").log()[0].id),
+    ),
+    "NOTHING_TO_UNDO": (
+        lambda w: w.open("nb.ipynb").undo(),
+        lambda w, _: w.open("nb.ipynb").undo(w.open("nb.ipynb").log()[0].id),
+    ),
+    "SESSION_NOT_FOUND": (
+        lambda w: w.kernel("shutdown", session="none"),
+        lambda w, _: w.sessions() == [],
+    ),
+    "RUN_NOT_FOUND": (lambda w: w.cancel("r0"), lambda w, _: w.runs() == []),
+    "ALREADY_EXISTS": (
+        lambda w: w.create("nb.ipynb"),
+        lambda w, _: w.open("nb.ipynb").edit([INSERT]),
+    ),
+    "INVALID_SELECTOR": (
+        lambda w: w.open("nb.ipynb").select("section=Salez"),
+        lambda w, _: w.open("nb.ipynb").select("outline"),
+    ),
+    "INVALID_EDIT": (
+        lambda w: w.open("nb.ipynb").write_file("x"),
+        lambda w, _: w.open("nb.ipynb").write("# %% [code]\nx"),
+    ),
+    "OUTSIDE_ROOT": (
+        lambda w: w.open("/elsewhere.ipynb").read(),
+        lambda w, _: Workspace("/", cwd=w.cwd).open("nb.ipynb").read(),
+    ),
+}
+
+
+@pytest.mark.parametrize("code", FOLLOWED)
+def test_what_a_hint_says_can_be_done_in_python(code: str, edited: Path) -> None:
+    folder = edited.parent
+    (folder / "old.ipynb").write_text(json.dumps(OLD))
+    (folder / "linked.ipynb").write_bytes(samples.SALES)
+    (folder / "second-name.ipynb").hardlink_to(folder / "linked.ipynb")
+    provoke, follow = FOLLOWED[code]
+    with Workspace(folder, actor="test:ada") as workspace:
+        with pytest.raises(CellwrightError) as caught:
+            provoke(workspace)
+        assert (caught.value.code, bool(caught.value.hint)) == (code, True)
+        assert follow(workspace, caught.value)

@@ -7,7 +7,7 @@ import os
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from cellwright.assistant.models.keys import key_hint, look_up_key
+from cellwright.assistant.models.keys import key_hint, look_up_key, read_key_variable
 from cellwright.assistant.models.providers import DIRECT, EXTRA, PROVIDERS, find_endpoint
 from cellwright.errors import CellwrightError
 
@@ -44,6 +44,7 @@ async def list_models(
         "ready": True,
         "needs": None,
         "hint": None,
+        "takes_key": False,
     }
     return [built_in, *await asyncio.gather(*rows)]
 
@@ -62,12 +63,15 @@ async def list_providers(
 
 async def _describe(name: str, settings: Settings, environ: Mapping[str, str]) -> dict[str, Any]:
     row: dict[str, Any] = {"name": name, "title": name, "provider": name.partition(":")[0]}
+    row["takes_key"] = False
     try:
         place = find_endpoint(name, settings, environ)
         if find_spec("pydantic_ai") is None:
             return {**row, "ready": False, "needs": "extra", "hint": EXTRA}
+        # The key of a variable counts first: one in the keyring would not be used.
+        row["takes_key"] = place.needs_key and not read_key_variable(place, environ)
         if place.needs_key and not await look_up_key(place, environ):
-            return {**row, "ready": False, "needs": "key", "hint": key_hint(place)}
+            return {**row, "ready": False, "needs": "key", "hint": key_hint(place, environ)}
     except CellwrightError as error:
         return {**row, "ready": False, "needs": None, "hint": error.hint or error.message}
     return {**row, "ready": True, "needs": None, "hint": None}

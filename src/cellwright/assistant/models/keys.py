@@ -54,13 +54,13 @@ def find_key(place: ModelEndpoint, environ: Mapping[str, str]) -> str | None:
     Raises:
         ModelNotConfigured: what was found cannot be a key.
     """
-    found = _from_environment(place, environ) or _from_keyring(place)
+    found = read_key_variable(place, environ) or _from_keyring(place)
     if found is None:
         return None
     found = found.strip()
     if found and not is_key(found):
         raise ModelNotConfigured(
-            place.name, "its key has characters that no key has", hint=key_hint(place)
+            place.name, "its key has characters that no key has", hint=key_hint(place, environ)
         )
     return found or None
 
@@ -166,8 +166,12 @@ def belongs_to_environment(place: ModelEndpoint, environ: Mapping[str, str]) -> 
     return (there.scheme, there.netloc) == (here.scheme, here.netloc)
 
 
-def key_hint(place: ModelEndpoint) -> str:
-    """How a person can provide the key."""
+def key_hint(place: ModelEndpoint, environ: Mapping[str, str]) -> str:
+    """How a person can provide the key; where a variable has one, the keyring is not asked."""
+    if read_key_variable(place, environ):
+        return (
+            f"Correct {PROVIDERS[place.provider].key_variable}, which has the key, and start again"
+        )
     own = account_of(place.provider, place.base_url) == place.provider
     address = "" if own else f" --address {place.base_url}"
     command = f"cellwright key {place.provider}{address}"
@@ -175,7 +179,8 @@ def key_hint(place: ModelEndpoint) -> str:
     return f"Set {variable}, or run: {command}" if place.is_own and variable else f"Run: {command}"
 
 
-def _from_environment(place: ModelEndpoint, environ: Mapping[str, str]) -> str | None:
+def read_key_variable(place: ModelEndpoint, environ: Mapping[str, str]) -> str | None:
+    """The key that the environment has for a model where it is asked."""
     variable = PROVIDERS[place.provider].key_variable
     if variable is None or not belongs_to_environment(place, environ):
         return None

@@ -25,7 +25,7 @@ from cellwright.assistant.models.translation import (
     translate_tools,
 )
 from cellwright.config.defaults import ASSISTANT_MAX_TOKENS
-from cellwright.errors import ModelNotConfigured
+from cellwright.errors import ModelNotConfigured, ModelRefused
 
 if TYPE_CHECKING:
     import ssl
@@ -143,7 +143,7 @@ class LanguageModel:
             return
         key = await look_up_key(self.place, self.environ)
         if key is None and self.place.needs_key:
-            hint = key_hint(self.place)
+            hint = key_hint(self.place, self.environ)
             raise ModelNotConfigured(self.name, "it needs a key, and there is none", hint=hint)
         try:
             await asyncio.to_thread(load_libraries, self.place.dialect)
@@ -180,7 +180,11 @@ class LanguageModel:
     def _retry_delay(self, error: Exception, attempt: _Attempt, tries: int) -> float:
         """Seconds to wait before the next try; raises if there is none."""
         known = FailedCall(
-            place=self.place, key=self._access.key, characters=attempt.characters, tries=tries
+            place=self.place,
+            key=self._access.key,
+            environ=self.environ,
+            characters=attempt.characters,
+            tries=tries,
         )
         failure = explain_failure(error, known)
         if failure is None:
@@ -188,6 +192,8 @@ class LanguageModel:
         wait = self.backoff.wait(tries, failure.wait)
         is_last = tries > self.settings.assistant_retries or attempt.characters
         if is_last or not failure.may_retry or wait is None:
+            # A key that was refused may be another one the next time.
+            self._is_prepared = self._is_prepared and not isinstance(failure.error, ModelRefused)
             # The library's own errors carry what was sent and what came back.
             raise failure.error from None
         _log.info("model asked again", extra={"model": self.name, "tries": tries, "wait": wait})

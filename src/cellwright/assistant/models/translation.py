@@ -313,6 +313,7 @@ class FailedCall:
 
     place: ModelEndpoint
     key: str | None
+    environ: Mapping[str, str]
     characters: int = 0
     tries: int = 1
 
@@ -333,7 +334,7 @@ def explain_failure(error: Exception, known: FailedCall) -> ModelFailure | None:
         hint: str | None = "The account has used up what it may: see the provider's page on billing"
         return ModelFailure(ModelRefused(name, reason, hint=hint))
     if isinstance(error, exceptions.ModelAuthenticationError):
-        return ModelFailure(ModelRefused(name, reason, hint=key_hint(known.place)))
+        return ModelFailure(ModelRefused(name, reason, hint=key_hint(known.place, known.environ)))
     if isinstance(error, exceptions.ModelNotFoundError):
         meant = getattr(error, "suggested_model_id", None)
         return ModelFailure(UnknownModel(name, reason, suggestion=meant))

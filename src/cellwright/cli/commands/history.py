@@ -249,6 +249,8 @@ def backup_command(call: CommandCall, notebook: str, restore: str | None, *, dry
         warnings = book.warnings()
         data = {"path": notebook, "states": states, "warnings": warnings}
         call.output.data(data, map(_backup_row, states))
+        if not states:
+            call.output.say("No earlier states on record")
         call.output.warn(warnings)
 
 

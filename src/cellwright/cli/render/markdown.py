@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 
-from rich.markdown import Markdown
 from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
@@ -53,6 +52,8 @@ class MarkdownView:
     """A text in Markdown, no wider than is easy to read."""
 
     def __init__(self, source: str, view: ScreenView) -> None:
+        from rich.markdown import Markdown  # its parser is slow to load, and most cells are code
+
         tokens = Markdown(protect_formulas(make_visible(source))).parsed
         self.parts = _Builder(tokens, view).blocks(None)
 

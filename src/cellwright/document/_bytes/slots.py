@@ -21,7 +21,7 @@ from cellwright.document._json.scan import (
     list_members,
     members,
 )
-from cellwright.document.digests import blake2b
+from cellwright.document.costs import GarbagePause, blake2b
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ class FileSlots(Sequence[Slot]):
 
     @property
     def is_surveyed(self) -> bool:
-        """Whether a survey takes no time."""
+        """Whether the revision takes no time."""
         return self._cache.is_surveyed
 
     def with_replaced(self, slots: Mapping[int, Slot]) -> FileSlots:
@@ -300,8 +300,8 @@ class _Cache:
 
     @property
     def is_surveyed(self) -> bool:
-        """Whether a survey takes no time."""
-        return self._survey is not None
+        """Whether the revision takes no time."""
+        return self._survey is not None and self._survey.is_hashed
 
     def span(self, index: int) -> tuple[int, int]:
         """Where a cell starts and ends in the file."""
@@ -337,8 +337,6 @@ class _Cache:
         """Survey all cells of the file at once; None if they must be decoded one by one."""
         if self._survey is None and self._strict:
             self._strict = False
-            from cellwright.document._json.fast import GarbagePause
-
             with GarbagePause():
                 try:
                     self._survey = _survey_file(buffer)
@@ -385,7 +383,8 @@ def _survey_file(buffer: bytes) -> Survey:
 class SurveyMaker:
     """Makes a survey from the facts of cells that come in blocks.
 
-    Texts that are large beside the rest of the file are hashed and not kept.
+    Texts that are large beside the rest of the file are hashed and not kept; others are hashed
+    when the revision is needed, which may be while the disk is busy.
     """
 
     def __init__(self, file_size: int) -> None:
@@ -403,7 +402,7 @@ class SurveyMaker:
         texts = join_sources(facts)
         self._texts += texts
         self._room -= sum(map(len, texts))
-        while len(self._ids) - len(self._digests) * _BLOCK >= _BLOCK:
+        while self._room < 0 and len(self._ids) - len(self._digests) * _BLOCK >= _BLOCK:
             self._hash_block()
 
     def _hash_block(self) -> None:
@@ -412,13 +411,12 @@ class SurveyMaker:
         texts = self._texts[cells.start - self._dropped : cells.stop - self._dropped]
         row = (self._ids[cells], self._types[cells], texts)
         self._digests[block] = blake2b(_encode_rows(row), digest_size=16).digest()
-        if self._room < 0:
-            del self._texts[: cells.stop - self._dropped]
-            self._dropped = cells.stop
+        del self._texts[: cells.stop - self._dropped]
+        self._dropped = cells.stop
 
     def finish(self, texts: Callable[[slice], list[str]]) -> Survey:
         """The survey; `texts` returns those of a range of cells, if they were not kept."""
-        if len(self._ids) > len(self._digests) * _BLOCK:
+        if self._dropped and len(self._ids) > len(self._digests) * _BLOCK:
             self._hash_block()
         kept = texts if self._dropped else self._texts.__getitem__
         found = Survey(self._ids, self._types, kept)
@@ -478,6 +476,11 @@ class Survey:
         new._before = self
         new._touched = frozenset(i // _BLOCK for i in rows)
         return new
+
+    @property
+    def is_hashed(self) -> bool:
+        """Whether it is known what every block hashes to."""
+        return len(self._digests) == len(self._blocks())
 
     @property
     def revision(self) -> str:

@@ -1,7 +1,6 @@
 """The msgspec decoders; imported only when a file is large enough to be worth the import."""
 
 # No `from __future__ import annotations`: msgspec reads these annotations at run time.
-import gc
 import time
 from typing import Literal
 
@@ -103,15 +102,3 @@ def decode_sources(sources: list[msgspec.Raw]) -> list[str]:
     join = "".join
     found = _texts(b"[" + b",".join(sources) + b"]")
     return [text if type(text) is str else join(text) for text in found]
-
-
-class GarbagePause:
-    """Stops the garbage collector inside a `with` block that makes thousands of lasting objects."""
-
-    def __enter__(self) -> None:
-        self._collects = gc.isenabled()
-        gc.disable()
-
-    def __exit__(self, *_: object) -> None:
-        if self._collects:
-            gc.enable()

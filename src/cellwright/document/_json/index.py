@@ -24,6 +24,7 @@ from cellwright.document._json.scan import (
     skip_space,
     skip_value,
 )
+from cellwright.document.costs import GarbagePause
 from cellwright.errors import DuplicateKey, InvalidNotebook, NotUtf8
 
 TYPE_CHECKING = False
@@ -103,7 +104,7 @@ def index_with_standard_library(data: bytes, start: int) -> NotebookIndex:
 def index_by_measuring(data: bytes, start: int) -> NotebookIndex | None:
     """Index by the lengths of the cells in msgspec; None if msgspec refuses the file."""
     try:
-        from cellwright.document._json.fast import GarbagePause, cell_lengths
+        from cellwright.document._json.fast import cell_lengths
 
         with GarbagePause():
             lengths = cell_lengths(memoryview(data)[start:])
@@ -135,7 +136,6 @@ def index_in_blocks(
     """
     try:
         from cellwright.document._json.fast import (
-            GarbagePause,
             cell_lengths,
             decode_block,
             decode_head,
@@ -241,7 +241,7 @@ class CellBlocks:
 
     def decode(self, block: int) -> list[FullFacts]:
         """The facts of the cells of a block."""
-        from cellwright.document._json.fast import GarbagePause, decode_block
+        from cellwright.document._json.fast import decode_block
 
         start, end = self._places[block]
         with GarbagePause():

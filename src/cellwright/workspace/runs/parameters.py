@@ -72,6 +72,7 @@ class Parameters:
         for name in self._values:
             check_name(name)
         self.cell = next((cell for cell in cells if has_tag(cell, TAG)), None) if values else None
+        self._cells = cells
 
     def __bool__(self) -> bool:
         return bool(self._values)
@@ -89,10 +90,19 @@ class Parameters:
         )
 
     def notes(self, language: str) -> list[str]:
-        """Which of them the tagged cell does not know; likely they are misspelt."""
+        """Which of them the tagged cell does not know; likely they are misspelt.
+
+        Without a tagged cell: which of them a cell that runs after them sets to its own value.
+        """
         cell = self.cell
         if cell is None:
-            return []
+            return [
+                f"Cell {quote_id(last.handle)} assigns the parameter `{name}` again; tag it {TAG}, "
+                "and parameters are set after it"
+                for name in self._values
+                for last in self._cells
+                if last.type == "code" and _assigns(last.source, name, language)
+            ]
         unknown = [name for name in self._values if not _assigns(cell.source, name, language)]
         return [
             f"The parameter `{name}` is not assigned in cell {quote_id(cell.handle)}, which is "

@@ -6,7 +6,14 @@ import contextlib
 import os
 
 from cellwright.document.change import Change
-from cellwright.errors import ArtifactNotFound, ChangeNotFound, NothingToUndo
+from cellwright.errors import (
+    ArtifactNotFound,
+    CellwrightError,
+    ChangeNotFound,
+    NotebookNotFound,
+    NothingToUndo,
+    UnreadableFile,
+)
 from cellwright.workspace.api.answers import BlameAnswer, ForgetAnswer, describe_change
 from cellwright.workspace.paths import real_path, resolve
 
@@ -33,7 +40,23 @@ def list_changes(caller: Caller, request: requests.LogRequest) -> list[Entry]:
     book.catch_up()
     limit = _ALL if request.limit is None else request.limit
     entries = book.journal.log(book.real, limit=limit)
+    _refuse_unknown(book, is_recorded=bool(entries))
     return _follow_names(book, entries, limit) if request.follow else entries
+
+
+def _refuse_unknown(book: OpenNotebook, *, is_recorded: bool) -> None:
+    """Raise if nothing is on record and there is no file: then the name is wrong.
+
+    The history of a notebook that was deleted, or is broken, can be seen.
+    """
+    if is_recorded:
+        return
+    try:
+        book.host.read()
+    except (NotebookNotFound, UnreadableFile):
+        raise
+    except CellwrightError:
+        return
 
 
 def _follow_names(book: OpenNotebook, entries: list[Entry], limit: int) -> list[Entry]:
@@ -65,13 +88,17 @@ def _follow_names(book: OpenNotebook, entries: list[Entry], limit: int) -> list[
 def list_executions(caller: Caller, request: requests.ExecutionsRequest) -> list[ExecutionRecord]:
     """Return the runs of cells on record, the oldest first."""
     book = caller.open(request.path)
-    return book.journal.executions(book.real)
+    records = book.journal.executions(book.real)
+    _refuse_unknown(book, is_recorded=bool(records))
+    return records
 
 
 def list_backups(caller: Caller, request: requests.BackupsRequest) -> list[Backup]:
     """Return the states that can be restored to the byte, the newest first."""
     book = caller.open(request.path).open_as_recorded()
-    return book.journal.backups(book.real)
+    backups = book.journal.backups(book.real)
+    _refuse_unknown(book, is_recorded=bool(backups))
+    return backups
 
 
 def take_warnings(caller: Caller, request: requests.WarningsRequest) -> list[str]:
@@ -201,11 +228,15 @@ def _find_state(book: OpenNotebook, name: str) -> State:
     journal = book.journal
     if name == "now":
         return book.host.read().state
-    if name == "first":
-        return journal.first(book.real)
-    if name.endswith("^"):
-        return journal.state(book.real, name[:-1], side="before")
-    return journal.state(book.real, name, side="after")
+    try:
+        if name == "first":
+            return journal.first(book.real)
+        if name.endswith("^"):
+            return journal.state(book.real, name[:-1], side="before")
+        return journal.state(book.real, name, side="after")
+    except ChangeNotFound:
+        _refuse_unknown(book, is_recorded=bool(journal.log(book.real, limit=1)))
+        raise
 
 
 def _compare_states(book: OpenNotebook, before: str | None, after: str | None) -> Change:
@@ -216,6 +247,7 @@ def _compare_states(book: OpenNotebook, before: str | None, after: str | None) -
     """
     if before is None:
         newest = book.journal.log(book.real, limit=1)
+        _refuse_unknown(book, is_recorded=bool(newest))
         if not newest:
             raise NothingToUndo("compare: this notebook has no history")
         before = f"{newest[0].id}^"
@@ -248,7 +280,7 @@ def _undo(
         found = _list_standing(book, names)
     done: Change | None = None
     for entry in found:
-        step = notebook.apply(journal.change(entry).inverse())
+        step = notebook.apply(journal.change(entry, notebook.state).inverse())
         done = step if done is None else done.then(step)
     if done is None:
         raise NothingToUndo("undo: all of these are undone already")
@@ -276,8 +308,8 @@ def _redo(book: OpenNotebook, notebook: Notebook, name: str | None) -> tuple[Cha
     entry = journal.redo_target(book.real, actor=book.caller.actor, change_id=name)
     undo = journal.get(book.real, entry.undone_by or "")
     if undo.concerns == entry.id:  # back to before the undo, with what had run since the change
-        return notebook.apply(journal.change(undo).inverse()), [entry]
-    return notebook.apply(journal.change(entry)), [entry]
+        return notebook.apply(journal.change(undo, notebook.state).inverse()), [entry]
+    return notebook.apply(journal.change(entry, notebook.state)), [entry]
 
 
 def _list_standing(book: OpenNotebook, names: Sequence[str]) -> list[Entry]:

@@ -170,6 +170,19 @@ async def test_without_a_tagged_cell_they_are_set_before_the_first(
     assert cells_of(book)[0]["execution_count"] == 1
 
 
+@pytest.mark.usefixtures("language")
+async def test_a_cell_that_sets_a_parameter_to_its_own_value_is_named(
+    folder: Path, runner: Workspace
+) -> None:
+    make_notebook(folder, "get year", "year = 2020", "month = 3")
+    done = await run(runner.open("m.ipynb"), parameters={"year": 2026, "day": 1})
+    (note,) = done[0].notes
+    assert note == (
+        "Cell c1 assigns the parameter `year` again; tag it parameters, "
+        "and parameters are set after it"
+    )
+
+
 async def test_when_the_tagged_cell_does_not_run_they_are_set_before_the_first(book: Book) -> None:
     await run(book, "c2", parameters={"alpha": 4})
     assert results(book) == ["4"]
