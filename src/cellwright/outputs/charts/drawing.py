@@ -20,7 +20,7 @@ import time
 from collections import OrderedDict
 from contextlib import suppress
 
-from cellwright.document.digests import blake2b
+from cellwright.document.costs import blake2b
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

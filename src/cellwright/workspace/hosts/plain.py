@@ -11,7 +11,7 @@ import contextlib
 import os
 import re
 
-from cellwright.document.digests import blake2b
+from cellwright.document.costs import blake2b
 from cellwright.document.disk.load import is_stored, load_file
 from cellwright.document.disk.lock import FileLock
 from cellwright.document.disk.save import replace_file

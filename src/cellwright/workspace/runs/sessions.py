@@ -10,7 +10,7 @@ from functools import partial
 from typing import Protocol
 from uuid import uuid4
 
-from cellwright.document.digests import blake2b
+from cellwright.document.costs import blake2b
 from cellwright.errors import (
     InvalidEdit,
     KernelCannot,
