@@ -19,14 +19,13 @@ from cellwright.document.change import Pieces, State
 from cellwright.document.notebook import Notebook
 from cellwright.document.snapshot import Snapshot
 from cellwright.journal._database import JournalDamaged
-from cellwright.journal._store import CELLS, NAMES, PieceStore, pack, unpack
+from cellwright.journal._store import CELLS, NAMES, PieceStore, cut, pack, unpack
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from cellwright.document._bytes.layout import Layout
     from cellwright.document.change import CellChange, Change
 
 _LONGEST_STRETCH = 256
@@ -53,16 +52,17 @@ def keep_state(store: PieceStore, state: State) -> StateContent:
     return StateContent(skeleton, gaps, 0, store.keep(_raw(layout.slots)))
 
 
-def list_pieces(layout: Layout, most: int) -> Iterator[list[memoryview]]:
-    """The bytes of all cells, in lists of about `most` bytes."""
+def list_pieces(slots: Iterable[Slot], most: int) -> Iterator[list[memoryview]]:
+    """The pieces that cells are stored as, in lists of about `most` bytes."""
     pieces: list[memoryview] = []
     size = 0
-    for slot in layout.slots:
-        pieces.append(memoryview(slot.buffer)[slot.start : slot.end])
-        size += slot.end - slot.start
-        if size >= most:
-            yield pieces
-            pieces, size = [], 0
+    for slot in slots:
+        for piece in cut(memoryview(slot.buffer)[slot.start : slot.end]):
+            pieces.append(piece)
+            size += len(piece)
+            if size >= most:
+                yield pieces
+                pieces, size = [], 0
     yield pieces
 
 

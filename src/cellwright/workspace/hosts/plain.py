@@ -4,7 +4,7 @@ No cell means that there is no file. All verbs on history work on it as on any n
 """
 
 # The files are reached by descriptors of their folders, which pathlib cannot do.
-# ruff: noqa: PTH103, PTH108, PTH119
+# ruff: noqa: PTH108, PTH119
 from __future__ import annotations
 
 import contextlib
@@ -31,13 +31,12 @@ from cellwright.workspace.paths import hold_folder, real_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from cellwright.config.settings import Settings
     from cellwright.document.change import Change, State
     from cellwright.workspace.hosts.host import Hook, Landing, Make
 
 _ATTEMPTS = 5
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _not_in_id = re.compile(r"[^A-Za-z0-9_-]+")
 
 
@@ -167,34 +166,27 @@ class PlainFileHost(ClosedHost):
         """Make the folders above the file, each in the one that was opened before it."""
         folder = os.path.dirname(self.real)  # noqa: PTH120
         try:
-            if self._root is None:
-                os.makedirs(folder, exist_ok=True)
+            with contextlib.suppress(FileNotFoundError):  # a path that is too long is an error now
+                os.stat(folder)  # noqa: PTH116
                 return
-            if os.path.isdir(folder):  # noqa: PTH112
-                return
-            root = real_path(self._root)
-            with contextlib.ExitStack() as stack:
-                held = stack.enter_context(_open_folder(root, None))
-                for name in os.path.relpath(folder, root).split("/"):
-                    if name in ("", "."):
-                        continue
+            top = folder if self._root is None else real_path(self._root)
+            while self._root is None and not os.path.isdir(top):  # noqa: PTH112
+                top = os.path.dirname(top)  # noqa: PTH120
+            held = os.open(top, _FOLDER)
+            try:
+                for name in os.path.relpath(folder, top).split("/"):
                     if name == "..":
-                        raise OutsideRoot(self._name, self._root)
+                        raise OutsideRoot(self._name, self._root or top)
                     with contextlib.suppress(FileExistsError):
                         os.mkdir(name, dir_fd=held)
-                    held = stack.enter_context(_open_folder(name, held))
+                    # Without a root, a folder may be a link by now.
+                    flags = _FOLDER if self._root is None else _FOLDER | os.O_NOFOLLOW
+                    inner = os.open(name, flags, dir_fd=held)
+                    os.close(held)
+                    held = inner
+            finally:
+                os.close(held)
         except OSError as error:
             if isinstance(error, (NotSaved, OutsideRoot)):
                 raise
             raise NotSaved(self._name, "write", error.strerror or str(error)) from None
-
-
-@contextlib.contextmanager
-def _open_folder(name: str, inside: int | None) -> Iterator[int]:
-    """Open a folder that is not a link, for the length of this block."""
-    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(name, flags, dir_fd=inside)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
