@@ -18,7 +18,7 @@ from cellwright.kernel.local import LocalKernel
 from cellwright.kernel.transport import Code, Launch
 from cellwright.outputs.events import StreamEvent
 from cellwright.protocol.bridge import CommBridge, add_kernel_path
-from cellwright.protocol.methods import MemoryAccess
+from cellwright.protocol.conformance.reference import MemoryAccess
 
 if TYPE_CHECKING:
     from cellwright.protocol.messages import Reply

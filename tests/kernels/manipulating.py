@@ -17,8 +17,9 @@ from cellwright.kernel.local import LocalKernel
 from cellwright.kernel.transport import Code, Launch
 from cellwright.outputs.events import DisplayEvent, ErrorEvent, StreamEvent
 from cellwright.protocol.bridge import CommBridge
+from cellwright.protocol.conformance.reference import MemoryAccess
 from cellwright.protocol.messages import NESTED_MARK
-from cellwright.protocol.methods import CellResult, MemoryAccess
+from cellwright.protocol.methods import CellResult
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

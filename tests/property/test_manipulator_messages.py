@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from cellwright.protocol.conformance.reference import MemoryAccess
 from cellwright.protocol.messages import MANIPULATOR, METHODS, NOTEKIT
-from cellwright.protocol.methods import MemoryAccess
 from tests.unit.protocol.stage import Stage, four_cells, raise_where_told
 
 MESSAGES = 5_000

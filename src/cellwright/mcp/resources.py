@@ -335,7 +335,7 @@ PROMPTS = {
     "explain": PromptTemplate(
         "Explain a notebook",
         "What a notebook does, step by step, and what its results say",
-        "Explain the notebook {path} to somebody who has not seen it: what it is for, what data "
+        "Explain the notebook {path} to someone who has not seen it: what it is for, what data "
         "goes in, what each part does, what comes out, and how far its results can be trusted. "
         "Name cells by id and index. Say which results are stale or were never computed. "
         "Change nothing.",
@@ -343,9 +343,9 @@ PROMPTS = {
     ),
     "debug_failing_cell": PromptTemplate(
         "Debug a failing cell",
-        "Find out why a cell fails, mend the cause, and prove it",
+        "Find out why a cell fails, fix the cause, and prove it",
         "Cells of the notebook {path} fail{place}. Find the cause, which may be in an earlier "
-        "cell. Mend it with notebook_edit and run=stale, so that the change and its proof are one "
+        "cell. Fix it with notebook_edit and run=stale, so that the change and its proof are one "
         "call; pass `base` with the revision below. Change as little as possible. Then say what "
         "was wrong, what you changed and what the cells say now. notebook_history undoes it.",
         {"only": "errors", "outputs": True, "max_tokens": 8000},
@@ -356,7 +356,7 @@ PROMPTS = {
         "Make it run from top to bottom in a fresh kernel, with the same results",
         "Make the notebook {path} run from top to bottom in a fresh kernel. First see what holds "
         "now: notebook_run with check=true and restart=true writes nothing and reports which "
-        "outputs differ. Then mend what stands in the way: cells out of order, names that no cell "
+        "outputs differ. Then fix what stands in the way: cells out of order, names that no cell "
         "defines, paths that exist on one machine only, missing random seeds, input(). Check "
         "again. Say what still differs, and why.",
         {"max_tokens": 12000},

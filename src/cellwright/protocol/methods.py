@@ -7,12 +7,10 @@ state. If another writer changed a cell concerned in between, it is checked once
 from __future__ import annotations
 
 import re
-from copy import copy
 from dataclasses import dataclass
 from typing import Protocol
 
 from cellwright.document.edits import SetMetadata, Splice
-from cellwright.document.notebook import Notebook
 from cellwright.errors import Conflict, InvalidEdit
 from cellwright.protocol.messages import ErrorCode, Refusal, metadata_refusal, show_value
 
@@ -23,12 +21,12 @@ if TYPE_CHECKING:
 
     from cellwright.document.cells import Cell
     from cellwright.document.edits import Edit
+    from cellwright.document.notebook import Notebook
     from cellwright.document.snapshot import Snapshot
     from cellwright.protocol.messages import ManipulatorRequest
 
     Result = dict[str, Any]
     CellStatus = Literal["ok", "error", "timed_out", "cancelled", "died"]
-    Execute = Callable[["Cell", "str | None"], Awaitable["CellResult"]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,40 +76,6 @@ class NotebookAccess(Protocol):
         `{"nbmp_request": nested}` in the metadata of its execute request.
         """
         ...
-
-
-async def _run_nothing(cell: Cell, nested: str | None) -> CellResult:  # noqa: ARG001
-    return CellResult(cell.handle, "ok")
-
-
-class MemoryAccess:
-    """A `NotebookAccess` without a file; `execute` runs one cell and gets the request it is nested in."""
-
-    def __init__(self, notebook: Notebook | None = None, execute: Execute = _run_nothing) -> None:
-        self.notebook = Notebook() if notebook is None else notebook
-        self.execute = execute
-
-    async def snapshot(self) -> Notebook:
-        """Return a copy of the notebook as it is now."""
-        return copy(self.notebook)
-
-    async def apply(self, edits: Sequence[Edit], *, base: Snapshot | None = None) -> Notebook:
-        """Apply edits, all or nothing."""
-        self.notebook.apply(list(edits), base=base)
-        return copy(self.notebook)
-
-    async def run(
-        self, cells: Sequence[str], *, base: Snapshot | None = None, nested: str | None = None
-    ) -> Sequence[CellResult]:
-        """Run cells one by one, until one fails."""
-        del base  # there are no other writers
-        wanted = [self.notebook.cell(ref) for ref in cells]
-        ran: list[CellResult] = []
-        for cell in wanted:
-            ran.append(await self.execute(cell, nested))
-            if ran[-1].status != "ok":
-                break
-        return ran
 
 
 _TRIES = 5

@@ -106,6 +106,12 @@ def test_running_needs_no_event_loop_and_no_notebook(tmp_path: Path) -> None:
     assert not loaded & SLOW
 
 
+def test_code_of_no_notebook_needs_no_notebook() -> None:
+    loaded = imported("eval", "1 + 1")
+    assert "cellwright.kernel.runner.transport" in loaded
+    assert not loaded & {"nbformat", "cellwright.document.notebook", "cellwright.document.change"}
+
+
 @pytest.mark.usefixtures("chat_folder")
 def test_without_the_extra_a_pipe_works() -> None:
     code = (

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cellwright.document.edits import SetMetadata
 from cellwright.protocol.conformance.frontend import FRONTEND
-from cellwright.protocol.conformance.reference import ReferenceFrontend
-from cellwright.protocol.methods import MemoryAccess
+from cellwright.protocol.conformance.reference import MemoryAccess, ReferenceFrontend
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -10,8 +10,8 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from hashlib import blake2b
 
+from cellwright.document.costs import blake2b
 from cellwright.document.disk.load import is_stored, load_file
 from cellwright.document.disk.lock import FileLock
 from cellwright.document.disk.save import replace_file
@@ -26,7 +26,7 @@ from cellwright.errors import (
     UnreadableFile,
 )
 from cellwright.journal.place import signature
-from cellwright.workspace.hosts.host import Presence, do_nothing
+from cellwright.workspace.hosts.host import ClosedHost, do_nothing
 from cellwright.workspace.paths import hold_folder, real_path
 
 TYPE_CHECKING = False
@@ -40,11 +40,10 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _not_in_id = re.compile(r"[^A-Za-z0-9_-]+")
 
 
-class PlainFileHost:
+class PlainFileHost(ClosedHost):
     """The `NotebookHost` of a text file; the arguments are those of `FileHost`."""
 
     kind = "file"
-    landing_interval: float | None = None
 
     def __init__(
         self, path: str, real: str, *, root: str | None, name: str, settings: Settings
@@ -124,29 +123,9 @@ class PlainFileHost:
         """Refuse: a text has no outputs."""
         raise KernelCannot(self._name, "run: it is not a notebook")
 
-    def save(self) -> None:
-        """Do nothing: what was changed is on disk already."""
-
     def back_up(self, state: State) -> str:  # noqa: ARG002  # as the seam has it
         """Refuse: the history has the copy."""
         raise NotSaved(self._name, "back up", "it is not a notebook")
-
-    def presence(self) -> Presence:
-        """Return that no person has it open, as far as a file can tell."""
-        return Presence()
-
-    def kernel(self) -> None:
-        """Return that it has none of its own."""
-
-    def list_running(self) -> dict[str, str]:
-        """Return no cells: what runs here is a run of ours."""
-        return {}
-
-    def own(self) -> None:
-        """Do nothing: no kernel runs it."""
-
-    def release(self) -> None:
-        """Do nothing, as `own` did."""
 
     def _load(self, place: str) -> bytes:
         try:

@@ -117,7 +117,7 @@ def _split_lines(mime: str, value: Any) -> list[str]:
     if not isinstance(value, str):
         return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False).splitlines()
     if mime in _BINARY:
-        from hashlib import blake2b
+        from cellwright.document.costs import blake2b
 
         digest = blake2b(value.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
         return [f"{len(value) * 3 // 4} bytes, {digest}"]

@@ -7,10 +7,10 @@ import contextlib
 import os
 from dataclasses import replace
 from functools import partial
-from hashlib import blake2b
 from typing import Protocol
 from uuid import uuid4
 
+from cellwright.document.costs import blake2b
 from cellwright.errors import (
     InvalidEdit,
     KernelCannot,
