@@ -210,9 +210,7 @@ async def test_the_status_names_nothing_of_another_root(
             assert [sorted(each) for each in await list_names(client)] == [["a", "b"]] * 2
 
 
-@pytest.mark.parametrize(
-    "name", ["\ud800.ipynb", "a\0b.ipynb", "x/" * 3000, "\udcff/nb.ipynb"]
-)
+@pytest.mark.parametrize("name", ["\ud800.ipynb", "a\0b.ipynb", "x/" * 3000, "\udcff/nb.ipynb"])
 async def test_what_is_no_path_is_called_so_by_every_verb(name: str, places: Path) -> None:
     needed: dict[str, dict[str, Any]] = {
         "edit": {"edits": []},
