@@ -144,19 +144,25 @@ def index_in_blocks(
             decode_large_cell,
         )
 
+        # Two functions, and none that calls itself: that would keep the file until it is collected.
+        def take_small(start: int, end: int) -> None:
+            with GarbagePause():
+                facts = decode_block(view[start:end], scratch)
+            check_utf8(scratch)
+            blocks.add(start, end, len(facts))
+            note(facts)
+
         def take(start: int, end: int) -> None:
             """Note the block of cells from `start` to `end`."""
             if end - start < LARGE_CELL_BYTES:
-                with GarbagePause():
-                    facts = decode_block(view[start:end], scratch)
-                check_utf8(scratch)
-            else:
-                own = data.rfind(between, start, end)  # of the last cell, which is the large one
-                if own >= 0:
-                    take(start, own + len(indent) + 1)
-                    start = own + len(between) - 1
-                facts = decode_large_cell(view[start:end])
-                check_utf8(data, start, end)
+                take_small(start, end)
+                return
+            own = data.rfind(between, start, end)  # of the last cell, which is the large one
+            if own >= 0:
+                take_small(start, own + len(indent) + 1)
+                start = own + len(between) - 1
+            facts = decode_large_cell(view[start:end])
+            check_utf8(data, start, end)
             blocks.add(start, end, len(facts))
             note(facts)
 
