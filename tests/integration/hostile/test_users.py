@@ -223,6 +223,58 @@ def test_a_runtime_folder_that_another_user_has_taken_is_replaced_by_one_that_al
         shared.run("engine", "stop", cwd=project, **engine)
 
 
+# --- What is kept --------------------------------------------------------------------------------
+
+SNOOP = """
+def read(path):
+    try:
+        with open(path, 'rb') as file:
+            return file.read()
+    except OSError:
+        return b''
+for folder, _, names in os.walk({top!r}):
+    for name in names:
+        # The history that IPython keeps itself has modes of IPython's choice.
+        if name != 'history.sqlite' and b'SECRET' in read(f'{{folder}}/{{name}}'):
+            print('read', name)
+for pid in {{*filter(str.isdigit, os.listdir('/proc'))}} - {{str(os.getpid())}}:
+    said = read(f'/proc/{{pid}}/cmdline') + read(f'/proc/{{pid}}/environ')
+    if b'HOME={home}' in said or b'sk-SECRET' in said:
+        print('process', pid)
+"""
+
+
+def test_another_user_reads_nothing_of_what_is_kept_and_nothing_is_left_when_forgotten(
+    shared: Shared,
+) -> None:
+    """Sources, outputs, keys and history, with homes that all may enter, as on many machines."""
+    project = shared.homes[ADA] / "project"
+    cell = "print('OUTPUT' + 'SECRET' * 20_000)  # 'SOURCE' 'SECRET'"
+    notebook = shared.make(ADA, project / "nb.ipynb", samples.write(samples.code("a", cell)), 0o600)
+    shared.homes[ADA].chmod(0o755)
+    engine = {"CELLWRIGHT_ENGINE": "always", "OPENAI_API_KEY": "sk-SECRET"}
+    snoop = SNOOP.format(top=str(shared.folder), home=shared.homes[ADA])
+    try:
+        assert shared.run("run", "nb.ipynb", cwd=project, **engine).returncode == 0
+        edit = ("edit", "nb.ipynb", "insert", "'SECRET'", "--run", "changed")
+        assert shared.run(*edit, cwd=project, **engine).returncode == 0
+        kept = [path for path in shared.folder.rglob("*") if path.is_file() and path != notebook]
+        assert any(b"SECRET" in path.read_bytes() for path in kept), "there is something to read"
+        with act_as_eve(snoop) as eve:
+            assert eve.communicate(timeout=60) == (b"", None)
+        assert notebook.stat().st_mode & 0o777 == 0o600
+        # The same look by root finds it, so that it could have found something.
+        as_root = subprocess.run(
+            [sys.executable, "-c", f"import os\n{snoop}"], capture_output=True, check=True
+        )
+        assert b"read nb.ipynb" in as_root.stdout
+        assert shared.run("forget", "--all", cwd=project, **engine).returncode == 0
+        left = {path.name for path in kept if path.exists() and b"SECRET" in path.read_bytes()}
+        assert left <= {"history.sqlite"}
+    finally:
+        shared.run("engine", "stop", cwd=project, **engine)
+
+
 # --- Connections ----------------------------------------------------------------------------------
 
 
