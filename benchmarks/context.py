@@ -81,7 +81,7 @@ def _record_runs(folder: Path) -> None:
         book = workspace.open(NAME)
         book.edit([{"op": "replace", "cell": 0, "source": "begun = True"}])
         for cell in book.load().cells:
-            workspace.caller.journal.executed(
+            workspace.caller.journal.record_execution(
                 book.real,
                 ExecutionRecord(
                     cell=cell.handle,

@@ -17,9 +17,8 @@ from cellwright.kernel.events import CommMessage
 from cellwright.kernel.local import LocalKernel
 from cellwright.kernel.transport import Code, Launch
 from cellwright.outputs.events import StreamEvent
-from cellwright.protocol.access import MemoryAccess
-from cellwright.protocol.bridge import CommBridge
-from cellwright.protocol.kernel_path import add_kernel_path
+from cellwright.protocol.bridge import CommBridge, add_kernel_path
+from cellwright.protocol.conformance.reference import MemoryAccess
 
 if TYPE_CHECKING:
     from cellwright.protocol.messages import Reply

@@ -33,6 +33,7 @@ CHANCE = "another run says something else"
 SILENT = "failed silently"
 QUIET = "no output is an error, and nbmake looks at outputs only"
 REASONS = {
+    "nbclient-Check-History-in-Memory": "nbclient keeps IPython's history in memory, and we where the user has it",
     "nbmake-mock": "only nbmake has its metadata `mock`",
     "nbmake-post_cell_execute": "only nbmake has its metadata `post_cell_execute`",
     "nbmake-post_cell_execute_error": "only nbmake has its metadata `post_cell_execute`",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 from typing import TYPE_CHECKING, Any
@@ -9,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
-    Test = Callable[..., None]
+    Test = Callable[..., Any]
 
 
 def for_each(
@@ -28,18 +29,28 @@ def for_each(
     every = list(cases)
     assert every, "a test without cases proves nothing"
 
+    @contextlib.contextmanager
+    def naming(case: Any) -> Iterator[None]:
+        try:
+            yield
+        except BaseException as error:
+            error.add_note(f"in the case {name(case)}")
+            raise
+
     def decorate(test: Test) -> Any:
-        assert not inspect.iscoroutinefunction(test), "it would never be awaited"
+        @functools.wraps(test)
+        def play_plain(part: int, **fixtures: Any) -> None:
+            for case in every[part::parts]:
+                with naming(case):
+                    test(**fixtures, **{argument: case})
 
         @functools.wraps(test)
-        def play(part: int, **fixtures: Any) -> None:
+        async def play_async(part: int, **fixtures: Any) -> None:
             for case in every[part::parts]:
-                try:
-                    test(**fixtures, **{argument: case})
-                except BaseException as error:
-                    error.add_note(f"in the case {name(case)}")
-                    raise
+                with naming(case):
+                    await test(**fixtures, **{argument: case})
 
+        play: Test = play_async if inspect.iscoroutinefunction(test) else play_plain
         wanted = inspect.signature(test)
         kept = [value for value in wanted.parameters.values() if value.name != argument]
         part = inspect.Parameter("part", inspect.Parameter.POSITIONAL_OR_KEYWORD)

@@ -43,7 +43,9 @@ export class CellBars {
   /** A cell that is moved is taken out and put in again: look after both. */
   private schedule(): void {
     clearTimeout(this.timer);
-    this.timer = window.setTimeout(() => this.place(), 0);
+    if (this.bars.size) {
+      this.timer = window.setTimeout(() => this.place(), 0);
+    }
   }
 
   private place(): void {
@@ -110,10 +112,34 @@ export function makeButton(text: string, act: () => void): HTMLElement {
 
 /** Show a bar above the notebook; returns what takes it away. */
 export function addHeader(panel: NotebookPanel, bar: HTMLElement): () => void {
-  const widget = new Widget({ node: bar });
-  panel.contentHeader.addWidget(widget);
-  return () => widget.dispose();
+  let place = places.get(panel);
+  if (!place) {
+    place = new Widget();
+    place.addClass('cw-headers');
+    places.set(panel, place);
+    panel.contentHeader.addWidget(place);
+  }
+  const { node } = place;
+  const fit = () => {
+    const height = `${Math.min(node.childElementCount, MOST_HEADERS) * HEADER}px`;
+    if (node.style.minHeight !== height) {
+      node.style.minHeight = height;
+      panel.contentHeader.fit(); // JupyterLab lays out by the least heights
+    }
+  };
+  node.append(bar);
+  fit();
+  node.scrollTop = node.scrollHeight;
+  return () => {
+    bar.remove();
+    fit();
+  };
 }
+
+/** However many bars there are, the notebook needs its room: the others are seen by scrolling. */
+const MOST_HEADERS = 4;
+const HEADER = 28; // pixels
+const places = new WeakMap<NotebookPanel, Widget>();
 
 /** Show lines of a difference. */
 export function makeDiff(lines: DiffLine[]): HTMLElement {

@@ -7,6 +7,7 @@ import { ISettingRegistry } from '@jupyterlab/settingregistry';
 
 import { chatPlugin } from './chat/plugin';
 import { drawLongStreams } from './streams';
+import { keepEditorStyles } from './styles';
 import { LiveTab, TabSettings } from './tab';
 import { Facts, Wire } from './wire';
 
@@ -30,6 +31,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
     if (rendermime) {
       drawLongStreams(rendermime);
     }
+    keepEditorStyles(document.head);
     const set: TabSettings = {
       follow: () => settings?.composite.follow === true,
       stale: () => settings?.composite.stale !== false

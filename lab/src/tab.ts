@@ -13,6 +13,7 @@ import { StaleMarks } from './stale';
 import type { Facts, Wire } from './wire';
 
 const MARKED = 2_000;
+const AGAIN = 2_000;
 
 /** What a person has set, as it is now. */
 export type TabSettings = { follow: () => boolean; stale: () => boolean };
@@ -55,6 +56,7 @@ export class LiveTab {
   readonly stale: StaleMarks;
 
   register(): void {
+    clearTimeout(this.again);
     const facts = this.presence.describe();
     this.wire.call('editor.register', { path: this.path, ...facts }).then(
       answer => {
@@ -63,15 +65,26 @@ export class LiveTab {
         this.watch();
         this.runs.tellAll();
         (answer.changes ?? []).forEach((event: Facts) => this.noteChange(event));
-        Object.keys(answer.running ?? {}).forEach(id => this.setState(id, 'running'));
+        for (const [id, state] of Object.entries(answer.running ?? {})) {
+          if (state === 'running') {
+            this.setState(id, 'running'); // one that waits may never begin, and no event says so
+          }
+        }
         this.stale.note();
       },
-      error => console.warn(`Cellwright: ${this.path} is not shared:`, error.message)
+      error => {
+        console.warn(`Cellwright: ${this.path} is not shared:`, error.message);
+        // Another program may have the notebook now. A connection that broke is made again anyway.
+        if (error.code !== 'ENGINE_LOST' && !this.panel.isDisposed) {
+          this.again = window.setTimeout(() => this.register(), AGAIN);
+        }
+      }
     );
   }
 
   /** The engine cannot be reached: until it can, the file is the notebook to others. */
   lose(): void {
+    clearTimeout(this.again);
     this.panel.removeClass('cw-shared');
   }
 
@@ -85,6 +98,7 @@ export class LiveTab {
   }
 
   dispose(): void {
+    clearTimeout(this.again);
     this.unwatch();
     this.stale.dispose();
     this.presence.dispose();
@@ -146,6 +160,9 @@ export class LiveTab {
     this.unwatch = this.wire.watch({ path: this.path }, event => {
       if (event.event === 'cell') {
         this.setState(event.handle, event.status === 'running' ? 'running' : 'idle');
+        if (event.status === 'running') {
+          this.follow(event.handle);
+        }
         return;
       }
       if (event.event === 'changed') {
@@ -180,10 +197,18 @@ export class LiveTab {
       widget.addClass('cw-changed');
       setTimeout(() => widget.removeClass('cw-changed'), MARKED);
     }
-    if (widgets.length && this.settings.follow()) {
+    if (widgets.length) {
+      this.follow(widgets[0].model.id);
+    }
+  }
+
+  /** Scroll to where an agent works, if the person wants that. */
+  private follow(id: string): void {
+    const { content } = this.panel;
+    const place = this.settings.follow() ? content.widgets.findIndex(each => each.model.id === id) : -1;
+    if (place >= 0) {
       // `scrollToCell` would take the focus from the person.
-      const place = this.panel.content.widgets.indexOf(widgets[0]);
-      void this.panel.content.scrollToItem(place, 'auto').catch(() => undefined);
+      void content.scrollToItem(place, 'auto').catch(() => undefined);
     }
   }
 
@@ -195,6 +220,7 @@ export class LiveTab {
   }
 
   private actor = '';
+  private again = 0;
   private unwatch: () => void = () => undefined;
   private readonly document: LiveDocument;
   private readonly conflicts: Conflicts;

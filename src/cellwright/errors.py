@@ -447,7 +447,7 @@ class NotSaved(SaveError, OSError):
     def __init__(self, path: str, step: str, reason: str, *, hint: str | None = None) -> None:
         super().__init__(
             f"Not saved, {path} is unchanged: {reason} ({step})",
-            hint=hint or "Free space or permissions, then save again",
+            hint=hint or "Free disk space or change the permissions, then save again",
         )
         self.path = path
         self.step = step
@@ -697,7 +697,7 @@ class ExecutionCancelled(KernelError):
     code = "EXECUTION_CANCELLED"
 
     def __init__(self) -> None:
-        super().__init__("The cell was interrupted", hint="Run it again when it may finish")
+        super().__init__("The cell was interrupted", hint="Run it again if you need its result")
 
 
 class CellFailed(KernelError):
@@ -712,7 +712,7 @@ class CellFailed(KernelError):
 
 
 class OutputError(CellwrightError):
-    """Output that was kept aside cannot be had."""
+    """Stored output cannot be read or written."""
 
     code = "OUTPUT_ERROR"
 
@@ -738,7 +738,8 @@ class ArtifactsUnavailable(OutputError, OSError):
 
     def __init__(self, reason: str) -> None:
         super().__init__(
-            f"Artifacts cannot be kept: {reason}", hint="Free space or permissions, then run again"
+            f"Artifacts cannot be stored: {reason}",
+            hint="Free disk space or change the permissions, then run again",
         )
 
 
@@ -845,7 +846,7 @@ class RunNotFound(WorkspaceError, LookupError):
 
     def __init__(self, run: str) -> None:
         super().__init__(
-            f"There is no run {run}; one whose engine ended has ended with it",
+            f"There is no run {run}; runs end with their engine",
             hint="List the runs, or read the notebook to see how its cells ended",
         )
         self.run = run
@@ -880,7 +881,7 @@ class EditorSilent(EditorError, TimeoutError):
     def __init__(self, path: str, seconds: float) -> None:
         super().__init__(
             f"The editor that has {path} open did not answer within {seconds:g} s; "
-            "what it was asked to change may still be changed",
+            "the change that was asked for may still be made",
             hint="Look at the page, or close it; then read the notebook and try again",
         )
         self.path = path
@@ -894,9 +895,8 @@ class EditorLost(EditorError, ConnectionError):
 
     def __init__(self, path: str) -> None:
         super().__init__(
-            f"The editor that had {path} open is gone; "
-            "what it was asked to change and had not saved is lost with it",
-            hint="Read the notebook again; it is now the file",
+            f"The editor that had {path} open is gone; changes that it had not saved are lost",
+            hint="Read the notebook again; it is read from the file now",
         )
         self.path = path
 
@@ -946,7 +946,7 @@ class ModelNotConfigured(ModelError):
 
 
 class ModelRefused(ModelError, PermissionError):
-    """The provider does not take the key, or does not allow this with it."""
+    """The provider does not accept the key, or does not allow this with it."""
 
     code = "MODEL_REFUSED"
 
@@ -1017,7 +1017,7 @@ class EngineUnavailable(EngineError, ConnectionError):
     def __init__(self, reason: str, *, hint: str | None = None) -> None:
         super().__init__(
             f"The engine cannot be reached: {reason}",
-            hint=hint or "Its log may say why; work in process does not need it",
+            hint=hint or "Its log may say why; you can also work without it",
         )
 
 

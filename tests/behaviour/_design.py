@@ -370,5 +370,11 @@ ROWS = (
     row("D-418", "§2", "Of a text that an agent's cell prints only what is new travels to a real page, while it runs", Done("tests/browser/test_streams.py::test_of_a_text_that_an_agents_cell_prints_only_what_is_new_travels", only_all=True)),
     row("D-419", "§9", "The context that the panel shows is what the model is sent over HTTP, parameters of tools included", Done("tests/browser/test_chat.py::test_without_an_attached_notebook_it_is_a_general_assistant", only_all=True)),
     row("D-420", "§9", "A proposal is a diff while it is written, and what was accepted in a cell is not marked for review again", Done("tests/browser/test_chat.py::test_a_chat_in_a_cell_proposes_a_diff_that_is_refined_accepted_or_rejected", only_all=True)),
+    # The live tab
+    row("D-461", "§7", "A new cell makes the page look at no other again, and a changed cell is pointed at without its work", Done("tests/browser/test_tab.py::test_an_edit_makes_the_page_look_only_at_what_has_changed")),
+    row("D-462", "§2", "However many cells an agent deletes, the notebook keeps its room in the page", Done("tests/browser/test_marks.py::test_many_deleted_cells_leave_the_notebook_its_room")),
+    row("D-463", "§2", "A person who follows is shown the cells that an agent edits and runs; one who does not stays where they are", Done("tests/browser/test_tab.py::test_the_page_goes_to_where_an_agent_edits_and_runs_if_the_person_follows")),
+    row("D-464", "§2", "A tab whose notebook another program has is shared as soon as that is over", Done("tests/browser/test_tab.py::test_a_notebook_that_another_program_has_is_shared_as_soon_as_that_is_over")),
+    row("D-465", "§2", "A cell that was waiting when its page was loaded again, and never runs, is not shown as running", Done("tests/browser/test_outcomes.py::test_a_cell_that_was_waiting_when_the_page_was_loaded_again_does_not_wait_for_ever", only_all=True)),
 )
 # fmt: on

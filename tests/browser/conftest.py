@@ -205,7 +205,10 @@ def open_page(browser: Browser, server: Server) -> Iterator[Callable[[str], Page
         context = browser.new_context(viewport={"width": 1100, "height": 900}, **options)
         contexts.append(context)
         page = context.new_page()
-        page.goto(f"{server.url}{view}/{name}?token={server.token}&reset")
+        # A workspace of its own: one that is shared is that of another page, and to reset it may
+        # load the page once more.
+        place = view.replace("lab/", f"lab/workspaces/{secrets.token_hex(4)}/")
+        page.goto(f"{server.url}{place}/{name}?token={server.token}")
         status = f"{PANEL}?.sessionContext?.session?.kernel?.status"
         shared = f"window.jupyterapp?.shell && {PANEL}?.hasClass?.('cw-shared')"
         ready = "true" if busy else f"{status} === 'idle'"

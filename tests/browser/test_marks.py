@@ -92,6 +92,31 @@ def test_what_agents_changed_is_marked_until_it_is_accepted_or_undone(
     assert "".join(json.loads(saved)["cells"][0]["source"]) == "a = 1"
 
 
+def test_many_deleted_cells_leave_the_notebook_its_room(
+    server: Server, open_page: OpenPage, agent: Any
+) -> None:
+    server.write("room.ipynb", *(f"x = {number}" for number in range(12)))
+    page = open_page("room.ipynb")
+    book = agent.open("room.ipynb")
+    for cell in "bcdefghi":
+        book.edit([{"op": "delete", "cell": cell}])
+    page.wait_for_function("() => document.querySelectorAll('.cw-header').length === 8")
+    heights = page.evaluate(
+        f"() => [{PANEL}.contentHeader, {PANEL}.content].map(each => each.node.offsetHeight)"
+    )
+    assert heights[0] <= 4 * 28 < 4 * heights[0], heights
+    keep_picture(page, "headers")
+    # The newest is seen, and the others by scrolling.
+    headers = page.locator(".cw-header")
+    headers.last.get_by_text("Restore").click()
+    page.wait_for_function("() => document.querySelectorAll('.cw-header').length === 7")
+    headers.first.get_by_text("Restore").click()
+    page.wait_for_function("() => document.querySelectorAll('.cw-header').length === 6")
+    assert list(cells(page)) == ["a", "b", "i", "j", "k", "l"]
+    execute(page, "cellwright:accept-all")
+    page.wait_for_function(f"() => {PANEL}.contentHeader.node.offsetHeight === 0")
+
+
 @pytest.mark.all
 def test_marks_have_a_diff_outlive_the_page_and_are_undone_by_turn(
     server: Server, open_page: OpenPage, agent: Any

@@ -98,6 +98,26 @@ def test_a_tab_that_is_loaded_again_and_renamed_in_the_middle_of_a_run_loses_not
     assert not path.exists()
 
 
+def test_a_cell_that_was_waiting_when_the_page_was_loaded_again_does_not_wait_for_ever(
+    server: Server, open_page: OpenPage, agent: Any
+) -> None:
+    """The one before it fails, so that it never begins, and nothing is heard of it again."""
+    go = server.folder / "go-waiting"
+    fail = f"import os, time\nprint('begun', flush=True)\nwhile not os.path.exists({str(go)!r}): time.sleep(0.02)\n1 / 0"
+    server.write("waiting.ipynb", fail, "2")
+    page = open_page("waiting.ipynb")
+    run = agent.open("waiting.ipynb").run(["a", "b"], detach=0.0)
+    page.wait_for_function(f"() => {PANEL}.content.model.cells.get(0).outputs.length > 0")
+    page.reload()
+    wait_shared(page)
+    prompts = f"() => {PANEL}.content.widgets.map(cell => cell.promptNode?.textContent)"
+    page.wait_for_function(f"() => ({prompts})()[0] === '[*]:'")
+    go.touch()
+    assert agent.attach(run.run).state == "done"
+    page.wait_for_function(f"() => ({prompts})()[0] === '[1]:'")
+    assert page.evaluate(prompts)[1] == "[ ]:"
+
+
 def test_two_pages_and_an_engine_that_is_killed_lose_nothing(
     server: Server, open_page: OpenPage
 ) -> None:

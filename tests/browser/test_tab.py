@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from cellwright.workspace.hosts.leases import Leases
 from tests.browser.conftest import (
+    FIRST,
     PANEL,
     Server,
     cells,
@@ -84,6 +86,108 @@ def test_an_edit_of_a_source_is_one_step_back_and_the_persons_steps_stay(
     assert cells(page)["a"]["source"] == "x = 10"
     page.keyboard.press("Control+z")
     assert cells(page)["a"]["source"] == "x = 1"
+
+
+def test_an_edit_makes_the_page_look_only_at_what_has_changed(
+    server: Server, open_page: OpenPage, agent: Any
+) -> None:
+    """Styles that are written again, or a colour that fades, concern every cell of a notebook."""
+    server.write("quick.ipynb", *(f"x{number} = {number}" for number in range(4)))
+    page = open_page("quick.ipynb")
+    styles = page.evaluate(
+        """() => {
+            window.written = [];
+            const found = [...document.head.querySelectorAll('style')].filter(
+                node => node.textContent.includes('\u037c'));
+            for (const node of found) {
+                const watch = new MutationObserver(records => window.written.push(...records));
+                watch.observe(node, {childList: true, characterData: true, subtree: true});
+            }
+            return found.length;
+        }"""
+    )
+    assert styles == 1
+    edits = [
+        {"op": "replace", "cell": "a", "source": "x0 = 'new'"},
+        *({"op": "insert", "after": "b", "source": f"y{number} = 'new'"} for number in range(3)),
+    ]
+    assert agent.open("quick.ipynb").edit(edits).saved
+    page.wait_for_function(
+        f"""() => {PANEL}.content.widgets.slice(2, 5).every(
+            cell => cell.node.querySelector('.cm-content')?.textContent.includes("'new'"))"""
+    )
+    assert page.evaluate("() => window.written.length") == 0
+    # They are the editor's own all the same: a string has its colour.
+    colours = page.evaluate(
+        f"""() => {PANEL}.content.widgets.slice(0, 5).map(cell => [
+            ...cell.node.querySelectorAll('.cm-line span')].map(
+                word => getComputedStyle(word).color).join())"""
+    )
+    assert colours[0] == colours[2]
+    assert colours[0] != colours[1]
+    faded = page.evaluate(
+        """() => [...document.styleSheets].flatMap(sheet => [...sheet.cssRules])
+            .filter(rule => rule.type === CSSRule.KEYFRAMES_RULE && rule.name === 'cw-changed')
+            .flatMap(rule => [...rule.cssRules].flatMap(step => [...step.style]))"""
+    )
+    assert faded == ["opacity"], "the browser fades it without the page"
+
+
+def test_the_page_goes_to_where_an_agent_edits_and_runs_if_the_person_follows(
+    server: Server, open_page: OpenPage, agent: Any
+) -> None:
+    server.write("follow.ipynb", *(f"x = {number}\n\n\n\n\n" for number in range(26)))
+    page = open_page("follow.ipynb")
+    book = agent.open("follow.ipynb")
+    save = "raw => window.jupyterapp.serviceManager.settings.save('cellwright-lab:live', raw)"
+    put_cursor(page, 0)
+    is_seen = f"""index => {{
+        const [cell, list] = [{PANEL}.content.widgets[index].node, {PANEL}.content.outerNode]
+            .map(node => node.getBoundingClientRect());
+        return cell.bottom > list.top && cell.top < list.bottom;
+    }}"""
+    book.edit([{"op": "replace", "cell": "x", "source": "first = 1"}])
+    book.run(["y"])
+    assert page.evaluate(is_seen, 0)
+    page.evaluate(save, '{"follow": true}')
+    page.reload()
+    page.wait_for_function(f"() => window.jupyterapp && {PANEL}?.hasClass?.('cw-shared')")
+    try:
+        put_cursor(page, 0)
+        page.wait_for_function(is_seen, arg=0)
+        book.edit([{"op": "replace", "cell": "y", "source": "second = 2"}])
+        page.wait_for_function(is_seen, arg=24)
+        book.run(["c"])
+        page.wait_for_function(is_seen, arg=2)
+        assert not page.evaluate(is_seen, 24)
+        # Nothing but the view has moved.
+        place = f"() => [{PANEL}.content.activeCellIndex, {PANEL}.content.mode]"
+        assert page.evaluate(place) == [0, "edit"]
+    finally:
+        page.evaluate(save, "{}")
+
+
+def test_a_notebook_that_another_program_has_is_shared_as_soon_as_that_is_over(
+    server: Server, open_page: OpenPage, agent: Any
+) -> None:
+    path = server.write("taken.ipynb", "x = 1")
+    page = open_page(FIRST)
+    leases = Leases("a batch")
+    leases.own(str(path.resolve()))
+    try:
+        with page.expect_console_message(lambda said: "is not shared" in said.text):
+            page.evaluate(
+                """() => window.jupyterapp.commands.execute(
+                    'docmanager:open', {path: 'taken.ipynb'})"""
+            )
+        assert not page.evaluate(f"() => {PANEL}.hasClass('cw-shared')")
+    finally:
+        leases.release(str(path.resolve()))
+    page.wait_for_function(
+        f"() => {PANEL}.context.path === 'taken.ipynb' && {PANEL}.hasClass('cw-shared')"
+    )
+    edit = {"op": "replace", "cell": "a", "source": "x = 2"}
+    assert agent.open("taken.ipynb").edit([edit]).host == "tab"
 
 
 def test_a_run_streams_into_the_tab_in_the_kernel_of_the_tab(

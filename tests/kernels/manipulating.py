@@ -16,9 +16,10 @@ from cellwright.kernel.events import CommMessage, Finished
 from cellwright.kernel.local import LocalKernel
 from cellwright.kernel.transport import Code, Launch
 from cellwright.outputs.events import DisplayEvent, ErrorEvent, StreamEvent
-from cellwright.protocol.access import CellResult, MemoryAccess
 from cellwright.protocol.bridge import CommBridge
+from cellwright.protocol.conformance.reference import MemoryAccess
 from cellwright.protocol.messages import NESTED_MARK
+from cellwright.protocol.methods import CellResult
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

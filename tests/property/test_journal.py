@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from cellwright import Notebook
 from cellwright.document.change import Change
+from cellwright.errors import Conflict
 from cellwright.journal import Journal
 from cellwright.journal._changes import decode_origins, encode_origins
 from cellwright.journal._states import _cut, _decode_gaps, _encode_gaps
@@ -67,6 +68,36 @@ def test_every_state_of_fifty_edits_comes_back_and_undo_leads_to_the_first(
         journal.begin(path, change, actor="test:me", kind="redo", concerns=target.id).finish()
         assert notebook.to_bytes() == expected
     assert journal.warnings == []
+
+
+@few
+@given(data=strategies.files(), draw=st.data())
+def test_a_change_is_taken_back_and_made_again_alike_if_only_its_cells_are_read(
+    journal: Journal, data: bytes, draw: Any
+) -> None:
+    """Also on top of later changes, where they leave its cells alone."""
+    path, notebook = new_path(), Notebook(data)
+    entries = []
+    for _ in range(5):
+        change = notebook.apply(draw.draw(edit_lists(len(notebook.cells))))
+        entries.append(journal.begin(path, change, actor="test:me").finish())
+    for entry in filter(None, entries):
+        before = _apply(notebook, journal.change(entry).inverse())
+        assert _apply(notebook, journal.change(entry, notebook.state).inverse()) == before
+        if before is not None:
+            undone = Notebook(before)
+            again = _apply(undone, journal.change(entry))
+            assert _apply(undone, journal.change(entry, undone.state)) == again
+
+
+def _apply(notebook: Notebook, change: Change) -> bytes | None:
+    """The bytes of a notebook after a change; None if there is a conflict."""
+    copy = Notebook.of_state(notebook.state)
+    try:
+        copy.apply(change)
+    except Conflict:
+        return None
+    return copy.to_bytes()
 
 
 def _check_states(journal: Journal, path: str, states: list[bytes]) -> None:

@@ -9,7 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cellwright import Notebook
+from cellwright.document import costs
+from cellwright.document._bytes import slots as slot_module
 from cellwright.document._bytes.slots import FileSlots, Slot, Survey, SurveyMaker
+from cellwright.document._json import fast
 from cellwright.document._json import index as indexing
 from tests.property import checks, strategies
 
@@ -34,8 +37,20 @@ def test_both_parsers_find_the_same_cells(data: bytes) -> None:
         assert fast.members.keys() == careful.members.keys()
 
 
-@given(strategies.files(), st.integers(0, 200))
-def test_blocks_of_any_size_have_the_same_cells(data: bytes, size: int) -> None:
+@given(strategies.files(), st.integers(0, 200), st.integers(1, 400), st.integers(18, 40))
+def test_blocks_of_any_size_have_the_same_cells(
+    data: bytes, size: int, large: int, piece: int
+) -> None:
+    """Cells from `large` bytes on are decoded and hashed in pieces of `piece`."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name in ((indexing, "LARGE_CELL_BYTES"), (slot_module, "LARGE_CELL_BYTES")):
+            patch.setattr(module, name, large)
+        for module, name in ((fast, "_PIECE"), (costs, "LONG_TEXT"), (slot_module, "LONG_TEXT")):
+            patch.setattr(module, name, piece)
+        _check_blocks(data, size)
+
+
+def _check_blocks(data: bytes, size: int) -> None:
     start = indexing.skip_space(data, 3 if data.startswith(indexing.BOM) else 0)
     careful = indexing.index_with_standard_library(data, start)
     survey = SurveyMaker(len(data))
@@ -53,7 +68,11 @@ def test_blocks_of_any_size_have_the_same_cells(data: bytes, size: int) -> None:
     slots = FileSlots.of_blocks(data, found.blocks, survey)
     one_by_one = [Slot(data, *span) for span in zip(*spans, strict=True)]
     assert [slot.row for slot in slots] == [slot.row for slot in one_by_one]
-    assert slots.survey().revision == Survey.of(slot.row for slot in one_by_one).revision
+    revision, hashes = slots.survey().revision, [slot.hash for slot in slots]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(slot_module, "LONG_TEXT", 2**40)
+        assert revision == Survey.of(slot.row for slot in one_by_one).revision
+        assert hashes == [slot.hash for slot in one_by_one]
 
 
 @given(strategies.files(), strategies.text, st.data())

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cellwright.protocol.access import MemoryAccess
+from cellwright.protocol.conformance.reference import MemoryAccess
 from cellwright.protocol.messages import MANIPULATOR, METHODS, NOTEKIT
 from tests.unit.protocol.stage import Stage, four_cells, raise_where_told
 

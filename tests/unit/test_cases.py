@@ -33,6 +33,20 @@ def test_a_failure_names_its_case() -> None:
     assert caught.value.__notes__ == ["in the case 2"]
 
 
+async def test_a_coroutine_is_awaited_for_every_case() -> None:
+    played: list[int] = []
+
+    async def test(case: int) -> None:
+        played.append(case)
+        assert case != 3
+
+    made = for_each("case", CASES)(test)
+    assert inspect.iscoroutinefunction(made)
+    with pytest.raises(AssertionError) as caught:
+        await made(part=0)
+    assert (played, caught.value.__notes__) == ([1, 2, 3], ["in the case 3"])
+
+
 def test_a_test_without_cases_is_refused() -> None:
     with pytest.raises(AssertionError):
         for_each("case", ())

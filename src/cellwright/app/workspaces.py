@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cellwright.assistant.workspaces import ChatWorkspaces
+    from cellwright.assistant.chat import ChatWorkspaces
     from cellwright.workspace.api.requests import Mode, PathLike
 
     Warn = Callable[[str], object]
@@ -144,7 +144,7 @@ def open_chat_workspaces(
     warn: Warn = str,
 ) -> ChatWorkspaces:
     """Return the workspaces of one chat, one for each mode; see `SharedWorkspaces`."""
-    from cellwright.assistant.workspaces import ChatWorkspaces
+    from cellwright.assistant.chat import ChatWorkspaces
 
     shared = SharedWorkspaces(root, cwd=cwd, engine=engine, warn=warn)
 

@@ -30,16 +30,50 @@ from cellwright.tools.profiles.positron import POSITRON
 from cellwright.tools.tool import ToolResult
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Collection, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 
     from cellwright.assistant.availability import ToolOffer, ToolReference
     from cellwright.assistant.changes import Proposal
     from cellwright.assistant.models.model import Model, ModelEvent
     from cellwright.assistant.permissions import Confirm
     from cellwright.assistant.requests import ChatRequest, Detection
-    from cellwright.assistant.workspaces import ChatWorkspaces
     from cellwright.kernel.session import Ask
     from cellwright.tools.tool import Tool
+    from cellwright.workspace.api.requests import Mode
+    from cellwright.workspace.workspace import AsyncWorkspace
+
+    Connect = Callable[[Mode], Awaitable[AsyncWorkspace]]
+    Close = Callable[[], Awaitable[object]]
+
+
+class ChatWorkspaces:
+    """The workspaces of one chat; `cellwright.app.workspaces.open_chat_workspaces` makes them.
+
+    Args:
+        connect: makes the workspace of a mode.
+        close: ends what these workspaces share.
+    """
+
+    def __init__(self, connect: Connect, close: Close | None = None) -> None:
+        self._connect = connect
+        self._close = close
+        self._open: dict[Mode, AsyncWorkspace] = {}
+        self._turn = asyncio.Lock()
+
+    async def get(self, mode: Mode) -> AsyncWorkspace:
+        """The workspace of a mode, made when it is first asked for."""
+        async with self._turn:
+            if mode not in self._open:
+                self._open[mode] = await self._connect(mode)
+            return self._open[mode]
+
+    async def close(self) -> None:
+        """Close the workspaces; kernels of this process end."""
+        for workspace in self._open.values():
+            await workspace.close()
+        self._open.clear()
+        if self._close is not None:
+            await self._close()
 
 
 _log = logging.getLogger("cellwright.assistant")

@@ -164,7 +164,7 @@ class NotebookContext:
         return {cell.id: cell.selection for cell in self.selected_cells}
 
     @property
-    def known(self) -> list[CellContext]:
+    def known_cells(self) -> list[CellContext]:
         """The cells in this context, in the order of the notebook."""
         cells = (*self.selected_cells, *(self.all_cells or ()), *(self.nearby_cells or ()))
         return [cell for _, cell in sorted({cell.index: cell for cell in cells}.items())]

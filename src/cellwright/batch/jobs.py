@@ -377,9 +377,11 @@ def describe_run(job: Job, done: Executions) -> JobResult:
 
 def find_first_words(execution: Execution, error: CellError | None) -> str:
     """Say in one line why a cell failed."""
+    if execution.status == "timed_out":  # its error is how the kernel was interrupted
+        return f"timed out after {execution.seconds:.1f} s"
     if error is not None:
         first = error.evalue.partition("\n")[0]
-        return f"{error.ename}: {first}"
+        return f"{error.ename}: {first}" if first else error.ename
     said = [each for each in execution.outputs if each.get("name") == "stderr"]
     if execution.status == "error" and said:  # as for a magic that IPython does not know
         text = said[-1].get("text", "")
@@ -400,11 +402,11 @@ def find_changes(before: Notebook, done: Iterable[Execution]) -> list[ChangedOut
         if cell is None or execution.status not in ("ok", "error") or len(found) == _MOST_CHANGES:
             continue
         compared = compare_outputs(cell, execution.status, execution.outputs)
-        if compared["result"] == "differs":
+        if compared.result == "differs":
             new = tuple(map(parse_output, execution.outputs))
             old, new_pictures = _list_pictures(cell.outputs), _list_pictures(new)
             index = cell.index if execution.index is None else execution.index  # of the copy
-            found.append(ChangedOutputs(cell.handle, index, compared["diff"], old, new_pictures))
+            found.append(ChangedOutputs(cell.handle, index, compared.diff, old, new_pictures))
     return found
 
 

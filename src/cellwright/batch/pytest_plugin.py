@@ -111,7 +111,7 @@ class NotebookTest(pytest.Item):
                 self._compare(cells[execution.cell or ""], execution)
 
     def _compare(self, cell: Cell, execution: Execution) -> None:
-        if execution.check is None or execution.check["result"] != "differs" or _ignores(cell):
+        if execution.check is None or execution.check.result != "differs" or _ignores(cell):
             return
         from cellwright.document.outputs import parse_output
 
@@ -122,7 +122,7 @@ class NotebookTest(pytest.Item):
         if len(old) == len(new) and all(map(_are_close, old, new, [tolerance] * len(old))):
             return
         head = f"cell {cell.handle} (index {cell.index}) shows something else:"
-        raise NotebookFailed(f"{head}\n{execution.check['diff']}")
+        raise NotebookFailed(f"{head}\n{execution.check.diff}")
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], **how: Any) -> Any:  # type: ignore[override]
         """What is printed of a failure: the cell and its traceback, not ours."""
@@ -169,11 +169,12 @@ def _describe(execution: Execution, cells: dict[str, Cell]) -> str:
     from cellwright.batch.jobs import find_first_words
 
     cell = cells.get(execution.cell or "")
-    lines = [f"cell {execution.cell} (index {execution.index}) ended with {execution.status}:"]
+    error = execution.error or execution.shown_error
+    why = find_first_words(execution, error)
+    lines = [f"cell {execution.cell} (index {execution.index}): {why}"]
     if cell is not None:
         lines += [f"    {line}" for line in cell.source.splitlines()[:30]]
-    error = execution.error or execution.shown_error
-    lines += (error and error.traceback) or [find_first_words(execution, error), *execution.notes]
+    lines += (error and error.traceback) or execution.notes
     return "\n".join(lines)
 
 

@@ -185,11 +185,11 @@ def common(function: Callable[..., Any]) -> Callable[..., Any]:
         default="agent",
         help="What is allowed; agent, the default, allows everything.",
     )
-    @click.option("--no-engine", is_flag=True, help="Work in this process alone.")
+    @click.option("--no-engine", is_flag=True, help="Do not use the background engine.")
     @click.option("-q", "--quiet", is_flag=True, help="Print only data, warnings and errors.")
     @click.option("-v", "--verbose", is_flag=True, help="Show tracebacks.")
     @functools.wraps(function)
-    def wrapped(
+    def make_call(
         *args: Any,
         root: str | None,
         as_json: bool,
@@ -207,7 +207,7 @@ def common(function: Callable[..., Any]) -> Callable[..., Any]:
         except BrokenPipeError:
             raise ReaderGone from None  # before click turns it into an exit
 
-    return wrapped
+    return make_call
 
 
 _FLAGS = frozenset({"--json", "--no-engine", "-q", "--quiet", "-v", "--verbose"})

@@ -1,4 +1,4 @@
-"""Standard output, standard error and exit codes.
+"""Standard output, standard error and exit codes; and what to type next after an error.
 
 Data goes to stdout, messages to stderr. With `--json`, stdout is one object: `ok`, `data`, `error`.
 Whatever is printed for a person passes through here, and nothing in it is obeyed by a terminal or
@@ -12,7 +12,6 @@ import sys
 
 import click
 
-from cellwright.cli.hints import complete_hint
 from cellwright.errors import (
     CellFailed,
     CellwrightError,
@@ -38,6 +37,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
+
+    from cellwright.workspace.runs.execution import Execution
+
 
 OK, FAILED, USAGE, BAD_NOTEBOOK, KERNEL, FORBIDDEN, CONFLICT = 0, 1, 2, 3, 4, 5, 6
 INTERNAL, TIMEOUT, INTERRUPTED = 70, 124, 130
@@ -375,3 +377,49 @@ def _printable_in_colors(text: str) -> str:
 def one_line(text: str) -> str:
     """A name or label from a notebook, on one line and with control characters made visible."""
     return printable(text).replace("\n", "␊").replace("\t", " ")
+
+
+_KERNEL = "`--kernel NAME`, one of `cellwright kernel specs`"
+_RUNNER = f"{_KERNEL}, or `--runner`"
+
+NEXT_STEPS = {
+    "NEEDS_UPGRADE": "`cellwright upgrade NB`",
+    "UNKNOWN_REVISION": "`cellwright read NB --json`",
+    "JOURNAL_UNAVAILABLE": "see `cellwright doctor`",
+    "CHANGE_NOT_FOUND": "`cellwright log NB`",
+    "NOTHING_TO_UNDO": "`cellwright log NB`, `cellwright backup NB --restore ID^`",
+    "KERNEL_MISSING": "see `cellwright kernel specs`",
+    "KERNEL_MISSING run": _KERNEL,
+    "KERNEL_MISSING eval": _RUNNER,
+    "KERNEL_START_FAILED": "see `cellwright kernel specs`",
+    "KERNEL_START_FAILED run": _KERNEL,
+    "KERNEL_START_FAILED eval": _RUNNER,
+    "KERNEL_CANNOT eval": "`--reset`, or `-s NAME`",
+    "KERNEL_CANNOT run": "`--restart`",
+    "SESSION_NOT_FOUND": "`cellwright sessions`",
+    "MODE_FORBIDS": "`--mode agent`",
+    "MODE_FORBIDS chat": "`/mode agent`, or `--mode agent` for the next chat",
+    "OUTSIDE_ROOT": "`--root DIR`",
+    "OWNED_ELSEWHERE": "without `--no-engine`, or `cellwright kernel shutdown NB`",
+    "RUN_NOT_FOUND": "`cellwright runs`",
+    "ENGINE_UNAVAILABLE": "`cellwright engine logs`, `--no-engine`",
+    "ENGINE_DRAINING": "`cellwright engine stop`",
+}
+"""The next step by error code; after a space, the command that it is for."""
+
+
+def complete_hint(error: CellwrightError, command: str = "") -> str | None:
+    """Return the hint of an error, with the next step in the words of the command line."""
+    step = NEXT_STEPS.get(f"{error.code} {command}") or NEXT_STEPS.get(error.code)
+    return ": ".join(part for part in (error.hint, step) if part) or None
+
+
+def complete_notes(execution: Execution, notebook: str) -> list[str]:
+    """Return the notes of a cell that ran, and the command that brings lost variables back."""
+    notes = list(execution.notes)
+    if execution.replay and execution.cell:
+        from shlex import quote
+
+        command = f"cellwright run {quote(notebook)} --replay {quote(execution.cell)}"
+        notes.append(f"`{command}` does that")
+    return notes

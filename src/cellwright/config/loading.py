@@ -154,7 +154,9 @@ def _from_file(file: _File, name: str, value: object) -> tuple[str, object, Sett
         raise UnknownSetting(name, file.place, _find_nearest(name, SPECS))
     if isinstance(value, str) and not isinstance(SPECS[name].default, str):
         # TOML has numbers; a number in quotes is a mistake.
-        raise InvalidSetting(name, value, file.place, f"{SPECS[name].expected}, without quotes")
+        raise InvalidSetting(
+            name, value, file.place, f"{SPECS[name].accepted_values}, without quotes"
+        )
     if file.kind == "project" and not SPECS[name].project_may_set:
         expected = "set by you, in config.toml, a variable or a flag; a project may not set it"
         raise InvalidSetting(name, value, file.place, expected)

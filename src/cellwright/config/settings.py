@@ -69,7 +69,7 @@ class SettingSpec:
         self.name = name
 
     @property
-    def expected(self) -> str:
+    def accepted_values(self) -> str:
         """The accepted values in words."""
         if isinstance(self.default, bool):
             return "true or false"
@@ -95,7 +95,7 @@ class SettingSpec:
         """
         checked = self._read(value)
         if checked is None:
-            raise InvalidSetting(self.name, value, place, self.expected)
+            raise InvalidSetting(self.name, value, place, self.accepted_values)
         return checked
 
     def _read(self, value: object) -> Value | None:

@@ -312,6 +312,10 @@ def _skeleton_hunks(change: Change, context: int) -> Iterator[str]:
 
 
 def _hunks(old: list[str], new: list[str], context: int) -> Iterator[str]:
+    if not old or not new:  # a cell that came or went, which may have a million lines
+        yield from (f"-{line}" for line in old)
+        yield from (f"+{line}" for line in new)
+        return
     from difflib import unified_diff
 
     # The first two rows of difflib are the file names, which are printed once, at the top.

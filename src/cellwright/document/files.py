@@ -327,14 +327,15 @@ def _write(
             return _confirm(notebook, name, reached or real, parts, size)
     # Every answer to an edit has the revision. Where working it out takes a while, that is done
     # while the disk is busy.
-    large = size >= _LARGE and state.old is None and not state.is_surveyed
-    if state.is_surveyed:
+    large = size >= _LARGE and state.old is None
+    if not large:
         _ = state.snapshot.revision
     replace_file(
         reached or real,
         parts,
         expected,
         break_hard_links=break_hard_links,
+        large=large,
         meanwhile=(lambda: state.snapshot.revision) if large else None,
     )
     layout = _raw(state.old) if state.old is not None else state.layout

@@ -81,14 +81,19 @@ class Snapshot:
 class Resolver:
     """Finds cells by reference among ordered ids; None is a cell without an id."""
 
-    __slots__ = ("_places", "ids")
+    __slots__ = ("_places", "_repeated", "ids")
 
     def __init__(self, ids: Sequence[str | None]) -> None:
         self.ids = ids
-        self._places: dict[str, list[int]] = {}
-        for i, id_ in enumerate(ids):
-            if id_ is not None:
-                self._places.setdefault(id_, []).append(i)
+        # A dict of lists would cost more than all else that an edit of ten thousand cells does.
+        self._places: dict[str | None, int] = dict(zip(ids, range(len(ids)), strict=True))
+        self._repeated: dict[str, list[int]] = {}
+        if len(self._places) < len(ids):
+            for i, id_ in enumerate(ids):
+                if id_ is not None and self._places[id_] != i:
+                    self._repeated.setdefault(id_, []).append(i)
+            for id_, places in self._repeated.items():
+                places.append(self._places[id_])
 
     def index(self, ref: CellRef) -> int:
         """The index of the one cell that a reference means; it never guesses.
@@ -98,17 +103,17 @@ class Resolver:
             AmbiguousCell: two cells have that id.
         """
         if isinstance(ref, str):
-            places = self._places.get(ref)
-            if places:
-                if len(places) > 1:
-                    raise AmbiguousCell(ref, places)
-                return places[0]
+            place = self._places.get(ref)
+            if place is not None:
+                if ref in self._repeated:
+                    raise AmbiguousCell(ref, self._repeated[ref])
+                return place
             found = _handle(ref)
             if found and int(found[1]) < len(self.ids):
                 return int(found[1])
             # Where ids are numbers, a number that is not an id is more likely a deleted cell than
             # a position.
-            if _number(ref) and not any(map(_number_as_id, self._places)):
+            if _number(ref) and not any(map(_number_as_id, self._known_ids())):
                 return self._position(int(ref), ref)
         elif type(ref) is int:  # a bool is not an index
             return self._position(ref, ref)
@@ -117,7 +122,7 @@ class Resolver:
     def handle(self, index: int) -> str:
         """A text that refers to exactly this cell: its id, or its position if that is ambiguous."""
         id_ = self.ids[index]
-        if id_ is not None and len(self._places[id_]) == 1:
+        if id_ is not None and id_ not in self._repeated:
             return id_
         # Another cell may have this text as its id; with leading zeros it still means this one.
         padded = (f"cell-{index:0{width}}" for width in range(1, 10))
@@ -129,10 +134,13 @@ class Resolver:
             return number % count
         raise CellNotFound(ref, count=count)
 
+    def _known_ids(self) -> list[str]:
+        return [id_ for id_ in self._places if id_ is not None]
+
     def _near(self, ref: object) -> list[str]:
         from difflib import get_close_matches
 
-        known = list(self._places)
+        known = self._known_ids()
         text = str(ref)
         starts = [id_ for id_ in known if text and id_.startswith(text)]
         return list(dict.fromkeys(starts + get_close_matches(text, known)))[:3]

@@ -1,19 +1,21 @@
-"""The notebooks that editors have open now, and where a person is in them."""
+"""The notebooks that editors have open: where a person is in them, and what is not accepted yet."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import logging
+import threading
 import time
+from collections import OrderedDict
 from dataclasses import replace
 from functools import partial
 
 from cellwright.document._bytes.slots import hash_cell
+from cellwright.document.notebook import Notebook
 from cellwright.engine.live import Editor, LiveHost, asking_page
 from cellwright.engine.outside import OutsideChanges, find_saved
 from cellwright.engine.person_runs import PersonRuns
-from cellwright.engine.reviews import OpenReviews
 from cellwright.errors import CellwrightError, InvalidCall
 from cellwright.journal.executions import ExecutionRecord
 from cellwright.kernel.events import CommMessage
@@ -25,14 +27,16 @@ from cellwright.workspace.runs.run import Turns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Any, Literal
 
-    from cellwright.document.notebook import Notebook
     from cellwright.engine.connection import Connection
     from cellwright.protocol.messages import Reply
     from cellwright.workspace.caller import Caller
     from cellwright.workspace.hub import Hub
+
+    Event = dict[str, Any]
+
 
 log = logging.getLogger("cellwright.engine")
 
@@ -194,7 +198,7 @@ class Editors:
         cells = host.read().cells
         index = next((cell.index for cell in cells if cell.handle == ran.cell), -1)
         self._hub.actors.note(real, ran.actor, "run")
-        self._hub.journal.executed(real, replace(ran, index=index))
+        self._hub.journal.record_execution(real, replace(ran, index=index))
 
     def _manipulate(
         self, client: Connection, caller: Caller, path: str, params: Mapping[str, Any]
@@ -418,3 +422,73 @@ def _read_kernel(
     if not isinstance(life, str):
         life = known.life if known is not None and known.kernel_id == kernel_id else None
     return KernelAddress(server, kernel_id, token if isinstance(token, str) else None, life)
+
+
+_MOST_CHANGES = 200  # of one notebook; older ones are accepted silently
+
+
+class OpenReviews:
+    """Keeps the events `changed` of notebooks that an editor had open, until they are accepted.
+
+    So a page that is loaded again, or opened later, shows what it showed before, and what was
+    changed meanwhile.
+    """
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self._guard = threading.Lock()
+        self._open: dict[str, OrderedDict[str, Event]] = {}
+        hub.events.subscribe(None, self._note)
+
+    def begin(self, real: str) -> None:
+        """Keep the changes of a notebook from now on."""
+        with self._guard:
+            self._open.setdefault(real, OrderedDict())
+
+    def move(self, old: str, new: str) -> None:
+        """Note that a notebook is called otherwise now."""
+        with self._guard:
+            if old in self._open:
+                self._open[new] = self._open.pop(old)
+
+    def list(self, real: str) -> list[Event]:
+        """Return the changes that were neither accepted nor undone, the oldest first; blocks."""
+        with self._guard:
+            found = [dict(event) for event in self._open.get(real, {}).values()]
+        return [event for event in found if not self._is_undone(real, event["change"])]
+
+    def accept(self, real: str, changes: Iterable[str], cells: Iterable[str]) -> None:
+        """Forget that these changes touched these cells."""
+        with self._guard:
+            kept = self._open.get(real, OrderedDict())
+            for name in changes:
+                if name in kept:
+                    left = [cell for cell in kept[name]["cells"] if cell not in set(cells)]
+                    kept[name] = {**kept[name], "cells": left}
+                    if not left:
+                        del kept[name]
+
+    def find_before(self, real: str, change: str, cell: str) -> str | None:
+        """Return the source of a cell before a change; None if there was no such cell; blocks.
+
+        Raises:
+            ChangeNotFound: there is no such change.
+        """
+        state = self._hub.journal.state(real, change, side="before")
+        cells = Notebook.of_state(state).cells
+        return next((each.source for each in cells if each.handle == cell), None)
+
+    def _is_undone(self, real: str, change: str) -> bool:
+        with contextlib.suppress(CellwrightError):
+            return self._hub.journal.get(real, change).undone_by is not None
+        return True  # forgotten: it cannot be undone any more
+
+    def _note(self, event: Event) -> None:
+        if event["event"] != "changed" or not event.get("change"):
+            return
+        with self._guard:
+            kept = self._open.get(event["notebook"])
+            if kept is not None:
+                kept[event["change"]] = event
+                while len(kept) > _MOST_CHANGES:
+                    kept.popitem(last=False)

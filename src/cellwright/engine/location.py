@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 
 from cellwright.config.directories import runtime_directory, state_folder
-from cellwright.document.digests import blake2b
+from cellwright.document.costs import blake2b
 
 # A socket's path may have 107 bytes.
 _LONGEST = 100

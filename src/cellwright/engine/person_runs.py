@@ -18,9 +18,8 @@ from cellwright.kernel.events import Finished, Started
 from cellwright.kernel.session import CellOutcome, Outcome
 from cellwright.outputs.collector import Collector
 from cellwright.outputs.events import ClearEvent, DisplayEvent, ErrorEvent, RawPiece, StreamEvent
-from cellwright.workspace.runs.cell_run import CellRun
 from cellwright.workspace.runs.execution import Execution, Executions
-from cellwright.workspace.runs.landing import RunRecord
+from cellwright.workspace.runs.landing import CellRun, RunRecord
 from cellwright.workspace.runs.run import Run, RunOptions
 
 TYPE_CHECKING = False

@@ -30,6 +30,7 @@ from cellwright.workspace.activity import act_for, is_abandoned
 from cellwright.workspace.api.requests import parse_request
 from cellwright.workspace.caller import Caller
 from cellwright.workspace.hub import Hub
+from cellwright.workspace.paths import real_path
 from cellwright.workspace.runs.run import Turns
 from cellwright.workspace.verbs import perform_on_loop
 
@@ -117,15 +118,15 @@ class Service:
     ) -> Any:
         """Answer one call of a client."""
         # These two before any greeting: a client of another version needs them to get rid of us.
-        if method == "status":
-            return self.status()
         caller = self._clients.get(client)
+        if method == "status":
+            return self.status(caller)
         if method == "stop":
             if caller is not None:
                 caller.require("run", "stop the engine")
             log.info("leaving: %s said so", client.name or "a client")
             self.leaving.set()
-            return self.status()
+            return self.status(caller)
         if self.leaving.is_set():
             raise EngineDraining("it is about to leave")
         self._busy = time.monotonic()
@@ -281,10 +282,13 @@ class Service:
 
     # -- the engine itself ------------------------------------------------------------------
 
-    def status(self) -> dict[str, Any]:
-        """Who it is, and what it has to do."""
-        pool = self.hub.sessions.pool if self.hub.has_kernels else ()
+    def status(self, caller: Caller | None = None) -> dict[str, Any]:
+        """Who it is, and what it has to do, as far as that exists for a caller."""
+        pool = list(self.hub.sessions.pool) if self.hub.has_kernels else []
         runs = self.hub.runs.list() if self.hub.has_runs else []
+        if caller is not None:
+            pool = [session for session in pool if caller.knows(session.key.origin)]
+            runs = [run for run in runs if caller.knows(self.hub.runs.get(run.run).origin)]
         return {
             "pid": os.getpid(),
             "socket": self.socket,
@@ -412,7 +416,7 @@ def _make_full_pool(size: int, name: str) -> ThreadPoolExecutor:
 
 
 def _find_real(caller: Caller, path: str) -> str:
-    return os.path.realpath(os.path.join(caller.cwd, path))  # noqa: PTH118
+    return real_path(os.path.join(caller.cwd, path))  # noqa: PTH118
 
 
 def _measure(path: str) -> int:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from cellwright.document._bytes.layout import Layout
+    from cellwright.document._bytes.slots import Slot
     from cellwright.document.change import Change, State
     from cellwright.document.snapshot import Snapshot
     from cellwright.journal._states import StateContent
@@ -105,7 +106,13 @@ class JournalRecorder:
         import cellwright.journal.history  # noqa: F401
 
         durable = facts.kind != "run"
+        # What takes long is done before the transaction, for which others have to wait.
+        _ = change.before.snapshot.revision, change.after.snapshot.revision
         ahead = self._store_ahead(key, change.before, durable=durable)
+        if change.after.old is None:
+            slots = change.after.layout.slots
+            new = [slots[cell.after] for cell in change.cells if cell.after is not None]
+            ahead += self._store_slots(new, durable=durable)
         row, added = self._write(
             key, lambda writer: writer.announce(change, facts), durable=durable
         )
@@ -117,15 +124,19 @@ class JournalRecorder:
         They belong to nothing yet; what is removed meanwhile is stored again with the change.
         Returns how many bytes that added.
         """
-        layout = state.layout
-        if state.old is not None or sum(map(len, layout.parts())) < _LARGE:
+        if state.old is not None or sum(map(len, state.layout.parts())) < _LARGE:
             return 0
         known = self._knows(key)
         if known is not None and known.is_of(state):
             return 0
+        return self._store_slots(state.layout.slots, durable=durable)
+
+    def _store_slots(self, slots: Sequence[Slot], *, durable: bool) -> int:
+        if sum(slot.end - slot.start for slot in slots) < _LARGE:
+            return 0
         added = 0
         budget: int | None = None
-        for pieces in _states.list_pieces(layout, _LARGE):
+        for pieces in _states.list_pieces(slots, _LARGE):
 
             def work(
                 connection: sqlite3.Connection,
@@ -224,6 +235,7 @@ class JournalRecorder:
 
         if not self._attempt(look, write=False, aside=True):
             return None
+        self._store_ahead(key, state, durable=False)
         row, _ = self._write(key, work)
         return row and row.to_entry()
 
@@ -246,6 +258,7 @@ class JournalRecorder:
             return book.id, store.added
 
         if self._attempt(look, write=False, aside=True) is False:
+            _ = snapshot.hashes  # of a large notebook that takes a while, and others would wait
             book, brought = self._attempt(work) or (0, 0)
             if book and self._attempt(lambda c: pruning.needs_pruning(c, self.limits), write=False):
                 self._tidy(book, brought)

@@ -14,19 +14,18 @@ import json
 from itertools import chain, groupby
 from typing import NamedTuple
 
+from cellwright.document._bytes.slots import Slot
 from cellwright.document.change import Pieces, State
 from cellwright.document.notebook import Notebook
 from cellwright.document.snapshot import Snapshot
 from cellwright.journal._database import JournalDamaged
-from cellwright.journal._store import CELLS, NAMES, PieceStore, pack, unpack
+from cellwright.journal._store import CELLS, NAMES, PieceStore, cut, pack, unpack
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from cellwright.document._bytes.layout import Layout
-    from cellwright.document._bytes.slots import Slot
     from cellwright.document.change import CellChange, Change
 
 _LONGEST_STRETCH = 256
@@ -53,16 +52,17 @@ def keep_state(store: PieceStore, state: State) -> StateContent:
     return StateContent(skeleton, gaps, 0, store.keep(_raw(layout.slots)))
 
 
-def list_pieces(layout: Layout, most: int) -> Iterator[list[memoryview]]:
-    """The bytes of all cells, in lists of about `most` bytes."""
+def list_pieces(slots: Iterable[Slot], most: int) -> Iterator[list[memoryview]]:
+    """The pieces that cells are stored as, in lists of about `most` bytes."""
     pieces: list[memoryview] = []
     size = 0
-    for slot in layout.slots:
-        pieces.append(memoryview(slot.buffer)[slot.start : slot.end])
-        size += slot.end - slot.start
-        if size >= most:
-            yield pieces
-            pieces, size = [], 0
+    for slot in slots:
+        for piece in cut(memoryview(slot.buffer)[slot.start : slot.end]):
+            pieces.append(piece)
+            size += len(piece)
+            if size >= most:
+                yield pieces
+                pieces, size = [], 0
     yield pieces
 
 
@@ -188,6 +188,37 @@ def build_state_beside(
         return State(layout.with_replaced({i: find(a) for i, (a, b) in pairs if a != b}))
     slots = [find(number) for number in content.cells]
     return State(layout.with_cells(slots, _decode_gaps(loaded[content.gaps])))
+
+
+def build_change_of(
+    store: PieceStore, was: StateContent, now: StateContent, here: State
+) -> tuple[State, State] | None:
+    """Build the states before and after a change as if `here` were one of the two.
+
+    That needs the changed cells alone. None if cells came, went or moved, or if `here` has the
+    changed ones neither as they were nor as they became.
+    """
+    slots = here.layout.slots
+    if was.old or now.old or here.old is not None or was.gaps != now.gaps:
+        return None
+    if not len(was.cells) == len(now.cells) == len(slots):
+        return None
+    pairs = zip(was.cells, now.cells, strict=True)
+    places = [place for place, (a, b) in enumerate(pairs) if a != b]
+    changed = [content.cells[place] for place in places for content in (was, now)]
+    loaded = store.load([was.skeleton, now.skeleton, *changed])
+    for side, other in ((was, now), (now, was)):
+        if here.layout.skeleton != loaded[side.skeleton]:
+            continue
+        if any(slots[place].raw != loaded[side.cells[place]] for place in places):
+            continue
+        layout = here.layout.with_replaced(
+            {place: Slot.of(loaded[other.cells[place]]) for place in places}
+        )
+        if was.skeleton != now.skeleton:
+            layout = layout.with_skeleton(loaded[other.skeleton])
+        return (here, State(layout)) if side is was else (State(layout), here)
+    return None
 
 
 def _raw(slots: Sequence[Slot]) -> list[memoryview]:

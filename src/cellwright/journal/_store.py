@@ -6,7 +6,7 @@ import struct
 import zlib
 from collections import Counter
 
-from cellwright.document.digests import blake2b
+from cellwright.document.costs import blake2b
 from cellwright.journal._database import JournalDamaged
 
 TYPE_CHECKING = False
@@ -17,11 +17,17 @@ if TYPE_CHECKING:
 
     Bytes = bytes | memoryview
 
-BYTES, CELLS, NAMES = range(3)
-"""What a piece is: a part of a notebook, a list of such parts, or a part of a snapshot."""
+BYTES, CELLS, NAMES, LONG = range(4)
+"""What a piece is: a part of a notebook, a list of such parts, a part of a snapshot, or a part of a
+notebook that is so long that it is stored as a list of other pieces, its sections."""
 
-# The same bytes may be all three, and are then three pieces.
-_PERSONS = {BYTES: b"", CELLS: b"cells", NAMES: b"names"}
+# The same bytes may be all of these, and are then as many pieces.
+_PERSONS = {BYTES: b"", CELLS: b"cells", NAMES: b"names", LONG: b"long"}
+SECTION = 4 * 2**20
+"""A longer piece is stored in sections of this size, which fit into transactions of their own."""
+
+LISTS = (CELLS, LONG)
+"""The kinds that count as uses of other pieces."""
 
 _PLAIN, _ZLIB = range(2)
 PIECE_COSTS = 8 * 1024
@@ -53,17 +59,19 @@ class PieceStore:
 
     def keep(self, items: Sequence[Bytes], kind: int = BYTES) -> list[int]:
         """Store pieces; returns their numbers. The caller counts each use with `mention`."""
-        hashes = [_hash(item, kind) for item in items]
+        kinds = [LONG if kind == BYTES and len(item) > SECTION else kind for item in items]
+        hashes = [_hash(item, own) for item, own in zip(items, kinds, strict=True)]
         known = self._find_known(hashes)
         numbers = []
-        for hash_, item in zip(hashes, items, strict=True):
+        for hash_, own, item in zip(hashes, kinds, items, strict=True):
             number = known.get(hash_)
             if number is None:
+                data = pack(self.keep(list(cut(item)))) if own == LONG else item
                 number = known[hash_] = self._number()
-                self._new[hash_] = (number, kind, item)
-                self.added += max(len(item), PIECE_COSTS)
-                if kind == CELLS:
-                    self.mention(unpack(bytes(item)))
+                self._new[hash_] = (number, own, data)
+                self.added += max(len(data), PIECE_COSTS)
+                if own in LISTS:
+                    self.mention(unpack(bytes(data)))
             numbers.append(number)
         return numbers
 
@@ -96,21 +104,35 @@ class PieceStore:
         Raises:
             JournalDamaged: a piece is missing, or its bytes have changed.
         """
+        found: dict[int, bytes] = {}
+        for number, kind, hash_, piece in self._read(numbers):
+            whole = piece
+            if kind == LONG:
+                sections = unpack(piece)
+                loaded = self.load(sections)
+                whole = b"".join([loaded[section] for section in sections])
+            if _hash(whole, kind) != hash_:
+                raise JournalDamaged(_DAMAGE)
+            found[number] = whole
+        return found
+
+    def list_members(self, numbers: Iterable[int]) -> list[int]:
+        """The pieces that these lists of pieces mention; raises `JournalDamaged` as `load` does."""
+        rows = self._read(numbers)
+        return [member for _, _, _, piece in rows for member in unpack(piece)]
+
+    def _read(self, numbers: Iterable[int]) -> Iterator[tuple[int, int, bytes, bytes]]:
+        """The number, kind, hash and stored bytes of each piece."""
         wanted = list(dict.fromkeys(numbers))
         sql = "SELECT pack, id, kind, hash, start, size FROM piece WHERE id IN (?)"
         rows: list[tuple[int, int, int, bytes, int, int]] = sorted(self._select(sql, wanted))
         if len(rows) != len(wanted):
             raise JournalDamaged(_DAMAGE)
-        found: dict[int, bytes] = {}
         opened, data = -1, b""
         for pack, number, kind, hash_, start, size in rows:
             if pack != opened:
                 opened, data = pack, self._open(pack)
-            piece = data if size == len(data) else data[start : start + size]
-            if _hash(piece, kind) != hash_:
-                raise JournalDamaged(_DAMAGE)
-            found[number] = piece
-        return found
+            yield number, kind, hash_, data if size == len(data) else data[start : start + size]
 
     def drop_dead_bytes(self) -> None:
         """Write those packs anew that have bytes of pieces that were deleted."""
@@ -218,7 +240,19 @@ def unpack(data: bytes) -> tuple[int, ...]:
         raise JournalDamaged(_DAMAGE) from None
 
 
+def cut(item: Bytes) -> Iterator[memoryview]:
+    """The sections of a long piece."""
+    view = memoryview(item)
+    for at in range(0, len(view), SECTION):
+        yield view[at : at + SECTION]
+
+
 def _hash(item: Bytes, kind: int) -> bytes:
+    if kind == LONG:
+        made = blake2b(digest_size=16, person=_PERSONS[LONG])
+        for section in cut(item):
+            made.update(_hash(section, BYTES))
+        return made.digest()
     return blake2b(item, digest_size=16, person=_PERSONS[kind]).digest()
 
 

@@ -191,8 +191,10 @@ def find_redo_target(
     return rows[0]
 
 
-def rebuild_change(connection: sqlite3.Connection, handle: str) -> Change:
-    """A change with both of its states."""
+def rebuild_change(
+    connection: sqlite3.Connection, handle: str, here: State | None = None
+) -> Change:
+    """A change with both of its states; or as one of `here`, if that has the changed cells."""
     rows = _changes.select_changes(connection, "handle = ?", handle)
     if not rows:
         raise ChangeNotFound(handle)
@@ -201,10 +203,14 @@ def rebuild_change(connection: sqlite3.Connection, handle: str) -> Change:
         _states.load_state(connection, store, state)
         for state in (rows[0].before_state, rows[0].after_state)
     )
-    after = _states.build_state(store, now)
-    before = _states.build_state_beside(store, was, after, now)
     origins = _changes.decode_origins(rows[0].origins)
     stay = range(len(origins))  # no cell came, went or moved: that is then quick to see
+    if here is not None and origins == [*stay]:
+        both = _states.build_change_of(store, was, now, here)
+        if both is not None:
+            return Change(*both, stay)
+    after = _states.build_state(store, now)
+    before = _states.build_state_beside(store, was, after, now)
     return Change(before, after, stay if origins == [*stay] else origins)
 
 

@@ -120,7 +120,7 @@ class Journal:
         """Remember a revision that a reader got, so that it can be the base of a later edit."""
         self._recorder.remember(path, snapshot)
 
-    def executed(self, path: Path, run: ExecutionRecord) -> None:
+    def record_execution(self, path: Path, run: ExecutionRecord) -> None:
         """Record that a cell was run; never raises."""
         self._recorder.record_execution(path, run)
 
@@ -177,13 +177,19 @@ class Journal:
             lambda connection, book: _changes.find_change(connection, book and book.id, change_id),
         ).to_entry()
 
-    def change(self, entry: Entry | str) -> Change:
-        """A recorded change, to be applied again, or undone with its `inverse()`."""
+    def change(self, entry: Entry | str, here: State | None = None) -> Change:
+        """A recorded change, to be applied again, or undone with its `inverse()`.
+
+        With `here`, a notebook's state, other cells than the changed ones may be those of `here`:
+        of a large notebook then only a few have to be read.
+        """
         from cellwright.journal import history
 
         handle = entry if isinstance(entry, str) else entry.id
         return self._ask(
-            lambda connection: history.rebuild_change(connection, _changes.storable_text(handle)),
+            lambda connection: history.rebuild_change(
+                connection, _changes.storable_text(handle), here
+            ),
             long=True,
         )
 
@@ -363,7 +369,7 @@ class Recording:
         """Confirm that it was saved, with the current signature of the file.
 
         Returns None if it changed nothing or could not be recorded. `runs` are the executions whose
-        outputs it contains; see `Journal.executed`.
+        outputs it contains; see `Journal.record_execution`.
         """
         return self._recorder.confirm(*self._about, self._announced, signature, runs=runs)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from cellwright.journal import _states
-from cellwright.journal._store import CELLS, PIECE_COSTS, PieceStore, unpack
+from cellwright.journal._store import LISTS, PIECE_COSTS, PieceStore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,9 +92,7 @@ def _collect(connection: sqlite3.Connection, store: PieceStore) -> int:
     rows = connection.execute(
         "SELECT id, kind, pack, size FROM piece WHERE refs = 0 LIMIT ?", (_PIECES,)
     ).fetchall()
-    lists = store.load(number for number, kind, _, _ in rows if kind == CELLS)
-    for data in lists.values():
-        store.forget(unpack(data))
+    store.forget(store.list_members(number for number, kind, _, _ in rows if kind in LISTS))
     connection.executemany("DELETE FROM piece WHERE id = ?", [row[:1] for row in rows])
     connection.executemany(
         "DELETE FROM pack WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM piece WHERE pack = ?1)",

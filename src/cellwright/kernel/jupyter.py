@@ -74,7 +74,7 @@ def make_event(
             kind=_COMM_KINDS[kind],
             comm_id=_text(content.get("comm_id")),
             target=_text(content.get("target_name")),
-            data=_mapping(content.get("data")),
+            data=_as_object(content.get("data")),
             metadata=metadata or {},
             buffers=buffers,
         )
@@ -96,8 +96,8 @@ def make_pages(reply: Mapping[str, Any]) -> Iterator[DisplayEvent]:
     """Make displays of the help texts in a reply, as for `len?`: notebooks show them."""
     payload = reply.get("payload")
     for item in payload if isinstance(payload, list) else ():
-        if isinstance(item, dict) and item.get("source") == "page" and _mapping(item.get("data")):
-            yield DisplayEvent(data=_mapping(item.get("data")))
+        if isinstance(item, dict) and item.get("source") == "page" and _as_object(item.get("data")):
+            yield DisplayEvent(data=_as_object(item.get("data")))
 
 
 def read_count(content: Mapping[str, Any]) -> int | None:
@@ -117,14 +117,12 @@ def read_info(
     display_name: str = "",
 ) -> KernelInfo:
     """Read what a `kernel_info_reply` says; `language` is for a kernel that does not name its own."""
-    described = _mapping(content.get("language_info"))
+    described = _as_object(content.get("language_info"))
     return KernelInfo(
         name=name,
         transport=transport,
         language=(_text(described.get("name")) or language).lower(),
-        language_version=_text(described.get("version")),
         implementation=_text(content.get("implementation")),
-        protocol_version=_text(content.get("protocol_version")),
         pid=pid,
         details=details,
         display_name=display_name,
@@ -134,10 +132,10 @@ def read_info(
 
 def _make_shown(kind: str, content: Mapping[str, Any]) -> DisplayEvent:
     is_result = kind == "execute_result"
-    display_id = _mapping(content.get("transient")).get("display_id")
+    display_id = _as_object(content.get("transient")).get("display_id")
     return DisplayEvent(
-        data=_mapping(content.get("data")),
-        metadata=_mapping(content.get("metadata")),
+        data=_as_object(content.get("data")),
+        metadata=_as_object(content.get("metadata")),
         display_id=display_id if isinstance(display_id, str) else None,
         is_update=kind == "update_display_data",
         is_result=is_result,
@@ -145,7 +143,7 @@ def _make_shown(kind: str, content: Mapping[str, Any]) -> DisplayEvent:
     )
 
 
-def _mapping(value: object) -> Mapping[str, Any]:
+def _as_object(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 

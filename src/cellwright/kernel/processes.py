@@ -344,7 +344,7 @@ class Sweep:
         return len(targets)
 
     @property
-    def killed(self) -> int:
+    def kill_count(self) -> int:
         """How many processes were killed."""
         return len(self._killed)
 
@@ -372,7 +372,7 @@ def sweep_stale(within: float = 5.0) -> int:
     """
     sweep = Sweep(is_stale)
     _sweep_all(sweep, within)
-    return sweep.killed
+    return sweep.kill_count
 
 
 def _sweep_all(sweep: Sweep, within: float) -> None:

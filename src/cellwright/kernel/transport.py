@@ -37,10 +37,7 @@ class KernelInfo:
     name: str
     transport: str
     language: str = "python"
-    language_version: str = ""
     implementation: str = ""
-    protocol_version: str = ""
-    supports_comms: bool = True
     pid: int | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
     display_name: str = ""

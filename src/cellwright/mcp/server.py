@@ -1,9 +1,11 @@
-"""The server: what each request of the protocol means here."""
+"""The server: what each request of the protocol means here, and the workspace of each client."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
+import re
 import secrets
 import sys
 from typing import TYPE_CHECKING, Any
@@ -14,12 +16,11 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 import cellwright
+from cellwright.app.workspaces import SharedWorkspaces, name_actor
 from cellwright.errors import SystemRefused, explain_exception
-from cellwright.mcp import prompts, resources
-from cellwright.mcp.calls import PendingCalls
+from cellwright.mcp import resources
+from cellwright.mcp.calls import PendingCalls, is_program, list_tools, to_result
 from cellwright.mcp.resources import Subscriptions
-from cellwright.mcp.results import is_program, list_tools, to_result
-from cellwright.mcp.workspaces import OTHERS, ClientWorkspaces, actor_name
 from cellwright.tools.errors import describe_error
 from cellwright.tools.fence import FENCE_NOTE
 from cellwright.tools.tool import ToolCaller, ToolResult
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from cellwright.workspace.workspace import AsyncWorkspace
 
     Context = ServerRequestContext[Any, Any]
+
 
 INSTRUCTIONS = f"""\
 Cellwright reads, edits and runs Jupyter notebooks; a cell keeps its id, and every change can be
@@ -231,12 +233,14 @@ class McpServer:
     async def _list_prompts(
         self, _ctx: Context, _params: types.PaginatedRequestParams | None
     ) -> types.ListPromptsResult:
-        return types.ListPromptsResult(prompts=prompts.list_prompts())
+        return types.ListPromptsResult(prompts=resources.list_prompts())
 
     async def _get_prompt(
         self, ctx: Context, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult:
-        return await prompts.build_prompt(await self._workspace(ctx), params.name, params.arguments)
+        return await resources.build_prompt(
+            await self._workspace(ctx), params.name, params.arguments
+        )
 
     async def _complete(
         self, ctx: Context, params: types.CompleteRequestParams
@@ -278,3 +282,69 @@ def _to_stderr(text: str) -> None:
 def stdio_place() -> str:
     """The `place` of a client over stdio, which has this server for itself."""
     return secrets.token_hex(4)
+
+
+_MOST_CLIENTS = 64  # clients of one server that are told apart
+OTHERS = "mcp:others"
+"""The actor of all clients beyond those."""
+
+
+class ClientWorkspaces:
+    """One workspace for each client, so that each undoes its own changes.
+
+    Args:
+        root: no path may lead out of it; relative ones begin there.
+        mode: what is allowed.
+        engine: whether the background engine is used; otherwise kernels live and die here.
+        say: gets a sentence for the log.
+    """
+
+    def __init__(
+        self, root: str, mode: Mode, *, engine: bool, say: Callable[[str], object]
+    ) -> None:
+        self.mode = mode
+        self._shared = SharedWorkspaces(root, engine=engine, warn=say)
+        self._open: dict[str, AsyncWorkspace] = {}
+        self._turn = asyncio.Lock()
+
+    async def get(self, actor: str) -> AsyncWorkspace:
+        """The workspace of a client, connected when it is first asked for."""
+        found = self._open.get(actor)
+        if found is not None:
+            return found
+        async with self._turn:
+            found = self._open.get(actor)
+            if found is None:
+                if len(self._open) >= _MOST_CLIENTS:
+                    actor = OTHERS
+                found = self._open.get(actor) or await self._shared.connect(actor, self.mode)
+                self._open[actor] = found
+        return found
+
+    async def drop(self, lost: AsyncWorkspace) -> None:
+        """Drop a workspace whose engine went away; the next call connects again."""
+        for actor, workspace in list(self._open.items()):
+            if workspace is lost:
+                del self._open[actor]
+                await lost.close()
+
+    async def reconnect(self, lost: AsyncWorkspace) -> AsyncWorkspace:
+        """The workspace of the same client, connected again."""
+        await self.drop(lost)
+        return await self.get(lost.actor)
+
+    async def close(self) -> None:
+        """Disconnect: runs in the engine are not stopped, kernels of this process end."""
+        while self._open:  # a call that is cut off meanwhile may add one
+            _, workspace = self._open.popitem()
+            await workspace.close()
+        await self._shared.close()
+
+
+def actor_name(client: str, place: str) -> str:
+    """The actor of a client in the history: `mcp:name-place`."""
+    name, place = (
+        re.sub(r"[^A-Za-z0-9._]+", "-", each).strip("-")[:40] for each in (client, place)
+    )
+    name = name or "client"
+    return name_actor("mcp", f"{name}-{place}" if place else name)

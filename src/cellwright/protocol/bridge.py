@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections import OrderedDict, deque
 from dataclasses import dataclass
+from functools import cache
 
 from cellwright.protocol.messages import (
     METHODS,
@@ -35,9 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping
     from typing import Any
 
-    from cellwright.protocol.access import NotebookAccess
     from cellwright.protocol.messages import CommLike
-    from cellwright.protocol.methods import Plan
+    from cellwright.protocol.methods import NotebookAccess, Plan
 
     FindNotebook = Callable[[], "NotebookAccess | None"]
     Send = Callable[[Reply], Awaitable[object]]
@@ -345,3 +346,26 @@ def _name_method(method: Any) -> str:
     """A method as a message shows it: a word as it is, anything else as JSON, and never much."""
     is_word = isinstance(method, str) and method.isidentifier() and len(method) <= 80
     return str(method) if is_word else show_value(method)
+
+
+@cache  # it is asked for at every run
+def kernel_path() -> str | None:
+    """The folder that has `cellwright_kernel`, and `cellwright` for `%load_ext`, and no more.
+
+    The client's own folder would do too, but beside it lie all packages of this environment, of
+    which a kernel of another one must not see any.
+    """
+    from importlib.util import find_spec
+
+    spec = find_spec("cellwright_kernel")
+    found = list((spec and spec.submodule_search_locations) or ())
+    return os.path.join(found[0], "path") if found else None  # noqa: PTH118
+
+
+def add_kernel_path(env: Mapping[str, str]) -> dict[str, str]:
+    """The variables of a kernel, with that folder at the end of its PYTHONPATH."""
+    folder = kernel_path()
+    known = [part for part in env.get("PYTHONPATH", "").split(os.pathsep) if part]
+    if folder is None or folder in known:
+        return dict(env)
+    return {**env, "PYTHONPATH": os.pathsep.join([*known, folder])}

@@ -1,4 +1,4 @@
-"""What each method asks of a notebook's host.
+"""What the dispatcher asks of a notebook, wherever it lives, and what each method asks of it.
 
 A request is checked against the notebook as it is, and its edits are applied against that same
 state. If another writer changed a cell concerned in between, it is checked once more.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Protocol
 
 from cellwright.document.edits import SetMetadata, Splice
 from cellwright.errors import Conflict, InvalidEdit
@@ -15,19 +16,66 @@ from cellwright.protocol.messages import ErrorCode, Refusal, metadata_refusal, s
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
-    from typing import Any
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from typing import Any, Literal
 
     from cellwright.document.cells import Cell
     from cellwright.document.edits import Edit
     from cellwright.document.notebook import Notebook
     from cellwright.document.snapshot import Snapshot
-    from cellwright.protocol.access import NotebookAccess
     from cellwright.protocol.messages import ManipulatorRequest
 
     Result = dict[str, Any]
-    from collections.abc import Mapping
-    from typing import Any
+    CellStatus = Literal["ok", "error", "timed_out", "cancelled", "died"]
+
+
+@dataclass(frozen=True, slots=True)
+class CellResult:
+    """A cell that was run: its handle, how it ended, and what to call that if not well.
+
+    `reason` is the name of the exception, such as `ZeroDivisionError`, or a few words.
+    """
+
+    cell: str
+    status: CellStatus
+    reason: str = ""
+    execution_count: int | None = None
+
+
+class NotebookAccess(Protocol):
+    """One notebook and its kernel.
+
+    Cells are named by their handles: the id, or `cell-N` where there is none. What goes wrong is
+    raised as a `CellwrightError`, and then nothing was changed; `ModeForbids` if the mode of
+    the caller does not allow it.
+    """
+
+    async def snapshot(self) -> Notebook:
+        """Return the notebook as it is now; the caller's own copy."""
+        ...
+
+    async def apply(self, edits: Sequence[Edit], *, base: Snapshot | None = None) -> Notebook:
+        """Check and apply edits in one step, all or nothing, and read back what came of it.
+
+        References mean the cells of `base`; changes made elsewhere since then stay.
+
+        Raises:
+            Conflict: a cell concerned is not as `base` knew it; nothing was applied.
+            InvalidEdit, InvalidMetadata: what was asked for would not be a valid notebook.
+        """
+        ...
+
+    async def run(
+        self, cells: Sequence[str], *, base: Snapshot | None = None, nested: str | None = None
+    ) -> Sequence[CellResult]:
+        """Run code cells in order, and stop after the first that fails.
+
+        Outputs land in the notebook. Returns those that ran; handles mean the cells of `base`.
+        Without `nested` it waits for its turn at the kernel, as any run does. With it, a cell
+        that runs now waits for these: each is sent to the kernel at once, past the queue, with
+        `{"nbmp_request": nested}` in the metadata of its execute request.
+        """
+        ...
 
 
 _TRIES = 5

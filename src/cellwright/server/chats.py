@@ -11,7 +11,7 @@ import logging
 from dataclasses import replace
 from typing import get_args
 
-from cellwright.app.file_names import FileNames, match_names
+from cellwright.app.chats import FileNames, match_names
 from cellwright.assistant.models.catalog import list_models, list_providers
 from cellwright.assistant.models.direct import DirectModel
 from cellwright.assistant.models.keys import SERVICE, check_key, store_key
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("cellwright.server")
 
 _MOST_FILES = 50
+_MOST_CALLS = 64  # of one page at once
 
 
 class ChatPage:
@@ -51,7 +52,7 @@ class ChatPage:
 
     def __init__(self, chats: Conversations, send: Callable[[Facts], object]) -> None:
         self._chats = chats
-        self._send = send
+        self._pass_on = send
         self._watched: dict[str, Callable[[], None]] = {}
         self._names = FileNames(chats.root)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -88,9 +89,17 @@ class ChatPage:
             return
         number = message.get("id")
         if isinstance(number, (int, str)):
+            if len(self._tasks) >= _MOST_CALLS:
+                busy = InvalidCall("too many calls of this page are not answered yet")
+                self._send(wire.make_failure(number, busy))
+                return
             task = asyncio.ensure_future(self._answer(number, message))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+
+    def _send(self, message: Facts) -> None:
+        """Send a message with nothing hidden in its texts: a page shows all of them as they are."""
+        self._pass_on(make_all_visible(message))
 
     def close(self) -> None:
         """Hear nothing any more; turns continue."""
@@ -199,13 +208,13 @@ class ChatPage:
 
     async def _accept(self, params: Facts) -> Facts:
         changes = await self._find(params).accept(_read_turn(params))
-        return {"changes": make_all_visible(changes.to_json())}
+        return {"changes": changes.to_json()}
 
     async def _undo(self, params: Facts) -> Facts:
         turn = None if params.get("turn") is None else _read_turn(params)
         cells = None if params.get("cells") is None else _read_texts(params, "cells")
         changes = await self._find(params).undo(turn, cells)
-        return {"changes": make_all_visible(changes.to_json())}
+        return {"changes": changes.to_json()}
 
     async def _review(self, params: Facts) -> Facts:
         return {"diff": await self._find(params).review(_read_turn(params))}
@@ -220,7 +229,7 @@ class ChatPage:
         context = plan.detection.context
         schemas = wire.encode({"tools": list(call.tools)}).decode() if call.tools else ""
         effects = {tool.name: tool.effects for tool in plan.offer.there}
-        found = {
+        return {
             "notebook": context.path if context else None,
             "reason": plan.detection.reason,
             "messages": [
@@ -249,7 +258,6 @@ class ChatPage:
             + round(estimate_tokens(schemas)),
             "prompts": plan.prompts,
         }
-        return make_all_visible(found)  # type: ignore[no-any-return]
 
     async def _look(self, params: Facts) -> Facts:
         chat = await self._find_ready(params)
@@ -257,7 +265,7 @@ class ChatPage:
         detection, offer = await chat.chat.look(
             build_request(chat, state, str(params.get("prompt", "")))
         )
-        found = {
+        return {
             "notebook": detection.context.path if detection.context else None,
             "reason": detection.reason,
             "tools": [
@@ -266,7 +274,6 @@ class ChatPage:
                 if tool.reference
             ],
         }
-        return make_all_visible(found)  # type: ignore[no-any-return]
 
     async def _list_files(self, params: Facts) -> Facts:
         # A name that would be changed by making it visible could not be opened by what is shown.
@@ -283,12 +290,11 @@ class ChatPage:
         settings = await asyncio.to_thread(load, self._chats.root)
         used = [row["model"] for row in await self._chats.list()]
         chosen = chat.chat.model.name if chat else settings.assistant_model or DIRECT
-        found = {
+        return {
             "models": await list_models(settings, [chosen, *used]),
             "providers": await list_providers(settings),
             "chosen": chosen,
         }
-        return make_all_visible(found)  # type: ignore[no-any-return]
 
     async def _store_key(self, params: Facts) -> Facts:
         provider = _read_text(params, "provider")

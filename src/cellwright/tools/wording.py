@@ -155,8 +155,8 @@ def show_run(page: Page, executions: Sequence[Execution], path: str = "") -> Non
         for note in execution.notes:
             page.say(f"  note: {shorten(note, 400)}")
         cell, check = execution.cell or "", execution.check
-        if check is not None and check["diff"]:
-            page.show(f"how {cell} differs", check["diff"], (page.room - reserve) // 2)
+        if check is not None and check.diff:
+            page.show(f"how {cell} differs", check.diff, (page.room - reserve) // 2)
         if execution.outputs:
             share = (page.room - reserve) // waiting
             artifact = execution.artifact  # has them if they could not be saved
@@ -206,7 +206,7 @@ def run_line(execution: Execution) -> str:
         if execution.expected:
             line += ", as its tag says"
     if execution.check is not None:
-        line += f" · check: {execution.check['result']}"
+        line += f" · check: {execution.check.result}"
     elif execution.status not in ("pending", "running") and not execution.saved:
         line += " · outputs NOT saved"
     if execution.stale:
@@ -226,7 +226,7 @@ def run_facts(executions: Sequence[Execution]) -> list[dict[str, Any]]:
             "saved": execution.saved,
             "stale": execution.stale,
             "error": execution.error and {"ename": shorten(execution.error.ename, _LONGEST)},
-            **({} if execution.check is None else {"check": execution.check["result"]}),
+            **({} if execution.check is None else {"check": execution.check.result}),
         }
         for execution in executions[:MOST_ROWS]
     ]
@@ -248,7 +248,9 @@ def summarize_run(executions: Sequence[Execution]) -> str:
     if counts["pending"]:
         return f"WAITING: {statuses}."
     number = format_count(len(executions), "cell")
-    differing = sum((each.check or {}).get("result") == "differs" for each in executions)
+    differing = sum(
+        each.check is not None and each.check.result == "differs" for each in executions
+    )
     if differing:
         return f"Checked {number}: {differing} with other outputs than the file has."
     return f"Ran {number}: {statuses}."

@@ -9,6 +9,7 @@ from cellwright.dataflow.budget import AnalysisStopped
 from cellwright.dataflow.plans import stale_closure
 from cellwright.dataflow.records import DataflowCell, DataflowRun, quote_id
 from cellwright.dataflow.states import staleness
+from cellwright.document.costs import GarbagePause
 from cellwright.errors import ExecutionCancelled
 from cellwright.workspace.activity import is_abandoned
 from cellwright.workspace.api.answers import CellStaleness, StaleReason
@@ -40,23 +41,23 @@ def describe_staleness(
 
     `now` has the cells that run or wait, by handle; None if that is not known.
     """
-    with _stop_if_abandoned():
+    with _stop_if_abandoned(), GarbagePause():
         states = _find_states(notebook, executions, now, is_abandoned, kernel)
-    return [
-        CellStaleness(
-            state.index,
-            state.cell,
-            state.state,
-            state.stale_reason and _name_parameters(state.stale_reason),
-            [
-                StaleReason(reason.kind, _name_parameters(reason.sentence), list(reason.names))
-                for reason in state.reasons
-            ],
-            [_name_parameters(warning.sentence) for warning in state.warnings],
-        )
-        for state in states
-        if state.state != "not_code"
-    ]
+        return [
+            CellStaleness(
+                state.index,
+                state.cell,
+                state.state,
+                state.stale_reason and _name_parameters(state.stale_reason),
+                [
+                    StaleReason(reason.kind, _name_parameters(reason.sentence), list(reason.names))
+                    for reason in state.reasons
+                ],
+                [_name_parameters(warning.sentence) for warning in state.warnings],
+            )
+            for state in states
+            if state.state != "not_code"
+        ]
 
 
 def find_stale_reasons(

@@ -8,6 +8,7 @@ the last run, whatever program ran it, and with them, where Jupyter records it, 
 
 from __future__ import annotations
 
+from cellwright.document.costs import GarbagePause
 from cellwright.workspace.api.answers import CellView, LastRun, ReadAnswer
 
 TYPE_CHECKING = False
@@ -54,20 +55,21 @@ def describe_notebook(
         cells: the cells to describe; all by default.
     """
     recorded = find_last_runs(executions)
-    reasons = None
-    if stale:
+    reasons: Mapping[str, str | None] | None = {} if stale else None
+    if stale and executions:  # else nothing is stale, and the analysis is slow to load
         from cellwright.workspace.staleness import find_stale_reasons
 
         reasons = find_stale_reasons(notebook, executions, STALE_SECONDS, now)
-    views = [
-        describe_cell(
-            cell,
-            recorded.get(cell.handle),
-            None if now is None else now.get(cell.handle, "idle"),
-            reasons,
-        )
-        for cell in (notebook.cells if cells is None else cells)
-    ]
+    with GarbagePause():
+        views = [
+            describe_cell(
+                cell,
+                recorded.get(cell.handle),
+                None if now is None else now.get(cell.handle, "idle"),
+                reasons,
+            )
+            for cell in (notebook.cells if cells is None else cells)
+        ]
     staleness = "not analysed" if stale and reasons is None else None
     return ReadAnswer(path, notebook.revision, notebook.version, views, [], staleness=staleness)
 

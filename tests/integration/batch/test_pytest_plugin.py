@@ -48,7 +48,8 @@ def test_a_notebook_is_a_test_and_its_failure_shows_the_cell(tmp_path: Path) -> 
     assert code == 1
     assert "3 failed, 1 passed" in said
     assert "UsageError: Line magic function `%nothing` not found" in said
-    assert "cell c1 (index 1) ended with error:\n    y / 0" in said
+    assert "cell c1 (index 1): ZeroDivisionError: division by zero\n    y / 0" in said
+    assert "FAILED bad.ipynb::notebook - cell c1 (index 1): ZeroDivisionError: division" in said
     assert "ZeroDivisionError: division by zero" in said
     assert "pytest_plugin.py" not in said, "our own traceback says nothing"
     assert {path: path.read_bytes() for path in before} == before

@@ -43,6 +43,22 @@ def test_the_list_of_commands_imports_none_of_them() -> None:
     assert not loaded & SLOW
 
 
+def test_a_notebook_of_code_that_never_ran_is_shown_without_what_it_does_not_need(
+    tmp_path: Path,
+) -> None:
+    """The parser of Markdown and the analysis of code take longer than all else for a small one."""
+    path = tmp_path / "plain.ipynb"
+    notebook = Notebook()
+    notebook.apply([{"op": "insert", "source": "x = 1"}])
+    write(notebook, path)
+    loaded = imported("show", str(path))
+    assert "cellwright.cli.render.markdown" in loaded
+    assert not loaded & {"markdown_it", "rich.markdown", "cellwright.workspace.staleness"}
+    notebook.apply([{"op": "insert", "type": "markdown", "source": "# A title"}])
+    write(notebook, path)
+    assert "markdown_it" in imported("show", "--quiet", str(path))
+
+
 def test_click_gets_all_of_inspect_if_it_asks() -> None:
     code = (
         "from cellwright.cli import clean_text, import_click; import_click(); import click.core;"
@@ -88,6 +104,12 @@ def test_running_needs_no_event_loop_and_no_notebook(tmp_path: Path) -> None:
     assert "cellwright.engine.client" in loaded
     assert not loaded & {"asyncio", "nbformat", "sqlite3", "cellwright.document.notebook"}
     assert not loaded & SLOW
+
+
+def test_code_of_no_notebook_needs_no_notebook() -> None:
+    loaded = imported("eval", "1 + 1")
+    assert "cellwright.kernel.runner.transport" in loaded
+    assert not loaded & {"nbformat", "cellwright.document.notebook", "cellwright.document.change"}
 
 
 @pytest.mark.usefixtures("chat_folder")

@@ -53,6 +53,10 @@ GREEDY = {
         "change(); book('heavy.ipynb').log(); book('heavy.ipynb').blame(); book('heavy.ipynb').diff()",
     ),
     "100 MB show": (1, "command('show', 'heavy.ipynb')"),
+    "100 MB source": (
+        2,
+        "read(); book('prose.ipynb').edit([{'op': 'delete', 'cell': 0}]); book('prose.ipynb').undo()",
+    ),
     "1,000 calls": (1000, "book('small.ipynb').read()"),
 }
 _CLIENT = """
@@ -67,6 +71,10 @@ def at_once(times, work):
         list(pool.map(work, range(times)))
 def change():
     book('heavy.ipynb').edit([{{'op': 'delete', 'cell': 0}}])
+def read():
+    book('prose.ipynb').read(text=True, stale=True)
+    source = repr(time.time())
+    book('prose.ipynb').edit([{{'op': 'replace', 'cell': 1, 'source': source}}])
 with connect() as workspace:
     book = workspace.open
     for number in range({times}):
@@ -119,7 +127,10 @@ def prepare(folder: Path, cells: int = 5000) -> None:
 
 
 def prepare_heavy(folder: Path) -> None:
-    """Write a notebook of a hundred megabytes: half in four outputs, half in five hundred."""
+    """Write two notebooks of a hundred megabytes.
+
+    One has half of it in four outputs and half in five hundred, the other all in one source.
+    """
 
     def printed(lines: int) -> dict[str, Any]:
         return {"output_type": "stream", "name": "stdout", "text": ["x" * 79 + "\n"] * lines}
@@ -127,12 +138,14 @@ def prepare_heavy(folder: Path) -> None:
     cells = [samples.code(f"v{n}", f"y{n} = {n}", printed(1000)) for n in range(500)]
     cells += [samples.code(f"w{n}", f"z{n} = {n}", printed(125_000)) for n in range(4)]
     (folder / "heavy.ipynb").write_bytes(samples.write(*cells))
+    prose = [samples.markdown("prose", "word " * 20_000_000), samples.code("c", "1")]
+    (folder / "prose.ipynb").write_bytes(samples.write(*prose))
 
 
 def measure(folder: Path, greed: str, *, least: int = 50) -> Waits:
     """Let the greedy client work in `folder`, and measure the small one until it has ended."""
     times, call = GREEDY[greed]
-    if "heavy" in call:
+    if "heavy" in call or "prose" in call:
         prepare_heavy(folder)
     code = _CLIENT.format(times=times, call=call)
     seconds: list[float] = []

@@ -133,7 +133,7 @@ class HostileKernel(MemoryKernel):
 
     @property
     def info(self) -> KernelInfo:
-        return KernelInfo(PAYLOAD, PAYLOAD, PAYLOAD, PAYLOAD, PAYLOAD, PAYLOAD)
+        return KernelInfo(PAYLOAD, PAYLOAD, PAYLOAD, PAYLOAD)
 
     async def execute(self, code: Code) -> AsyncIterator[KernelEvent]:
         yield Started(1)

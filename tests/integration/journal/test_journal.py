@@ -266,7 +266,7 @@ def test_a_folder_that_may_not_be_written_to_stops_nothing(tmp_path: Path) -> No
         "from cellwright.journal import Journal\n"
         "from cellwright.errors import JournalUnavailable\n"
         "journal = Journal(sys.argv[1]); journal.warnings\n"
-        "import sqlite3, cellwright.journal.history\n"
+        "import bisect, sqlite3, cellwright.journal.history\n"
         "notebook = cellwright.Notebook(); notebook.apply({'op': 'insert', 'source': 'x'})\n"
         "import cellwright.document.snapshot\n"
         "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"

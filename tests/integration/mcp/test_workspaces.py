@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from cellwright.engine import aio
 from cellwright.errors import EngineUnavailable
-from cellwright.mcp.workspaces import ClientWorkspaces
+from cellwright.mcp.server import ClientWorkspaces
 from tests.unit.mcp.serving import door, notebook, serving, text_of
 
 if TYPE_CHECKING:

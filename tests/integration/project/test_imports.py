@@ -92,6 +92,7 @@ READING = {
     "errno",
     "fcntl",
     "functools",
+    "gc",
     "hashlib",
     "importlib",
     "itertools",

@@ -13,7 +13,7 @@ import pytest
 
 from cellwright import AsyncWorkspace, read
 from cellwright.errors import CellwrightError
-from cellwright.mcp.results import list_tools
+from cellwright.mcp.calls import list_tools
 from cellwright.outputs.describe import describe
 from cellwright.outputs.sizes import estimate_tokens
 from cellwright.tools.profiles import PROFILES

@@ -212,7 +212,7 @@ async def test_a_cell_that_died_with_its_engine_is_not_called_running(
         cell="load", index=1, hash="", source="", kernel="k", status="running", count=None,
         began=1.0, seconds=0.0, actor="test:ada",
     )  # fmt: skip
-    workspace.caller.journal.executed(book.real, ran)
+    workspace.caller.journal.record_execution(book.real, ran)
 
     async def find_state() -> str | None:
         editor = NotebookEditor(path=A, editing="load")

@@ -6,13 +6,12 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from cellwright import Notebook
 from cellwright.assistant.context import TAGS, RuntimeState, build_context, render_context
 from cellwright.assistant.models.direct import DirectModel
 from cellwright.assistant.models.scripted import ScriptedModel
 from cellwright.assistant.requests import NotebookEditor
+from tests.cases import for_each
 from tests.unit.assistant.chatting import NOTEBOOK, call
 from tests.unit.cli import samples
 
@@ -112,13 +111,13 @@ def test_there_are_enough_of_them() -> None:
     assert len(set(PAYLOADS)) == len(PAYLOADS) >= 40
 
 
-@pytest.mark.parametrize("payload", PAYLOADS)
+@for_each("payload", PAYLOADS)
 def test_no_payload_changes_the_structure_of_the_message(payload: str) -> None:
     assert skeleton(infected(payload)) == skeleton(infected("harmless"))
     assert skeleton(infected(payload), 0, 2) == skeleton(infected("harmless"), 0, 2)
 
 
-@pytest.mark.parametrize("payload", [*ORDERS, *BREAKOUTS])
+@for_each("payload", [*ORDERS, *BREAKOUTS], parts=4)
 async def test_no_payload_makes_the_assistant_do_anything_but_read(
     payload: str, conversation: Make, folder: Path, kernels: list[MemoryKernel]
 ) -> None:

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from cellwright.batch import Job, plan_jobs, read_parameters
+from cellwright.batch.jobs import describe_run
 from cellwright.errors import InvalidEdit
+from cellwright.workspace.runs.execution import CellError, Execution, Executions
 
 
 def test_every_notebook_has_every_set_and_every_point_of_the_matrix() -> None:
@@ -106,3 +108,19 @@ def test_yaml_is_read_if_its_library_is_there(monkeypatch: pytest.MonkeyPatch) -
 def test_a_file_that_holds_none_is_refused(path: str, text: str) -> None:
     with pytest.raises(InvalidEdit, match=r"p\."):
         read_parameters(path, text)
+
+
+@pytest.mark.parametrize(
+    ("status", "name", "value", "message"),
+    [
+        ("error", "ValueError", "no such year\nmore of it", "ValueError: no such year"),
+        ("error", "AssertionError", "", "AssertionError"),
+        # How the kernel was interrupted says nothing about why.
+        ("timed_out", "KeyboardInterrupt", "", "timed out after 5.1 s"),
+    ],
+)
+def test_a_failure_is_said_in_one_line(status: str, name: str, value: str, message: str) -> None:
+    job = plan_jobs(["a.ipynb"])[0]
+    failed = Execution(status, "c1", 1, seconds=5.11, error=CellError(name, value, ["deep"]))
+    result = describe_run(job, Executions([failed], run="r"))
+    assert (result.status, result.cell, result.message) == (status, "c1", message)

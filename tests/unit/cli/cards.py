@@ -10,8 +10,7 @@ from rich.color import ColorSystem
 
 from cellwright.assistant.models.model import ToolCall
 from cellwright.cli.render.cards.card import Card
-from cellwright.cli.render.screen import make_screen
-from cellwright.cli.render.view import ScreenView
+from cellwright.cli.render.screen import ScreenView, make_screen
 from cellwright.document.notebook import Notebook
 from cellwright.outputs.images import ModelImage
 from cellwright.tools.page import Page

@@ -114,7 +114,7 @@ def shown(spec: SettingSpec) -> str:
     if spec.is_number:
         return f"{spec.default:,} | {spec.low:,} | {spec.high:,}"
     value = str(spec.default).lower() if isinstance(spec.default, bool) else spec.default
-    return f"{value or 'none'} | {spec.expected} |"
+    return f"{value or 'none'} | {spec.accepted_values} |"
 
 
 def settings() -> str:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from rich.color import ColorSystem
 
 from cellwright.cli.render.notebook import render_notebook
-from cellwright.cli.render.screen import make_screen
-from cellwright.cli.render.view import ScreenView
+from cellwright.cli.render.screen import ScreenView, make_screen
 from cellwright.document.notebook import Notebook
 from tests.unit.cli import show_samples as make
 

@@ -14,7 +14,7 @@ from rich.cells import cell_len
 
 from cellwright.cli.render.cards.card import format_seconds
 from cellwright.cli.render.cards.results import summarize_card
-from cellwright.cli.render.view import COLLAPSED_LINES, ScreenView
+from cellwright.cli.render.screen import COLLAPSED_LINES, ScreenView
 from cellwright.tools.tool import ToolResult
 from tests.unit.cli.cards import LONG, card, draw, every_card, ran, screen, told
 from tests.unit.cli.show_rendering import SGR

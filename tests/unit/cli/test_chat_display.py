@@ -21,8 +21,7 @@ from cellwright.cli.chat.confirmation import Confirmer
 from cellwright.cli.chat.display import DisplayedChange
 from cellwright.cli.chat.session import ChatSession
 from cellwright.cli.chat.terminal import Canvas, TerminalDisplay
-from cellwright.cli.render.screen import make_screen
-from cellwright.cli.render.view import ScreenView
+from cellwright.cli.render.screen import ScreenView, make_screen
 from cellwright.config.settings import Settings
 from cellwright.errors import CellNotFound
 from tests.unit.cli.cards import every_card

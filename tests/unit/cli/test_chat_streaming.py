@@ -13,8 +13,7 @@ from cellwright.cli.chat.terminal import Canvas, LiveLines, MarkdownBlocks, Term
 from cellwright.cli.render.cards.frame import INDENT
 from cellwright.cli.render.layout import Margin
 from cellwright.cli.render.markdown import MarkdownView
-from cellwright.cli.render.screen import make_screen
-from cellwright.cli.render.view import ScreenView
+from cellwright.cli.render.screen import ScreenView, make_screen
 from tests.unit.cli.cards import card, ran
 from tests.unit.cli.glass import Glass
 from tests.unit.cli.show_rendering import SGR, draw

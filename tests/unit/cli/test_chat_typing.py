@@ -18,9 +18,8 @@ from cellwright.assistant.chat import Chat
 from cellwright.assistant.models.direct import DirectModel
 from cellwright.assistant.permissions import Operation
 from cellwright.assistant.requests import ChatState
-from cellwright.cli.chat.completion import Completer, FileNames
 from cellwright.cli.chat.confirmation import Confirmer
-from cellwright.cli.chat.prompt import CtrlC, Prompt
+from cellwright.cli.chat.prompt import Completer, CtrlC, FileNames, Prompt
 from cellwright.cli.chat.turn import ChatInterrupts
 from cellwright.kernel.events import InputRequested
 from tests.unit.cli import samples

@@ -129,7 +129,7 @@ def test_lint_knows_results_that_are_stale_by_the_record(folder: Path) -> None:
         for cell in cellwright.read(path).cells:
             named = {"cell": cell.handle, "index": cell.index, "hash": cell.hash}
             run = ExecutionRecord(source=cell.source, count=1, actor="test", **named, **facts)
-            journal.executed(str(path), run)
+            journal.record_execution(str(path), run)
     assert call("lint", "n.ipynb").code == 0
     call("edit", "n.ipynb", "replace", "c0", "x = 2")
     answer = call("lint", "n.ipynb")

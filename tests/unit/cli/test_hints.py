@@ -13,8 +13,8 @@ from cellwright import errors
 from cellwright.assistant.models.keys import key_hint
 from cellwright.assistant.models.providers import PROVIDERS, find_endpoint
 from cellwright.cli.chat.slash_commands import COMMANDS as SLASH_COMMANDS
-from cellwright.cli.hints import NEXT_STEPS, complete_hint, complete_notes
 from cellwright.cli.main import command as group
+from cellwright.cli.output import NEXT_STEPS, complete_hint, complete_notes
 from cellwright.config.settings import Settings
 from cellwright.workspace.runs.execution import Execution
 from tests.conftest import ROOT

@@ -19,8 +19,7 @@ from cellwright.cli.render.images import (
     read_picture,
 )
 from cellwright.cli.render.notebook import render_notebook
-from cellwright.cli.render.screen import make_screen
-from cellwright.cli.render.view import ScreenView
+from cellwright.cli.render.screen import ScreenView, make_screen
 from cellwright.document.notebook import Notebook
 from tests.unit.cli import show_samples as make
 from tests.unit.cli.show_rendering import SGR, outputs, render

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cellwright.cli.render.markdown import MarkdownView, protect_formulas
-from cellwright.cli.render.view import ScreenView
+from cellwright.cli.render.screen import ScreenView
 from tests.unit.cli.show_rendering import SGR, draw
 
 

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 
 from cellwright.cli.render.colors import highlight, language_of
 from cellwright.cli.render.outputs import format_size
-from cellwright.cli.render.view import COLLAPSED, COLLAPSED_LINES, EXPANDED
+from cellwright.cli.render.screen import COLLAPSED, COLLAPSED_LINES, EXPANDED
 from tests.unit.cli import show_samples as make
 from tests.unit.cli.show_rendering import body, outputs, render
 

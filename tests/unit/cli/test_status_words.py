@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cellwright.cli.commands.engine import session_rows
 from cellwright.cli.commands.history import _group_runs, _log_row
-from cellwright.cli.commands.kernel import session_rows
 from cellwright.cli.commands.run import _choose_color, _exit_code, run_row, summarize_cells
 from cellwright.cli.output import STATUS_CODES, STATUS_SIGNS
 from cellwright.cli.render.notebook import CellRenderer, format_seconds
-from cellwright.cli.render.view import ScreenView
+from cellwright.cli.render.screen import ScreenView
 from cellwright.document.change import CellChange
 from cellwright.document.notebook import Notebook
 from cellwright.journal.history import Entry

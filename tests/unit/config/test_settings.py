@@ -333,7 +333,7 @@ def test_a_wrong_type_or_an_impossible_number_in_a_file_is_refused(
         folders.load()
 
     assert (caught.value.key, caught.value.place) == (name, str(path))
-    assert SPECS[name].expected in str(caught.value.hint)
+    assert SPECS[name].accepted_values in str(caught.value.hint)
 
 
 @pytest.mark.parametrize("text", ["soon", "5s", "nan", "-1", "true", "0x10", "9" * 5000])

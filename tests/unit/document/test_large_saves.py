@@ -1,24 +1,30 @@
-"""Large notebooks are read in blocks of cells; nothing else differs.
+"""Large notebooks are read in blocks of cells, and saved in a thread; nothing else differs.
 
-Where that is not possible, they are saved in a thread while the revision is worked out.
+Meanwhile the revision is worked out, and the file compared with what was read.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import stat
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import cellwright
 from cellwright.document import files
-from cellwright.document._bytes.slots import FileSlots, Slot, SurveyMaker
+from cellwright.document._bytes.slots import FileSlots, Slot, SurveyMaker, join_sources
+from cellwright.document._json import fast
 from cellwright.document._json.index import index_in_blocks
+from cellwright.document.disk import save
 from cellwright.document.disk.save import run_side_by_side
-from tests.unit.document.samples import code, write
+from cellwright.errors import CellwrightError
+from tests.unit.document.samples import code, markdown, write
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 LARGE = write(*(code("x = 1\n" * 40, f"id-{i}") for i in range(4000)))
@@ -80,6 +86,56 @@ def test_the_bytes_are_on_the_disk_before_the_file_is_replaced(
     inode = path.stat().st_ino
     folder = path.parent.stat().st_ino
     assert steps == [("fsync", inode), ("rename", inode), ("fsync", folder)]
+
+
+def test_a_change_while_the_disk_is_busy_is_a_conflict(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is compared meanwhile; what changes after that is seen before it is replaced."""
+    other = LARGE.replace(b'"id-7"', b'"id-x"')  # as long, and with the old time of its content
+    assert len(other) == len(LARGE)
+    compare = save._compare_early
+
+    def compare_and_change(real: str, expected: Any, temp: int) -> Any:
+        while (found := compare(real, expected, temp)) is None:
+            os.utime(temp)  # until the clock of the file system has moved on
+        times = path.stat()
+        path.write_bytes(other)
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+        return found
+
+    notebook = cellwright.read(path)
+    notebook.apply([EDIT])
+    monkeypatch.setattr(save, "_compare_early", compare_and_change)
+    with pytest.raises(CellwrightError) as caught:
+        cellwright.write(notebook)
+    assert caught.value.code == "CONFLICT"
+    assert path.read_bytes() == other
+    assert [entry.name for entry in path.parent.iterdir()] == [path.name]
+
+
+def test_an_early_look_proves_nothing_about_a_file_that_was_just_changed(
+    path: Path, tmp_path: Path
+) -> None:
+    """Its next change may have the same time."""
+    with (tmp_path / "temp").open("wb") as temp:
+        path.chmod(0o600)
+        assert save._compare_early(str(path), [LARGE], temp.fileno()) is None
+
+
+def test_the_old_file_is_let_go_of_although_no_thread_can_be_started(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from threading import Thread
+
+    def refuse(_: Thread) -> None:
+        raise MemoryError
+
+    held = save._hold(str(path))
+    monkeypatch.setattr(Thread, "start", refuse)
+    save._release_later(held)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(held)
 
 
 # --- In blocks -----------------------------------------------------------------------------------
@@ -151,6 +207,58 @@ def test_sources_that_are_not_kept_are_decoded_again() -> None:
     other = slots.with_replaced({600: Slot.of(slots[601].raw)}).survey()
     assert other.revision != slots.survey().revision
     assert other.texts(slice(599, 602)) == [slots[599].text, slots[601].text, slots[601].text]
+
+
+TEXTS = {
+    "plain": "word " * 60,
+    "characters of two to four bytes": "é€😀" * 60,
+    "escapes": '\\n"\\\\' * 60,
+    "backslashes": "\\\\" * 300,
+    "what looks like half a pair": "\\\\ud83d\\\\u00e9" * 40,
+    "lines": "first line\n\nthird line, which is longer\n" * 20,
+}
+
+
+@pytest.mark.parametrize("indent", [1, 2, None])
+@pytest.mark.parametrize("as_list", [False, True])
+@pytest.mark.parametrize("escaped", [False, True])
+def test_a_long_source_is_decoded_and_hashed_in_pieces_at_every_place(
+    indent: int | None, as_list: bool, escaped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fast, "_PIECE", 20)
+    for text in TEXTS.values():
+        for shift in range(20):
+            source = "x" * shift + text
+            shape = source.splitlines(keepends=True) if as_list else source
+            cell = {"source": shape, "cell_type": "raw", "id": "a"}
+            written = json.dumps(cell, indent=indent, ensure_ascii=escaped).encode()
+            (found,) = fast.decode_large_cell(memoryview(written))
+            assert join_sources([found]) == [source]
+
+
+def test_no_call_decodes_or_hashes_a_long_source_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call of another library keeps all threads waiting until it is over."""
+    longest = 0
+
+    def watch(call: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def watched(data: Any) -> Any:
+            nonlocal longest
+            longest = max(longest, len(data))
+            return call(data)
+
+        return watched
+
+    long = ("word " * 2**20, "a line\n" * 2**19)
+    for name in ("_text", "_strings", "_source", "_block", "encode"):
+        monkeypatch.setattr(fast, name, watch(getattr(fast, name)))
+    for source, is_first in product(long, (True, False)):
+        cells = [markdown(source, "m"), code("x = 1", "c")]
+        notebook = cellwright.Notebook(write(*(cells if is_first else cells[::-1])))
+        for state in (notebook, cellwright.Notebook.of_state(notebook.state)):
+            assert len({cell.hash for cell in state.cells}) == 2
+            state.apply({"op": "replace", "cell": "c", "source": "x = 2"})
+            assert state.revision
+        assert 1000 < longest <= 2**20 + 2
 
 
 # --- Side by side --------------------------------------------------------------------------------

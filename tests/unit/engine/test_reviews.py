@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cellwright import Workspace
-from cellwright.engine.reviews import OpenReviews
+from cellwright.engine.editors import OpenReviews
 from cellwright.errors import CellwrightError
 from tests.kernels.dialects import SCRIPT
 from tests.unit.workspace.memory import MemoryKernels, make_hub

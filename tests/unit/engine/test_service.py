@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,8 +13,10 @@ from cellwright.engine import service as service_module
 from cellwright.engine import wire
 from cellwright.errors import InvalidCall
 from cellwright.workspace.api.requests import VERBS
+from cellwright.workspace.hub import Hub
 from tests.unit.cli import samples
-from tests.unit.engine.lines import serving
+from tests.unit.engine.lines import Line, serving
+from tests.unit.workspace.memory import MemoryKernels
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -180,6 +183,49 @@ async def test_modes_and_roots_are_each_clients_own(places: Path, folder: Path) 
         assert code(await confined.call("watch", path=where, wait=0)) == "OUTSIDE_ROOT"
         assert code(await confined.call("kernel", action="status", session=where)) == "OUTSIDE_ROOT"
         assert code(await agent.call("edit", **edit)) is None
+
+
+async def test_the_status_names_nothing_of_another_root(
+    places: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service_module, "Hub", partial(Hub, kernels=MemoryKernels()))
+    roots = [folder / "a", folder / "b"]
+    async with serving(places) as (_, connect):
+        free, unknown, *confined = [await connect() for _ in range(4)]
+        await free.greet()
+        for root, client in zip(roots, confined, strict=True):
+            root.mkdir()
+            await client.greet(root=str(root))
+            answer = await client.call("eval", cells=["1"], session=root.name, kernel="memory")
+            assert code(answer) is None
+
+        async def list_names(client: Line) -> tuple[list[str], list[str]]:
+            found = (await client.call("status"))["result"]
+            names = [each["session"] for each in found["sessions"]]
+            return names, [each["subject"] for each in found["runs"]]
+
+        for root, client in zip(roots, confined, strict=True):
+            assert await list_names(client) == ([root.name], [root.name])
+        for client in (free, unknown):  # the command line asks before any greeting
+            assert [sorted(each) for each in await list_names(client)] == [["a", "b"]] * 2
+
+
+@pytest.mark.parametrize("name", ["\ud800.ipynb", "a\0b.ipynb", "x/" * 3000, "\udcff/nb.ipynb"])
+async def test_what_is_no_path_is_called_so_by_every_verb(name: str, places: Path) -> None:
+    needed: dict[str, dict[str, Any]] = {
+        "edit": {"edits": []},
+        "restore": {"change": "x"},
+        "select": {"selector": "1"},
+        "write": {"text": ""},
+        "write_file": {"text": "", "base": None},
+    }
+    async with serving(places) as (_, connect):
+        client = await connect()
+        await client.greet()
+        for verb, kind in VERBS.items():
+            if "path" in kind.FIELDS and verb not in ("watch", "kernel"):
+                answer = await client.call(verb, path=name, **needed.get(verb, {}))
+                assert code(answer) != "INTERNAL_ERROR", (verb, answer)
 
 
 async def test_a_relative_path_is_seen_from_the_clients_folder(places: Path, folder: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import cellwright
 from cellwright.journal import Journal, signature
-from cellwright.journal._store import CELLS, PieceStore, unpack
+from cellwright.journal._store import LISTS, PieceStore, unpack
 
 if TYPE_CHECKING:
     import sqlite3
@@ -52,9 +52,8 @@ def assert_counts_are_right(journal: Journal) -> None:
         for (stretches,) in connection.execute("SELECT stretches FROM snapshot"):
             mentions.update(unpack(stretches))
         rows = connection.execute("SELECT id, kind, refs, pack FROM piece").fetchall()
-        lists = [number for number, kind, *_ in rows if kind == CELLS]
-        for data in PieceStore(connection).load(lists).values():
-            mentions.update(unpack(data))
+        lists = [number for number, kind, *_ in rows if kind in LISTS]
+        mentions.update(PieceStore(connection).list_members(lists))
         assert {number: refs for number, _, refs, _ in rows if refs} == dict(mentions)
         for table in ("change", "state", "snapshot"):
             orphans = f"SELECT * FROM {table} WHERE notebook NOT IN (SELECT id FROM notebook)"  # noqa: S608

@@ -50,9 +50,9 @@ def test_a_run_that_was_on_record_while_it_ran_is_there_once_when_it_is_over(
         actor="test:ada",
     )
     with Journal() as journal:
-        journal.executed(path, begun)
-        journal.executed(path, replace(begun, status="ok", count=1, seconds=2.0))
-        journal.executed(path, replace(begun, began=9.0))
+        journal.record_execution(path, begun)
+        journal.record_execution(path, replace(begun, status="ok", count=1, seconds=2.0))
+        journal.record_execution(path, replace(begun, began=9.0))
         assert [(run.status, run.began) for run in journal.executions(path)] == [
             ("ok", 1.5),
             ("running", 9.0),

@@ -71,7 +71,7 @@ def test_a_forgotten_notebook_leaves_nothing_and_others_stay(desk: Desk, tmp_pat
     desk.replace(0, f"k='{MARK}'")
     desk.replace(0, "k = 1")
     journal.remember(desk.path, cellwright.read(desk.path).snapshot())
-    journal.executed(desk.path, run_of("c0", MARK, time.time()))
+    journal.record_execution(desk.path, run_of("c0", MARK, time.time()))
     other = Desk(tmp_path / "b.ipynb", journal)
     other.path.write_bytes(notebook_bytes("b = 1"))
     kept = other.replace(0, "b = 2")
@@ -117,8 +117,8 @@ def test_what_is_older_goes_and_what_is_newer_can_still_be_undone(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     journal = desk.journal
-    journal.executed(desk.path, run_of("c0", "old", 1_000.0))
-    journal.executed(desk.path, run_of("c0", "new", 3_000.0))
+    journal.record_execution(desk.path, run_of("c0", "old", 1_000.0))
+    journal.record_execution(desk.path, run_of("c0", "new", 3_000.0))
     at(monkeypatch, 1_000.0, desk, f"k='{MARK}'")
     at(monkeypatch, 1_500.0, desk, "k = 1")
     middle = desk.bytes()

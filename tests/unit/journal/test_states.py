@@ -11,7 +11,8 @@ import pytest
 
 from cellwright import Notebook
 from cellwright.journal import Journal, _changes, _recorder, _states, _store
-from tests.unit.journal.conftest import notebook_bytes, stored
+from cellwright.journal._store import PieceStore
+from tests.unit.journal.conftest import assert_counts_are_right, notebook_bytes, stored
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,6 +76,68 @@ def test_a_large_state_is_stored_in_several_transactions_and_none_of_it_is_lost(
         change = notebook.apply({"op": "replace", "cell": 4, "source": "x"})
         journal.begin("/a", change, actor="cli:me").finish()
         assert len(steps) == first  # the state before is known
+
+
+def test_a_long_cell_is_stored_in_sections_and_no_transaction_holds_all_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever edits another notebook waits for a transaction."""
+    monkeypatch.setattr(_recorder, "_LARGE", 20_000)
+    monkeypatch.setattr(_recorder, "_TURN", 0)
+    monkeypatch.setattr(_store, "SECTION", 20_000)
+    added: list[int] = []
+    flush = PieceStore.flush
+
+    def watch(store: PieceStore) -> None:
+        added.append(store.added)
+        flush(store)
+
+    monkeypatch.setattr(PieceStore, "flush", watch)
+    first, second = noise(150_000), noise(170_000)
+    with Journal(tmp_path / "j") as journal:
+        notebook = Notebook(notebook_bytes(first, "short"))
+        states = [notebook.to_bytes()]
+        for edit in (
+            {"op": "replace", "cell": 1, "source": "x"},
+            {"op": "replace", "cell": 0, "source": second},
+            {"op": "delete", "cell": 0},
+            {"op": "insert", "at": 0, "source": first},
+        ):
+            change = notebook.apply(edit)
+            journal.begin("/a", change, actor="cli:me").finish()
+            states.append(notebook.to_bytes())
+        found = [journal.change(entry) for entry in journal.log("/a")]
+        assert [change.after.to_bytes() for change in found] == states[:0:-1]
+        assert [change.before.to_bytes() for change in found] == states[-2::-1]
+        assert sum(added) > 300_000
+        assert max(added) < 60_000
+        assert_counts_are_right(journal)
+        journal.forget("/a")
+        assert stored(journal) < 1_000
+        assert_counts_are_right(journal)
+        # What another program writes is stored in the same way.
+        journal.begin("/b", notebook.apply({"op": "insert"}), actor="cli:me").finish("1")
+        other = Notebook(notebook_bytes(second, "short"))
+        added.clear()
+        assert journal.catch_up("/b", other.state, "2", lambda: "2") is not None
+        assert sum(added) > 150_000
+        assert max(added) < 60_000
+        assert_counts_are_right(journal)
+
+
+def test_a_long_piece_that_was_stored_whole_can_still_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Journal(tmp_path / "j") as journal:
+        notebook = Notebook(notebook_bytes(noise(100_000), "short"))
+        change = notebook.apply({"op": "replace", "cell": 1, "source": "x"})
+        journal.begin("/a", change, actor="cli:me").finish()
+        monkeypatch.setattr(_store, "SECTION", 20_000)
+        change = notebook.apply({"op": "replace", "cell": 1, "source": "y"})
+        journal.begin("/a", change, actor="cli:me").finish()
+        newest = journal.change(journal.log("/a")[0])
+        assert newest.after.to_bytes() == notebook.to_bytes()
+        assert_counts_are_right(journal)
 
 
 def test_a_list_is_cut_by_what_is_in_it() -> None:

@@ -11,8 +11,7 @@ from mcp.shared.exceptions import MCPError
 import cellwright
 from cellwright.config.directories import state_directory
 from cellwright.mcp import resources
-from cellwright.mcp.prompts import PROMPTS
-from cellwright.mcp.resources import notebook_path, notebook_uri
+from cellwright.mcp.resources import PROMPTS, notebook_path, notebook_uri
 from cellwright.outputs.artifacts import ArtifactStore
 from cellwright.workspace.caller import Caller
 from tests.unit.mcp.serving import ERAS, door, notebook, serving

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from cellwright.mcp.results import FACTS, is_program
+from cellwright.mcp.calls import FACTS, is_program
 from cellwright.outputs.images import ModelImage
 from cellwright.tools.native import NATIVE
 from cellwright.tools.profiles.positron import POSITRON

@@ -6,7 +6,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from cellwright.app.workspaces import wants_engine
-from cellwright.mcp.workspaces import ClientWorkspaces, actor_name
+from cellwright.mcp.server import ClientWorkspaces, actor_name
 from cellwright.tools.profiles import PROFILES
 from tests.unit.mcp.serving import ERAS, door, serving
 

@@ -334,7 +334,7 @@ def test_an_image_that_is_too_large_is_refused(tmp_path: Path) -> None:
     assert store.put(b"x" * 4000, mime="image/png").size == 4000
     with pytest.raises(ArtifactsUnavailable) as caught:
         store.put(b"x" * 4001, mime="image/png")
-    assert str(caught.value) == "Artifacts cannot be kept: it is larger than 4,000 bytes"
+    assert str(caught.value) == "Artifacts cannot be stored: it is larger than 4,000 bytes"
     assert len(store.list()) == 1
 
 

@@ -6,9 +6,8 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from cellwright.document.edits import SetMetadata
-from cellwright.protocol.access import MemoryAccess
 from cellwright.protocol.conformance.frontend import FRONTEND
-from cellwright.protocol.conformance.reference import ReferenceFrontend
+from cellwright.protocol.conformance.reference import MemoryAccess, ReferenceFrontend
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -10,9 +10,10 @@ from typing import Any
 
 from cellwright.document.notebook import Notebook
 from cellwright.kernel.events import CommMessage
-from cellwright.protocol.access import CellResult, MemoryAccess
 from cellwright.protocol.bridge import CommBridge
+from cellwright.protocol.conformance.reference import MemoryAccess
 from cellwright.protocol.messages import MANIPULATOR, NOTEKIT, Reply
+from cellwright.protocol.methods import CellResult
 
 KERNELSPEC = {"name": "kotlin", "display_name": "Kotlin"}
 

@@ -9,9 +9,10 @@ import pytest
 
 from cellwright.kernel.events import CommMessage
 from cellwright.protocol import bridge
-from cellwright.protocol.access import CellResult, MemoryAccess
 from cellwright.protocol.bridge import CommBridge
+from cellwright.protocol.conformance.reference import MemoryAccess
 from cellwright.protocol.messages import MANIPULATOR, Reply
+from cellwright.protocol.methods import CellResult
 from tests.unit.protocol.stage import Stage, four_cells
 
 INSERT = {

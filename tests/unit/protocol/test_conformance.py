@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cellwright.cli.main import main
-from cellwright.protocol.conformance import frontend_client
+from cellwright.protocol.conformance import frontend
 from cellwright.protocol.conformance.frontend import FRONTEND
 from cellwright.protocol.conformance.kernel import KERNEL, CallResult, ScriptedFrontend
 from cellwright.protocol.conformance.reference import ReferenceFrontend, ReferenceMessage
@@ -39,11 +39,11 @@ async def test_our_frontend_passes_every_row() -> None:
 async def test_a_broken_frontend_fails_exactly_the_rows_about_it(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(frontend_client, "ANSWER_WITHIN", 0.5)
-    monkeypatch.setattr(frontend_client, "QUIET", 0.05)
+    monkeypatch.setattr(frontend, "ANSWER_WITHIN", 0.5)
+    monkeypatch.setattr(frontend, "QUIET", 0.05)
     kind, expected = BROKEN[name]
     if len(expected) > 10:  # most of them by waiting for what never comes
-        monkeypatch.setattr(frontend_client, "ANSWER_WITHIN", 0.1)
+        monkeypatch.setattr(frontend, "ANSWER_WITHIN", 0.1)
         monkeypatch.setattr(kind, "slow_source", "sleep 0.01")
     peer = kind()
     results = await FRONTEND.run(peer)

@@ -8,8 +8,9 @@ import pytest
 
 from cellwright.document.edits import Replace
 from cellwright.errors import Locked, ModeForbids
-from cellwright.protocol.access import CellResult, MemoryAccess
+from cellwright.protocol.conformance.reference import MemoryAccess
 from cellwright.protocol.messages import MANIPULATOR, NOTEKIT, ErrorCode
+from cellwright.protocol.methods import CellResult
 from tests.unit.protocol.stage import KERNELSPEC, Stage, four_cells, notebook
 
 both_dialects = pytest.mark.parametrize("target", [MANIPULATOR, NOTEKIT])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import re
 from typing import TYPE_CHECKING, Any
@@ -308,3 +309,46 @@ async def test_what_a_hint_says_can_be_done_on_a_page(
 
     code, hint = await refuse("send", id="none", prompt="x", **ATTACHED)
     assert (code, hint) == ("WORKSPACE_ERROR", "Open it first")
+
+
+async def test_a_page_that_asks_without_end_is_refused_and_answered_again_later(page: Page) -> None:
+    lines = [f'{{"id": "flood-{n}", "method": "chat.list"}}'.encode() for n in range(500)]
+    for line in lines:
+        page.say(line)
+    asked = {f"flood-{n}" for n in range(len(lines))}
+    await page.until(lambda: asked <= {each.get("id") for each in page.sent})
+    refused = [each["error"]["data"]["code"] for each in page.sent if "error" in each]
+    assert 400 < len(refused) < 500
+    assert set(refused) == {"INVALID_CALL"}
+    await asyncio.sleep(0)  # the last one is answered, and then over
+    assert await page.call("list") == {"chats": []}
+
+
+async def test_nothing_that_a_page_hears_has_hidden_marks(page: Page, use: Use) -> None:
+    """Also what it said itself, in answers, errors and the state of the chat."""
+    use("The \u202eend\u200b.")
+    chat = (await page.call("open"))["id"]
+    mark = "a\u202eb\u200bc\x1b[31m"
+    editor = {"path": f"{mark}.ipynb", "selected": [], "editing": None}
+    calls = (
+        ("rename", {"title": mark}),
+        ("set", {"model": f"openai:{mark}"}),
+        ("set", {"model": f"{mark}:x"}),
+        ("set", {"model": "scripted"}),
+        ("look", {"editor": editor}),
+        ("look", {"editor": {**editor, "path": f"../{mark}"}}),
+        ("look", {"files": [f"{mark}.txt"]}),
+        ("preview", {"prompt": mark, "editor": editor, "files": [f"{mark}.ipynb"]}),
+        ("answer", {"question": mark, "answer": mark}),
+        ("send", {"prompt": mark, "editor": editor, "files": [], "tools": [mark]}),
+    )
+    for method, params in calls:
+        with contextlib.suppress(Refused):
+            await page.call(method, id=chat, **params)
+    await page.until(lambda: [e for e in page.events() if e["event"] in ("done", "failed")])
+    for method, params in (("open", {"id": mark}), ("key", {"provider": mark, "key": "x"})):
+        with pytest.raises(Refused):
+            await page.call(method, **params)
+    await page.call("list")
+    said = json.dumps(page.sent, ensure_ascii=False)
+    assert [each for each in ("\u202e", "\u200b", "\x1b") if each in said] == []

@@ -10,6 +10,7 @@ import pytest
 from cellwright.tools import fence
 from cellwright.tools.fence import build_fence, choose_number, make_readable, remove_fences
 from cellwright.tools.page import Page
+from tests.cases import for_each
 from tests.unit.cli import samples
 from tests.unit.tools.support import outside, stream, within
 
@@ -109,7 +110,7 @@ def test_there_are_at_least_forty() -> None:
     assert len(set(PAYLOADS)) >= 40
 
 
-@pytest.mark.parametrize("payload", PAYLOADS)
+@for_each("payload", PAYLOADS, parts=4)
 async def test_sources_and_outputs_stay_inside_their_fence(
     payload: str, call: Call, folder: Path
 ) -> None:
@@ -145,9 +146,7 @@ async def test_sources_and_outputs_stay_inside_their_fence(
         assert MARK in within(answer.text), (name, words)
 
 
-@pytest.mark.parametrize(
-    "payload", [p for p in PAYLOADS if len(p.replace("\n", " ").splitlines()) == 1]
-)
+@for_each("payload", [p for p in PAYLOADS if len(p.replace("\n", " ").splitlines()) == 1], parts=4)
 async def test_what_runs_stays_inside_its_fence(payload: str, call: Call, folder: Path) -> None:
     evil = marked(payload).replace("\n", " ")
     name = evil.replace(" ", "\xa0")
@@ -170,7 +169,7 @@ async def test_what_runs_stays_inside_its_fence(payload: str, call: Call, folder
             assert "evalue" not in row["error"]
 
 
-@pytest.mark.parametrize("payload", PAYLOADS)
+@for_each("payload", PAYLOADS, parts=4)
 async def test_ids_of_cells_stand_in_quotes(payload: str, call: Call, folder: Path) -> None:
     evil = marked(payload)
     cells = [samples.code(evil, "print 1"), samples.code("c1", "print 2")]
@@ -194,7 +193,7 @@ async def test_names_of_files_stay_inside_the_fence(payload: str, call: Call, fo
     assert MARK in within(answer.text)
 
 
-@pytest.mark.parametrize("payload", PAYLOADS)
+@for_each("payload", PAYLOADS, parts=4)
 async def test_what_was_probably_meant_stands_in_quotes(
     payload: str, call: Call, folder: Path
 ) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cellwright import AsyncWorkspace
+from cellwright.errors import NotebookNotFound
 from cellwright.tools.profiles import PROFILES
 from cellwright.tools.toolbox import Toolbox
 from tests.unit.cli import samples
@@ -77,7 +78,11 @@ async def fails(call: Call, path: Path, error: str, **words: Any) -> None:
     assert answer.text.split("\n")[0] == error
     assert answer.is_error
     assert (read(path) if is_there(path) else None) == before
-    assert not is_there(path) or await log(call) == []  # else there is nothing to look at
+    if before is None:  # and there never was one
+        with pytest.raises(NotebookNotFound):
+            await log(call)
+    else:
+        assert await log(call) == []
 
 
 async def test_replace_is_the_mode_unless_another_is_given(call: Call, path: Path) -> None:

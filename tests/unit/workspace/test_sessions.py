@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cellwright import Workspace
-from cellwright.cli.hints import complete_hint
+from cellwright.cli.output import complete_hint
 from cellwright.config.settings import Settings
 from cellwright.errors import KernelCannot, KernelMissing
 from cellwright.workspace.api.requests import EvalRequest, KernelRequest

@@ -417,7 +417,7 @@ def test_a_check_compares_and_writes_nothing(book: Any) -> None:
     book.run(["a", "b", "c"])
     before = book.raw()
     done = book.run(["a", "b", "c"], check=True)
-    assert [each.check["result"] for each in done] == ["same"] * 3
+    assert [each.check.result for each in done] == ["same"] * 3
     assert [each.saved for each in done] == [False] * 3
     assert book.raw() == before
 

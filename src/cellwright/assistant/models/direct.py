@@ -140,7 +140,7 @@ class DirectModel:
             number = result.data["index"] + 1
             return f"Added a {instruction.type} cell: cell {number} (`{result.data['cellId']}`)."
         handle = result.data["cellId"]
-        has_output = any(cell.id == handle and cell.has_output for cell in context.known)
+        has_output = any(cell.id == handle and cell.has_output for cell in context.known_cells)
         kept = " Its outputs are those of the old one until it runs." if has_output else ""
         name = _cell_name(call.arguments["cellId"]).capitalize()
         return f"{name} (`{handle}`) has its new source.{kept}"
@@ -182,7 +182,7 @@ def _choose_outputs(instruction: Instruction, context: NotebookContext) -> list[
     if instruction.cells and not instruction.is_all:
         return list(instruction.cells)
     chosen = [] if instruction.is_all else [cell.id for cell in context.selected_cells]
-    return (chosen or [cell.id for cell in context.known if cell.has_output])[:_MOST_OUTPUTS]
+    return (chosen or [cell.id for cell in context.known_cells if cell.has_output])[:_MOST_OUTPUTS]
 
 
 def _has_tool(request: ModelRequest, verb: Verb) -> bool:
@@ -255,7 +255,7 @@ def _explain_cells(result: ChatMessage, context: NotebookContext) -> str:
         source = sources.get(fact["id"], "")
         lines = [f"Cell {fact['index'] + 1} (`{fact['id']}`) is a {_describe_status(fact)}."]
         if fact["type"] == "code":
-            stale = [cell.stale for cell in context.known if cell.index == fact["index"]]
+            stale = [cell.stale for cell in context.known_cells if cell.index == fact["index"]]
             lines += [f"Its result is stale: {reason.rstrip('.')}." for reason in stale if reason]
             lines.append(_describe_dataflow(source, fact["index"], context))
         parts.append(" ".join(lines) + "\n\n" + code_block(source))
@@ -329,7 +329,7 @@ def _describe_dataflow(source: str, index: int, context: NotebookContext) -> str
         why = found.syntax_error or ", ".join(found.opaque)
         return f"What it does to names cannot be told from its text ({why})."
     homes: dict[str, int] = {}
-    for cell in context.known:
+    for cell in context.known_cells:
         if cell.type == "code" and cell.index < index:
             homes |= dict.fromkeys(
                 analyse(cell.content, context.kernel_language).defines, cell.index

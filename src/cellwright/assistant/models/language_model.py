@@ -14,11 +14,16 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from cellwright.assistant.models.failures import FailedCall, explain_failure
 from cellwright.assistant.models.keys import belongs_to_environment, key_hint, look_up_key
 from cellwright.assistant.models.model import TextDelta
 from cellwright.assistant.models.providers import missing_library
-from cellwright.assistant.models.translation import Translation, read_end, translate_tools
+from cellwright.assistant.models.translation import (
+    FailedCall,
+    Translation,
+    explain_failure,
+    read_end,
+    translate_tools,
+)
 from cellwright.config.defaults import ASSISTANT_MAX_TOKENS
 from cellwright.errors import ModelNotConfigured, ModelRefused
 

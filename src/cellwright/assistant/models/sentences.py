@@ -214,7 +214,7 @@ def _find_place(name: str, context: NotebookContext) -> int:
     if name.isdecimal():
         return index_of(int(name), context.cell_count)
     refs = find_cells(name, context).refs
-    known = {cell.id: cell.index for cell in context.known}
+    known = {cell.id: cell.index for cell in context.known_cells}
     if len(refs) == 1:
         index = refs[0] if isinstance(refs[0], int) else known.get(refs[0])
         if index is not None:
@@ -236,7 +236,7 @@ def _parse_update(text: str, context: NotebookContext) -> Instruction:
         raise UnclearSentence(
             "Say which cell and its whole new source, such as `update cell 2 to: x = 1`."
         )
-    kinds = [cell.type for cell in context.known if refs[0] in (cell.id, cell.index)]
+    kinds = [cell.type for cell in context.known_cells if refs[0] in (cell.id, cell.index)]
     kind = kinds[0] if kinds else "code"
     rest = text[found.end() :] if found is not None else text
     source = find_source(rest, kind, context.kernel_language) if rest.strip() else None
@@ -296,7 +296,7 @@ def find_cells(text: str, context: NotebookContext) -> MeantCells:
         number = context.cell_count if word == "last" else ORDINALS.index(word) + 1
         return MeantCells((index_of(number, context.cell_count),))
     found = _named(text)
-    if found and any(found[1] == cell.id for cell in context.known):
+    if found and any(found[1] == cell.id for cell in context.known_cells):
         return MeantCells((found[1],))
     if _this_cell(text):
         return MeantCells(selected_cells(context))

@@ -6,8 +6,13 @@ from rich.style import Style
 from rich.text import Text
 
 from cellwright.cli.chat.terminal import TerminalDisplay
-from cellwright.cli.render.cards.frame import INDENT, CardFrame, source_parts
-from cellwright.cli.render.cards.headline import find_cells, shorten_name
+from cellwright.cli.render.cards.frame import (
+    INDENT,
+    CardFrame,
+    find_cells,
+    shorten_name,
+    source_parts,
+)
 from cellwright.cli.render.layout import BOLD, DIM, Margin, Notice
 from cellwright.outputs.sanitize import make_visible, one_line
 

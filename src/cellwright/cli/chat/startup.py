@@ -145,8 +145,7 @@ async def _handle_stdin(session: ChatSession) -> int:
 
 
 def _make_prompt(opened: Conversation, session: Any) -> Prompt:
-    from cellwright.cli.chat.completion import Completer
-    from cellwright.cli.chat.prompt import Prompt
+    from cellwright.cli.chat.prompt import Completer, Prompt
 
     return Prompt(
         Completer(opened.chat, opened.state),

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from cellwright.assistant.chat import ToolResultEvent, TurnStartEvent
 from cellwright.cli.chat.display import ChatDisplay
-from cellwright.cli.hints import complete_hint
+from cellwright.cli.output import complete_hint
 from cellwright.cli.render.cards.card import RenderedLines, lay_out
 from cellwright.cli.render.cards.frame import INDENT, CardFrame, hunk_parts
 from cellwright.cli.render.layout import BOLD, DIM, FoldedLines, Gate, Margin
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from cellwright.assistant.chat import ChatEvent
     from cellwright.cli.chat.display import DisplayedChange
     from cellwright.cli.render.cards.card import Card
-    from cellwright.cli.render.screen import Screen
-    from cellwright.cli.render.view import ScreenView
+    from cellwright.cli.render.screen import Screen, ScreenView
     from cellwright.errors import CellwrightError
 
 _TYPE = Style(color="cyan")

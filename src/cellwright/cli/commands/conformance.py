@@ -69,9 +69,8 @@ async def _try_frontend() -> Sequence[RowResult]:
 async def _try_kernel(name: str | None, python: str | None) -> Sequence[RowResult]:
     from cellwright.kernel.local import LocalKernel
     from cellwright.kernel.transport import Launch
-    from cellwright.protocol.conformance.kernel import KERNEL
-    from cellwright.protocol.conformance.python_client import PythonClient
-    from cellwright.protocol.kernel_path import add_kernel_path
+    from cellwright.protocol.bridge import add_kernel_path
+    from cellwright.protocol.conformance.kernel import KERNEL, PythonClient
 
     env = add_kernel_path(os.environ)
     python = python or (None if name else sys.executable)

@@ -11,11 +11,11 @@ import click
 
 from cellwright.cli.changes import report_change
 from cellwright.cli.completion import complete_cell
-from cellwright.cli.hints import complete_notes
 from cellwright.cli.options import CommandCall, common, expand_notebooks
 from cellwright.cli.output import (
     BAD_NOTEBOOK,
     STATUS_CODES,
+    complete_notes,
     exit_code,
     one_line,
     print_json,
@@ -400,7 +400,7 @@ def apply(edits: str | None) -> list[Any]:
 @click.command()
 @common
 def edit_text(call: CommandCall) -> int:
-    """Edit the text of a notebook in $VISUAL or $EDITOR; what a verb is not needed for.
+    """Edit the text of a notebook in $VISUAL or $EDITOR, as `edit NB` does.
 
     \b
     cellwright edit nb.ipynb text

@@ -579,9 +579,9 @@ def check_clean_command(
 def lint_command(call: CommandCall, notebooks: tuple[str, ...]) -> int:
     """Report what is wrong with notebooks; exit 1 if anything is.
 
-    Checked are the schema of the notebook's own version, that ids of cells are unique, that no
-    result is stale (by the runs on record here, and by execution counts), and that no output holds
-    what looks like a key, a token or a password.
+    It checks that a notebook follows the schema of its own version, that no two cells have the same
+    id, that no result is stale (by the runs on record here, and by execution counts), and that no
+    output holds what looks like a key, a token or a password.
 
     \b
     cellwright lint '**/*.ipynb'

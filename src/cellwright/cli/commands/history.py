@@ -289,8 +289,8 @@ def forget_command(
     """Remove history, remembered revisions and artifacts of a notebook, for good.
 
     The notebook itself stays as it is; its changes cannot be undone afterwards. NB may have been
-    deleted. With --before and no NB, what is older is removed of all notebooks. With --root, all
-    means all in that folder.
+    deleted. With --before and no NB, everything older is removed, for all notebooks. With --root,
+    only the notebooks in that folder count.
 
     \b
     cellwright forget secret.ipynb

@@ -25,14 +25,17 @@ CLIENTS = ("claude", "claude-desktop", "cursor", "vscode", "codex")
 @click.option("--http", "address", metavar="HOST:PORT", help="Serve over HTTP instead of stdio.")
 @click.option("--tls-cert", metavar="FILE", help="A certificate, for HTTPS.")
 @click.option("--tls-key", metavar="FILE", help="Its key.")
-@click.option("--insecure", is_flag=True, help="Listen beyond this machine without TLS.")
+@click.option("--insecure", is_flag=True, help="Let other machines connect without TLS.")
 @click.option("--allow-host", "hosts", multiple=True, help="A host name that clients may use.")
 @click.option(
     "--allow-origin", "origins", multiple=True, help="The origin of a web page, as a URL."
 )
 @click.option("--new-token", is_flag=True, help="Make a new token; the old one becomes invalid.")
 @click.option(
-    "--client", "key", metavar="KEY", help="Who the client is: it can undo after a restart."
+    "--client",
+    "key",
+    metavar="KEY",
+    help="A name for the client, so that it can undo after a restart.",
 )
 @click.option("--structured", is_flag=True, help="Send facts as structuredContent to every client.")
 @click.option(

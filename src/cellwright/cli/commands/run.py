@@ -9,7 +9,6 @@ import time
 import click
 
 from cellwright.cli.completion import complete_cell, complete_notebook_or_cell
-from cellwright.cli.hints import complete_notes
 from cellwright.cli.live import LiveCells
 from cellwright.cli.options import CommandCall, common, expand_notebooks, server_option
 from cellwright.cli.output import (
@@ -20,6 +19,7 @@ from cellwright.cli.output import (
     STATUS_CODES,
     STATUS_ERRORS,
     TIMEOUT,
+    complete_notes,
     describe_error,
     exit_code,
     is_terminal,
@@ -325,7 +325,7 @@ def _exit_code_of_check(done: Sequence[Execution]) -> int:
 
 
 def _check_result(run: Execution) -> str:
-    return "unchecked" if run.check is None else str(run.check["result"])
+    return "unchecked" if run.check is None else run.check.result
 
 
 def _find_error(done: Sequence[Execution], code: int, notebook: str) -> dict[str, Any] | None:
@@ -350,7 +350,7 @@ def _print_check(output: CommandOutput, done: Sequence[Execution]) -> None:
     rows = []
     for run in done:
         rows.append(f"{run.index:>4}  {one_line(run.cell or ''):12} {_check_result(run)}\n")
-        diff = run.check["diff"] if run.check else ""
+        diff = run.check.diff if run.check else ""
         rows += [f"      {one_line(line)}\n" for line in diff.splitlines()]
     output.data(None, rows)
 

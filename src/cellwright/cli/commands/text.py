@@ -212,8 +212,9 @@ def sync_command(call: CommandCall, notebook: str, script: str, *, dry_run: bool
     """Make a notebook and its script in the percent format say the same.
 
     What changed on either side since the last sync is on both afterwards; a cell that changed on
-    both is a conflict, and nothing is written. The one that is missing is created. A script
-    that Cellwright did not write changes the notebook. Outputs stay in the notebook.
+    both is a conflict, and nothing is written. If one of the two is missing, it is created. If
+    Cellwright did not write the script, the notebook takes all of its text. Outputs stay in the
+    notebook.
 
     \b
     cellwright sync analysis.ipynb analysis.py

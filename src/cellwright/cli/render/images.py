@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from PIL import Image
     from rich.console import ConsoleOptions, RenderableType, RenderResult
 
-    from cellwright.cli.render.view import ImageMode, ScreenView
+    from cellwright.cli.render.screen import ImageMode, ScreenView
 
 FORMATS = {"image/png": "PNG", "image/jpeg": "JPEG"}
 _MOST_PIXELS = 50_000_000

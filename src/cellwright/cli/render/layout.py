@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
-    from cellwright.cli.render.view import ViewLimits
+    from cellwright.cli.render.screen import ViewLimits
 
 DIM = Style(dim=True)
 BOLD = Style(bold=True)

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import re
 
-from rich.markdown import Markdown
 from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 
 from cellwright.cli.render.colors import highlight
 from cellwright.cli.render.layout import BOLD, DIM, FoldedLines, Margin, Stack
+from cellwright.cli.render.screen import PROSE_WIDTH
 from cellwright.cli.render.tables import make_table, read_html, render_table
-from cellwright.cli.render.view import PROSE_WIDTH
 from cellwright.outputs.sanitize import make_visible, one_line
 from cellwright.outputs.tables import Grid
 
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
     from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType, RenderResult
 
-    from cellwright.cli.render.view import ScreenView
+    from cellwright.cli.render.screen import ScreenView
 
 
 _INLINE = {
@@ -53,6 +52,8 @@ class MarkdownView:
     """A text in Markdown, no wider than is easy to read."""
 
     def __init__(self, source: str, view: ScreenView) -> None:
+        from rich.markdown import Markdown  # its parser is slow to load, and most cells are code
+
         tokens = Markdown(protect_formulas(make_visible(source))).parsed
         self.parts = _Builder(tokens, view).blocks(None)
 

@@ -23,8 +23,7 @@ from cellwright.cli.render.layout import (
     shorten,
 )
 from cellwright.cli.render.outputs import join_streams, markdown_parts, show_output
-from cellwright.cli.render.screen import make_screen
-from cellwright.cli.render.view import ScreenView
+from cellwright.cli.render.screen import ScreenView, make_screen
 from cellwright.document.outputs import Display, ErrorOutput, Result, Stream
 from cellwright.errors import CellwrightError
 from cellwright.outputs.sanitize import make_visible, one_line

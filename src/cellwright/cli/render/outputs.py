@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from cellwright.cli.render.images import DecodedPicture
-    from cellwright.cli.render.view import ScreenView, ViewLimits
+    from cellwright.cli.render.screen import ScreenView, ViewLimits
     from cellwright.document.outputs import Output
 
 

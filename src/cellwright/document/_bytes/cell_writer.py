@@ -19,7 +19,7 @@ from cellwright.document._json.writing import (
     read_members,
     replace_value,
 )
-from cellwright.document.digests import blake2b
+from cellwright.document.costs import blake2b
 from cellwright.errors import InvalidMetadata
 
 TYPE_CHECKING = False

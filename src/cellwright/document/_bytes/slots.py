@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import overload
 
-from cellwright.document._json.index import BOM
+from cellwright.document._json.index import BOM, LARGE_CELL_BYTES
 from cellwright.document._json.scan import (
     OPEN_ARRAY,
     OPEN_OBJECT,
@@ -21,7 +21,7 @@ from cellwright.document._json.scan import (
     list_members,
     members,
 )
-from cellwright.document.digests import blake2b
+from cellwright.document.costs import LONG_TEXT, GarbagePause, blake2b, cut_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -142,6 +142,14 @@ class Slot:
 
 
 def _read_facts(slot: Slot) -> SlotFacts:
+    if slot.end - slot.start >= LARGE_CELL_BYTES:
+        try:
+            from cellwright.document._json.fast import decode_large_cell
+
+            (found,) = decode_large_cell(memoryview(slot.buffer)[slot.start : slot.end])
+            return SlotFacts(found.id, found.cell_type, join_sources([found])[0], None)
+        except (ImportError, ValueError, RecursionError):
+            pass  # it is not valid
     if not slot.is_object:
         return SlotFacts(None, "unknown", "", "not an object")
 
@@ -174,6 +182,11 @@ def _read_facts(slot: Slot) -> SlotFacts:
 
 def hash_cell(cell_type: str, source: str) -> str:
     """A short hash of a cell's type and source."""
+    if len(source) > LONG_TEXT:
+        made = blake2b(f"{cell_type}\0".encode("utf-8", "surrogatepass"), digest_size=6)
+        for piece in cut_text(source):
+            made.update(piece.encode("utf-8", "surrogatepass"))
+        return made.hexdigest()
     text = f"{cell_type}\0{source}"
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
 
@@ -222,7 +235,7 @@ class FileSlots(Sequence[Slot]):
 
     @property
     def is_surveyed(self) -> bool:
-        """Whether a survey takes no time."""
+        """Whether the revision takes no time."""
         return self._cache.is_surveyed
 
     def with_replaced(self, slots: Mapping[int, Slot]) -> FileSlots:
@@ -300,8 +313,8 @@ class _Cache:
 
     @property
     def is_surveyed(self) -> bool:
-        """Whether a survey takes no time."""
-        return self._survey is not None
+        """Whether the revision takes no time."""
+        return self._survey is not None and self._survey.is_hashed
 
     def span(self, index: int) -> tuple[int, int]:
         """Where a cell starts and ends in the file."""
@@ -337,8 +350,6 @@ class _Cache:
         """Survey all cells of the file at once; None if they must be decoded one by one."""
         if self._survey is None and self._strict:
             self._strict = False
-            from cellwright.document._json.fast import GarbagePause
-
             with GarbagePause():
                 try:
                     self._survey = _survey_file(buffer)
@@ -385,7 +396,8 @@ def _survey_file(buffer: bytes) -> Survey:
 class SurveyMaker:
     """Makes a survey from the facts of cells that come in blocks.
 
-    Texts that are large beside the rest of the file are hashed and not kept.
+    Texts that are large beside the rest of the file are hashed and not kept; others are hashed
+    when the revision is needed, which may be while the disk is busy.
     """
 
     def __init__(self, file_size: int) -> None:
@@ -403,22 +415,20 @@ class SurveyMaker:
         texts = join_sources(facts)
         self._texts += texts
         self._room -= sum(map(len, texts))
-        while len(self._ids) - len(self._digests) * _BLOCK >= _BLOCK:
+        while self._room < 0 and len(self._ids) - len(self._digests) * _BLOCK >= _BLOCK:
             self._hash_block()
 
     def _hash_block(self) -> None:
         block = len(self._digests)
         cells = slice(block * _BLOCK, (block + 1) * _BLOCK)
         texts = self._texts[cells.start - self._dropped : cells.stop - self._dropped]
-        row = (self._ids[cells], self._types[cells], texts)
-        self._digests[block] = blake2b(_encode_rows(row), digest_size=16).digest()
-        if self._room < 0:
-            del self._texts[: cells.stop - self._dropped]
-            self._dropped = cells.stop
+        self._digests[block] = _hash_rows(self._ids[cells], self._types[cells], texts)
+        del self._texts[: cells.stop - self._dropped]
+        self._dropped = cells.stop
 
     def finish(self, texts: Callable[[slice], list[str]]) -> Survey:
         """The survey; `texts` returns those of a range of cells, if they were not kept."""
-        if len(self._ids) > len(self._digests) * _BLOCK:
+        if self._dropped and len(self._ids) > len(self._digests) * _BLOCK:
             self._hash_block()
         kept = texts if self._dropped else self._texts.__getitem__
         found = Survey(self._ids, self._types, kept)
@@ -480,6 +490,11 @@ class Survey:
         return new
 
     @property
+    def is_hashed(self) -> bool:
+        """Whether it is known what every block hashes to."""
+        return len(self._digests) == len(self._blocks())
+
+    @property
     def revision(self) -> str:
         """A short hash over the ordered ids, types and sources."""
         blocks = map(self._digest, range(len(self._blocks())))
@@ -501,8 +516,8 @@ class Survey:
             return self._before._digest(block)  # noqa: SLF001  # its own kind
         if block not in self._digests:
             cells = slice(block * _BLOCK, (block + 1) * _BLOCK)
-            row = (self.ids[cells], self.types[cells], self.texts(cells))
-            self._digests[block] = blake2b(_encode_rows(row), digest_size=16).digest()
+            rows = self.ids[cells], self.types[cells], self.texts(cells)
+            self._digests[block] = _hash_rows(*rows)
         return self._digests[block]
 
 
@@ -513,14 +528,32 @@ def survey_cells(slots: Sequence[Slot]) -> Survey:
     return Survey.of(slot.row for slot in slots)
 
 
-def _encode_rows(row: tuple[object, ...]) -> bytes:
+def _hash_rows(ids: list[str | None], types: list[str], texts: list[str]) -> bytes:
+    """A hash over cells, written as compact JSON; long texts are written in pieces."""
+    made = blake2b(digest_size=16)
+    if sum(map(len, texts)) <= LONG_TEXT:
+        made.update(_encode((ids, types, texts)))
+        return made.digest()
+    made.update(_encode((ids, types))[:-1])
+    separator = b",["
+    for text in texts:
+        made.update(separator + b'"')
+        for piece in cut_text(text):
+            made.update(_encode(piece)[1:-1])
+        made.update(b'"')
+        separator = b","
+    made.update(b"]]")
+    return made.digest()
+
+
+def _encode(value: object) -> bytes:
     """Compact JSON, the same with every library that writes it."""
     if "msgspec" in sys.modules:
         try:
             from cellwright.document._json.fast import encode
 
-            return encode(row)
+            return encode(value)
         except (ImportError, UnicodeEncodeError):
             pass  # msgspec cannot be imported, or there is a lone surrogate
-    text = json.dumps(row, ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return text.encode("utf-8", "surrogatepass")

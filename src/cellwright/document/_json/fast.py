@@ -1,11 +1,14 @@
 """The msgspec decoders; imported only when a file is large enough to be worth the import."""
 
 # No `from __future__ import annotations`: msgspec reads these annotations at run time.
-import gc
+import re
 import time
+from collections.abc import Generator, Iterator
 from typing import Literal
 
 import msgspec
+
+from cellwright.document._json.scan import QUOTE
 
 
 class FastFacts(msgspec.Struct, gc=False):
@@ -41,12 +44,18 @@ class _Facts(msgspec.Struct):
 
 
 _LONG = 1_000_000
+_PIECE = 1 << 20
+_characters = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL).match
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _outputs = msgspec.json.Decoder(_CellOutputs).decode
 _spans = msgspec.json.Decoder(_Spans).decode
 _facts = msgspec.json.Decoder(_Facts).decode
 _lengths = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _block = msgspec.json.Decoder(list[FullFacts]).decode
+_cell = msgspec.json.Decoder(FastFacts).decode
+_text = msgspec.json.Decoder(str).decode
+_strings = msgspec.json.Decoder(list[str]).decode
+_source = msgspec.json.Decoder(str | list[str]).decode
 _texts = msgspec.json.Decoder(list[str | list[str]]).decode
 encode = msgspec.json.Encoder().encode
 
@@ -76,6 +85,82 @@ def decode_block(block: memoryview, scratch: bytearray | None = None) -> list[Fu
     return _block(data)
 
 
+def decode_large_cell(cell: memoryview) -> list[FullFacts]:
+    """The facts of a single cell, in steps, so that no other thread waits for a long source.
+
+    Raises if it is not one cell.
+    """
+    found = _cell(cell)
+    source = memoryview(found.source)
+    if len(source) <= _PIECE:
+        text = _source(source)
+    else:
+        decode_pieces = _decode_string if source[0] == QUOTE else _decode_list
+        text = "".join(decode_pieces(source))
+    return [FullFacts(found.cell_type, text, found.id)]
+
+
+def _decode_string(literal: memoryview, start: int = 0) -> Generator[str, None, int]:
+    """The text of the string that opens at `start`, in pieces; returns the place after it."""
+    at, size = start + 1, len(literal)
+    while at < size:
+        piece = bytes(literal[at : at + _PIECE])
+        end = _characters(piece).end()  # type: ignore[union-attr]  # matches always, maybe nothing
+        if piece[end : end + 1] == b'"':
+            yield _text(b'"%b"' % piece[:end])
+            return at + end + 1
+        piece = piece[: _find_cut(piece)]
+        yield _text(b'"%b"' % piece)
+        at += len(piece)
+    raise ValueError("the string does not end")
+
+
+def _find_cut(piece: bytes) -> int:
+    """Where a piece of a string can end: not in a character, an escape, or a pair of escapes."""
+    last = piece.rfind(b"\\", len(piece) - 12)
+    if last >= 0 and _begins_escape(piece, last):
+        size = 6 if piece[last + 1 : last + 2] == b"u" else 2
+        if last + size > len(piece) or _is_first_half(piece[last:]):
+            first = last - 6
+            is_pair = _is_first_half(piece[first:last]) and _begins_escape(piece, first)
+            return first if is_pair else last
+    end = len(piece)
+    while end > len(piece) - 4 and piece[end - 1] & 0xC0 == 0x80:
+        end -= 1
+    return end - (piece[end - 1] >= 0xC0)
+
+
+def _begins_escape(piece: bytes, at: int) -> bool:
+    """Whether the backslash at a place is not escaped itself."""
+    before = piece[:at]
+    return (at - len(before.rstrip(b"\\"))) % 2 == 0
+
+
+def _is_first_half(escape: bytes) -> bool:
+    """Whether it is an escape that another one completes to a character."""
+    return escape[:2] == b"\\u" and escape[2:3] in b"dD" and escape[3:4] in b"89abAB"
+
+
+def _decode_list(literal: memoryview) -> Iterator[str]:
+    """The texts of a list, joined; cut where a line ends, which is in no string of JSON."""
+    at, end = 1, len(literal) - 1
+    while at < end:
+        piece = bytes(literal[at : min(at + _PIECE, end)])
+        stop = len(piece)
+        if at + stop < end:
+            stop = max(piece.rfind(b",\n"), piece.rfind(b",\r\n"))
+        if stop >= 0:
+            yield "".join(_strings(b"[%b]" % piece[:stop]))
+            at += stop + 1
+            continue
+        opened = len(piece) - len(piece.lstrip(b" \t\r\n"))
+        if piece[opened : opened + 1] != b'"':
+            raise ValueError("not a list of strings")
+        at = yield from _decode_string(literal, at + opened)
+        gap = bytes(literal[at : at + _PIECE])
+        at += len(gap) - len(gap.lstrip(b", \t\r\n"))
+
+
 def decode_head(head: bytes) -> None:
     """Raise `ValueError` unless it is a notebook without cells."""
     head.decode()
@@ -103,15 +188,3 @@ def decode_sources(sources: list[msgspec.Raw]) -> list[str]:
     join = "".join
     found = _texts(b"[" + b",".join(sources) + b"]")
     return [text if type(text) is str else join(text) for text in found]
-
-
-class GarbagePause:
-    """Stops the garbage collector inside a `with` block that makes thousands of lasting objects."""
-
-    def __enter__(self) -> None:
-        self._collects = gc.isenabled()
-        gc.disable()
-
-    def __exit__(self, *_: object) -> None:
-        if self._collects:
-            gc.enable()

@@ -24,6 +24,7 @@ from cellwright.document._json.scan import (
     skip_space,
     skip_value,
 )
+from cellwright.document.costs import GarbagePause
 from cellwright.errors import DuplicateKey, InvalidNotebook, NotUtf8
 
 TYPE_CHECKING = False
@@ -38,6 +39,8 @@ MSGSPEC_FROM_BYTES = 200_000
 # A block should stay in the processor's cache while it is decoded, and is decoded in one go.
 BLOCK_BYTES = 1 << 18
 BLOCKS_FROM_BYTES = 2 * BLOCK_BYTES
+# A cell of this size is a block of its own, which is decoded in steps.
+LARGE_CELL_BYTES = 1 << 21
 _BLOCK = 1 << 14
 _bytes_read = 0
 
@@ -103,7 +106,7 @@ def index_with_standard_library(data: bytes, start: int) -> NotebookIndex:
 def index_by_measuring(data: bytes, start: int) -> NotebookIndex | None:
     """Index by the lengths of the cells in msgspec; None if msgspec refuses the file."""
     try:
-        from cellwright.document._json.fast import GarbagePause, cell_lengths
+        from cellwright.document._json.fast import cell_lengths
 
         with GarbagePause():
             lengths = cell_lengths(memoryview(data)[start:])
@@ -135,11 +138,33 @@ def index_in_blocks(
     """
     try:
         from cellwright.document._json.fast import (
-            GarbagePause,
             cell_lengths,
             decode_block,
             decode_head,
+            decode_large_cell,
         )
+
+        # Two functions, and none that calls itself: that would keep the file until it is collected.
+        def take_small(start: int, end: int) -> None:
+            with GarbagePause():
+                facts = decode_block(view[start:end], scratch)
+            check_utf8(scratch)
+            blocks.add(start, end, len(facts))
+            note(facts)
+
+        def take(start: int, end: int) -> None:
+            """Note the block of cells from `start` to `end`."""
+            if end - start < LARGE_CELL_BYTES:
+                take_small(start, end)
+                return
+            own = data.rfind(between, start, end)  # of the last cell, which is the large one
+            if own >= 0:
+                take_small(start, own + len(indent) + 1)
+                start = own + len(between) - 1
+            facts = decode_large_cell(view[start:end])
+            check_utf8(data, start, end)
+            blocks.add(start, end, len(facts))
+            note(facts)
 
         opened = _find_cells(data, start)
         first = skip_space(data, opened + 1)
@@ -151,21 +176,23 @@ def index_in_blocks(
         view, at, scratch = memoryview(data), first, bytearray()
         while (cut := data.find(between, at + size)) >= 0:
             end = cut + len(indent) + 1
-            with GarbagePause():
-                facts = decode_block(view[at:end], scratch)
-            check_utf8(scratch)
-            blocks.add(at, end, len(facts))
-            note(facts)
+            take(at, end)
             at = end + 1 + len(indent)
         # What is left: the last block and all that follows, and the beginning.
-        rest = b"".join((b'{"cells":[', view[at:]))
-        check_utf8(rest)
-        with GarbagePause():
-            lengths = cell_lengths(memoryview(rest))
-            end = _place_cells(data, at, lengths)[1][-1]
-            facts = decode_block(view[at:end])
-        blocks.add(at, end, len(facts))
-        note(facts)
+        if len(data) - at < LARGE_CELL_BYTES:
+            rest = b"".join((b'{"cells":[', view[at:]))
+            check_utf8(rest)
+            with GarbagePause():
+                lengths = cell_lengths(memoryview(rest))
+            take(at, _place_cells(data, at, lengths)[1][-1])
+        else:
+            end = data.find(indent + b"}", max(data.rfind(between, at) + len(between), at))
+            end += len(indent) + 1
+            take(at, end)
+            rest = b"".join((b'{"cells":[{}', view[end:]))
+            check_utf8(rest)
+            if len(cell_lengths(memoryview(rest))) > 1:
+                return None
         decode_head(b"".join((view[start:first], b"]}")))
     except (ImportError, ValueError, IndexError, RecursionError, InvalidNotebook):
         return None
@@ -241,35 +268,41 @@ class CellBlocks:
 
     def decode(self, block: int) -> list[FullFacts]:
         """The facts of the cells of a block."""
-        from cellwright.document._json.fast import GarbagePause, decode_block
+        from cellwright.document._json.fast import decode_block, decode_large_cell
 
         start, end = self._places[block]
+        data = memoryview(self._data)[start:end]
+        if len(data) >= LARGE_CELL_BYTES:
+            return decode_large_cell(data)
         with GarbagePause():
-            return decode_block(memoryview(self._data)[start:end])
+            return decode_block(data)
 
     def _measure(self, block: int) -> tuple[list[int], list[int]]:
         if block not in self._spans:
             from cellwright.document._json.fast import measure_block
 
             start, end = self._places[block]
-            lengths = measure_block(memoryview(self._data)[start:end])
+            is_one = end - start >= LARGE_CELL_BYTES
+            data = memoryview(self._data)[start:end]
+            lengths = [end - start] if is_one else measure_block(data)
             self._spans[block] = _place_cells(self._data, start, lengths)
         return self._spans[block]
 
 
-def check_utf8(data: bytes | bytearray) -> None:
+def check_utf8(data: bytes | bytearray, start: int = 0, end: int | None = None) -> None:
     """Raise `NotUtf8` at the first byte that is not UTF-8, with little extra memory."""
-    if data.isascii():
+    is_whole = end is None
+    if is_whole and data.isascii():
         return
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+    if is_whole and data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise NotUtf8(0, looks_like="UTF-16")
-    at, size = 0, len(data)
+    at, size = start, len(data) if end is None else end
     # `isascii` runs at memory speed, so that only blocks that hold other characters are decoded.
     while at < size:
-        end = min(at + _BLOCK, size)
-        while end < size and data[end] & 0xC0 == 0x80 and end > at:
-            end -= 1
-        block = data[at : end if end > at else at + _BLOCK]
+        stop = min(at + _BLOCK, size)
+        while stop < size and data[stop] & 0xC0 == 0x80 and stop > at:
+            stop -= 1
+        block = data[at : stop if stop > at else at + _BLOCK]
         if not block.isascii():
             try:
                 block.decode()

@@ -168,12 +168,7 @@ class ListShape:
 
         `comma` is used as separator if the array has a single element on one line.
         """
-        found: list[tuple[int, int]] = []
-        last = 0
-        for start, end in elements(raw, 0):
-            if len(found) < 2:
-                found.append((start, end))
-            last = end
+        found = list(islice(elements(raw, 0), 2))  # there may be a million
         if not found:
             return None
         opening = raw[1 : found[0][0]]
@@ -181,7 +176,7 @@ class ListShape:
             separator = raw[found[0][1] : found[1][0]]
         else:
             separator = b"," + opening if b"\n" in opening else comma
-        return cls(opening, separator, raw[last:-1])
+        return cls(opening, separator, _space_before(raw, len(raw) - 1))
 
     @classmethod
     def of_style(cls, style: Style, indent: bytes) -> ListShape:
@@ -190,6 +185,14 @@ class ListShape:
             return cls(b"", style.comma, b"")
         inner = style.newline + indent + style.unit
         return cls(inner, b"," + inner, style.newline + indent)
+
+
+def _space_before(raw: bytes, end: int) -> bytes:
+    """The white space that ends at a place."""
+    start = end
+    while raw[start - 1] in b" \t\r\n":
+        start -= 1
+    return raw[start:end]
 
 
 def encode_source(

@@ -15,7 +15,7 @@ import os
 import time
 
 from cellwright.config.directories import runtime_directory
-from cellwright.document.digests import blake2b
+from cellwright.document.costs import blake2b
 from cellwright.document.disk.load import close
 from cellwright.errors import Locked, NotSaved
 

@@ -45,6 +45,7 @@ def replace_file(
     expected: Parts | None,
     *,
     break_hard_links: bool = False,
+    large: bool = False,
     meanwhile: Callable[[], object] | None = None,
 ) -> None:
     """Make `path`, which is a real path and locked, hold exactly these parts.
@@ -54,7 +55,8 @@ def replace_file(
         parts: the new bytes, encoded before any file is touched.
         expected: what the file must still hold right before it is replaced; None for anything.
         break_hard_links: give this name a file of its own if it has other names.
-        meanwhile: work to do while the disk is busy; it must not touch the file.
+        large: writing takes so long that other work is done meanwhile, such as comparing.
+        meanwhile: more to do while the disk is busy with a large file; it must not touch the file.
 
     Raises:
         Conflict: the file does not hold `expected`.
@@ -69,10 +71,18 @@ def replace_file(
     remove_abandoned_temps(folder)
     # While other work runs, a single call must write and wait for the disk: between two calls,
     # the thread would have to wait for its turn.
-    flags = os.O_SYNC if meanwhile else 0
+    flags = os.O_SYNC if large else 0
     temp, descriptor = _make_temp(folder, path, 0o600 if old else 0o666, flags)
     renamed = False
     step = "write"
+    seen: tuple[int, ...] | None = None
+
+    def work() -> None:
+        nonlocal seen
+        if expected is not None:
+            seen = _compare_early(path, expected, descriptor)
+        if meanwhile is not None:
+            meanwhile()
 
     def put() -> None:
         nonlocal step
@@ -89,18 +99,22 @@ def replace_file(
             if old is not None:
                 step = "keep mode and owner"
                 _keep_attributes(descriptor, path, old)
-            if meanwhile is None:
-                put()
+            if large:
+                run_side_by_side(put, work)
             else:
-                run_side_by_side(put, meanwhile)
+                put()
             step = "compare"
-            if expected is not None:
+            if expected is not None and (seen is None or not _is_unchanged_since(path, seen)):
                 _check_unchanged(path, expected)
             elif old is None and os.path.lexists(path):
                 raise Conflict(f"{path} was created by another program")
             step = "rename"
-            _rename(temp, path, descriptor)
-            renamed = True
+            old_file = _hold(path) if large else -1
+            try:
+                _rename(temp, path, descriptor)
+                renamed = True
+            finally:
+                _release_later(old_file)
         finally:
             if not renamed:
                 _remove_temp(temp)
@@ -196,6 +210,29 @@ def _check_unchanged(path: str, expected: Parts) -> None:
         raise Conflict(f"{path} was changed by another program since it was read")
 
 
+def _compare_early(path: str, expected: Parts, temp: int) -> tuple[int, ...] | None:
+    """Compare while the disk is busy; returns what to recognise the file by, if that proves anything.
+
+    It does if the file was last changed at an earlier time than our temp file, by the clock of
+    their file system: every change from now on has another time, which no program can set back.
+    """
+    try:
+        status = os.lstat(path)
+        is_older = status.st_ctime_ns < os.fstat(temp).st_ctime_ns
+        return _signature(status) if is_older and file_holds(path, expected) else None
+    except OSError:
+        return None  # it is compared again, and then the error says what is wrong
+
+
+def _is_unchanged_since(path: str, signature: tuple[int, ...]) -> bool:
+    try:
+        # On a network file system, opening it asks the server, and `lstat` alone may not.
+        close(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK))
+        return _signature(os.lstat(path)) == signature
+    except OSError:
+        return False
+
+
 def _signature(status: os.stat_result) -> tuple[int, int, int, int]:
     return (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
@@ -212,6 +249,26 @@ def _rename(temp: str, path: str, descriptor: int) -> None:
                 return
             raise
         return
+
+
+def _hold(path: str) -> int:
+    """Open a file that is about to be replaced, so that the rename does not have to free it; or -1."""
+    try:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except OSError:
+        return -1
+
+
+def _release_later(descriptor: int) -> None:
+    """Close a file without waiting until the file system has freed it, which takes milliseconds."""
+    if descriptor < 0:
+        return
+    try:
+        from threading import Thread
+
+        Thread(target=close, args=(descriptor,), daemon=True).start()
+    except Exception:  # noqa: BLE001  # no thread, no memory: the save is over, and went well
+        close(descriptor)
 
 
 def _is_there(path: str, descriptor: int) -> bool:

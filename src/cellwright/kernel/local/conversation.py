@@ -13,8 +13,7 @@ from contextlib import suppress
 
 from cellwright.kernel import jupyter
 from cellwright.kernel.events import Finished, IdleEvent, InputRequested, Missed
-from cellwright.kernel.local.channels import Backpressure, Channels
-from cellwright.kernel.local.wire import MessageSigner
+from cellwright.kernel.local.channels import Backpressure, Channels, MessageSigner
 from cellwright.outputs.events import RawPiece, StreamEvent
 
 TYPE_CHECKING = False
@@ -24,8 +23,8 @@ if TYPE_CHECKING:
 
     from cellwright.kernel.discovery import KernelSpec
     from cellwright.kernel.events import IdleEventQueue, KernelEvent, KernelExit
+    from cellwright.kernel.local.channels import LocalMessage
     from cellwright.kernel.local.process import ConnectionFolder
-    from cellwright.kernel.local.wire import LocalMessage
     from cellwright.kernel.processes import KeptProcess
 
 _FIRST_NUDGE = 0.02

@@ -8,6 +8,7 @@ import weakref
 from cellwright.errors import CellwrightError, KernelCannot, KernelStartFailed
 from cellwright.kernel import jupyter
 from cellwright.kernel.events import Finished, IdleEventQueue, Missed, Started
+from cellwright.kernel.local.channels import PIECE
 from cellwright.kernel.local.conversation import translate_message
 from cellwright.kernel.local.process import (
     KernelProcess,
@@ -15,7 +16,6 @@ from cellwright.kernel.local.process import (
     require_descriptors,
     resolve_spec,
 )
-from cellwright.kernel.local.wire import PIECE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -391,12 +391,12 @@ class RemoteServer:
     async def specs(self) -> KernelSpecs:
         """List the kernels that can be started."""
         answer = await self.rest.call("GET", "kernelspecs", repeatable=True)
-        body = _mapping(self._require_ok(answer, "list its kernelspecs"))
+        body = _as_object(self._require_ok(answer, "list its kernelspecs"))
         return KernelSpecs(
             default=_text(body.get("default")) or None,
             languages={
-                name: _text(_mapping(_mapping(spec).get("spec")).get("language"))
-                for name, spec in sorted(_mapping(body.get("kernelspecs")).items())
+                name: _text(_as_object(_as_object(spec).get("spec")).get("language"))
+                for name, spec in sorted(_as_object(body.get("kernelspecs")).items())
             },
         )
 
@@ -422,7 +422,7 @@ class RemoteServer:
             repeatable=True,
         )
         if answer.is_ok:
-            started = _read_kernel(_mapping(answer.body))
+            started = _read_kernel(_as_object(answer.body))
             if not started.id:
                 raise KernelStartFailed(name or "default", "the server gave no id for it")
             return started
@@ -435,7 +435,7 @@ class RemoteServer:
         answer = await self.rest.call("GET", "kernels", kernel_id, repeatable=True)
         if answer.status == 404:
             return None
-        return _read_kernel(_mapping(self._require_ok(answer, "describe the kernel")))
+        return _read_kernel(_as_object(self._require_ok(answer, "describe the kernel")))
 
     async def interrupt(self, kernel_id: str, *, within: float | None = None) -> None:
         """Interrupt a kernel."""
@@ -492,7 +492,7 @@ def _read_kernel(item: Mapping[str, Any]) -> RunningKernel:
     )
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
+def _as_object(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 

@@ -19,7 +19,8 @@ import threading
 import time
 from collections import OrderedDict
 from contextlib import suppress
-from hashlib import blake2b
+
+from cellwright.document.costs import blake2b
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

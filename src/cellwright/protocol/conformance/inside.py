@@ -16,8 +16,7 @@ import json
 import threading
 from pathlib import Path
 
-from cellwright.protocol.conformance.frontend import FRONTEND
-from cellwright.protocol.conformance.frontend_client import FrontendClient
+from cellwright.protocol.conformance.frontend import FRONTEND, FrontendClient
 from cellwright.protocol.conformance.rows import render
 
 TYPE_CHECKING = False

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import json
+from copy import copy
 from dataclasses import dataclass, field
 
 from cellwright.document.edits import SetOutputs
 from cellwright.document.notebook import Notebook
 from cellwright.errors import ModeForbids
-from cellwright.protocol.access import CellResult, MemoryAccess
 from cellwright.protocol.bridge import CommBridge
+from cellwright.protocol.methods import CellResult
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from typing import Any
 
     from cellwright.document.cells import Cell
+    from cellwright.document.edits import Edit
+    from cellwright.document.snapshot import Snapshot
     from cellwright.protocol.messages import Reply
+
+    Execute = Callable[[Cell, "str | None"], Awaitable[CellResult]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +35,40 @@ class ReferenceMessage:
     target: str = ""
     data: Mapping[str, Any] = field(default_factory=dict)
     is_ours: bool = True
+
+
+async def _run_nothing(cell: Cell, nested: str | None) -> CellResult:  # noqa: ARG001
+    return CellResult(cell.handle, "ok")
+
+
+class MemoryAccess:
+    """A `NotebookAccess` without a file; `execute` runs one cell and gets the request it is nested in."""
+
+    def __init__(self, notebook: Notebook | None = None, execute: Execute = _run_nothing) -> None:
+        self.notebook = Notebook() if notebook is None else notebook
+        self.execute = execute
+
+    async def snapshot(self) -> Notebook:
+        """Return a copy of the notebook as it is now."""
+        return copy(self.notebook)
+
+    async def apply(self, edits: Sequence[Edit], *, base: Snapshot | None = None) -> Notebook:
+        """Apply edits, all or nothing."""
+        self.notebook.apply(list(edits), base=base)
+        return copy(self.notebook)
+
+    async def run(
+        self, cells: Sequence[str], *, base: Snapshot | None = None, nested: str | None = None
+    ) -> Sequence[CellResult]:
+        """Run cells one by one, until one fails."""
+        del base  # there are no other writers
+        wanted = [self.notebook.cell(ref) for ref in cells]
+        ran: list[CellResult] = []
+        for cell in wanted:
+            ran.append(await self.execute(cell, nested))
+            if ran[-1].status != "ok":
+                break
+        return ran
 
 
 class _Forbidden(MemoryAccess):

@@ -197,7 +197,7 @@ def _describe_run(
     failed = any(
         each.is_failure
         or each.is_unsaved
-        or (each.check or {}).get("result") in ("differs", "failed")
+        or (each.check is not None and each.check.result in ("differs", "failed"))
         for each in executions
     )
     data = {"run": run, "done": is_done, "executions": run_facts(executions)}

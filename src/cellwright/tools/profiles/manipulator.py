@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from cellwright.document.notebook import Notebook
     from cellwright.document.snapshot import Snapshot
     from cellwright.outputs.images import ModelImage
-    from cellwright.protocol.access import CellResult
+    from cellwright.protocol.methods import CellResult
     from cellwright.tools.tool import ToolCaller
     from cellwright.workspace.api.requests import Effect
     from cellwright.workspace.workspace import AsyncBook

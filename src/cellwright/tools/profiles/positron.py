@@ -307,12 +307,12 @@ def no_active_notebook() -> ToolResult:
 def describe_failure(what: str) -> Callable[[CellwrightError], ToolResult]:
     """How a tool words that it could not do something."""
 
-    def refused(error: CellwrightError) -> ToolResult:
+    def describe(error: CellwrightError) -> ToolResult:
         parts = [f"Failed to {what}: {shorten(error.message, 400)}", format_hint(error)]
         text = ". ".join(filter(None, parts))
         return ToolResult(text, {"code": error.code}, is_error=True)
 
-    return refused
+    return describe
 
 
 def _make_tool(

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 import sys
 
+from cellwright.document.costs import GarbagePause
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dataclasses import KW_ONLY
@@ -184,5 +186,6 @@ def to_plain(value: Any) -> Any:
 
 def _restore(kind: type[Value], value: Any) -> Any:
     if isinstance(value, list):
-        return [kind.from_json(item) for item in value]
+        with GarbagePause():
+            return [kind.from_json(item) for item in value]
     return kind.from_json(value) if isinstance(value, dict) else value

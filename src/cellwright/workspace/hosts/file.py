@@ -12,7 +12,7 @@ from cellwright.config.defaults import LOCK_TIMEOUT
 from cellwright.document import files
 from cellwright.errors import NotebookNotFound
 from cellwright.journal.place import signature
-from cellwright.workspace.hosts.host import Presence, do_nothing
+from cellwright.workspace.hosts.host import ClosedHost, do_nothing
 
 # Now: a save that began opens no module.
 from cellwright.workspace.hosts.leases import SharedLease
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _SHORT_WAIT = 1.0
 
 
-class FileHost:
+class FileHost(ClosedHost):
     """The `NotebookHost` of a notebook in a file.
 
     Args:
@@ -53,7 +53,6 @@ class FileHost:
     """
 
     kind = "file"
-    landing_interval: float | None = None
 
     def __init__(
         self,
@@ -122,9 +121,6 @@ class FileHost:
         """Begin to receive the outputs of a run."""
         return FileLanding(self, start)
 
-    def save(self) -> None:
-        """Do nothing: what was changed is on disk already."""
-
     def back_up(self, state: State) -> str:
         """Write a copy as `x.backup.ipynb`, or `x.backup-2.ipynb` and so on; return its path."""
         from cellwright.document.notebook import Notebook
@@ -140,17 +136,6 @@ class FileHost:
                     files.write(copy, name, reached=place)
                     return name
             number += 1
-
-    def presence(self) -> Presence:
-        """Return that no person has it open, as far as a file can tell."""
-        return Presence()
-
-    def kernel(self) -> None:
-        """Return that it has none of its own."""
-
-    def list_running(self) -> dict[str, str]:
-        """Return no cells: what runs here is a run of ours."""
-        return {}
 
     def own(self) -> None:
         """Take the lease, which keeps other processes from running the notebook."""

@@ -138,6 +138,32 @@ class NotebookHost(Protocol):
         ...
 
 
+class ClosedHost:
+    """What a host has where no editor has the notebook open, and no other process can run it."""
+
+    landing_interval: float | None = None
+
+    def save(self) -> None:
+        """Do nothing: what was changed is stored already."""
+
+    def presence(self) -> Presence:
+        """Return that no person has it open, as far as we can tell."""
+        return Presence()
+
+    def kernel(self) -> None:
+        """Return that it has none of its own."""
+
+    def list_running(self) -> dict[str, str]:
+        """Return no cells: what runs here is a run of ours."""
+        return {}
+
+    def own(self) -> None:
+        """Do nothing: no other process can run it."""
+
+    def release(self) -> None:
+        """Do nothing, as `own` did."""
+
+
 class Landing(Protocol):
     """Where the outputs of one run land; used by one thread at a time.
 

@@ -7,7 +7,7 @@ from copy import copy
 
 from cellwright.document.notebook import Notebook
 from cellwright.errors import NotebookNotFound
-from cellwright.workspace.hosts.host import Presence, do_nothing
+from cellwright.workspace.hosts.host import ClosedHost, do_nothing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,11 +15,10 @@ if TYPE_CHECKING:
     from cellwright.workspace.hosts.host import Hook, Make
 
 
-class MemoryHost:
+class MemoryHost(ClosedHost):
     """A `NotebookHost` without a file; `notebook` is None until it is created."""
 
     kind = "memory"
-    landing_interval: float | None = None
 
     def __init__(self, notebook: Notebook | None = None, *, name: str = "memory.ipynb") -> None:
         self.name = name
@@ -77,31 +76,11 @@ class MemoryHost:
         del start
         return MemoryLanding(self)
 
-    def save(self) -> None:
-        """Do nothing: there is nowhere to save to."""
-
     def back_up(self, state: State) -> str:
         """Keep a copy in `copies`, and return its name."""
         name = f"{self.name}.backup-{len(self.copies) + 1}"
         self.copies[name] = state.to_bytes()
         return name
-
-    def presence(self) -> Presence:
-        """Return that no person has it open."""
-        return Presence()
-
-    def kernel(self) -> None:
-        """Return that it has none of its own."""
-
-    def list_running(self) -> dict[str, str]:
-        """Return no cells: what runs here is a run of ours."""
-        return {}
-
-    def own(self) -> None:
-        """Do nothing: no other process can run it."""
-
-    def release(self) -> None:
-        """Do nothing, as `own` did."""
 
 
 class MemoryLanding:

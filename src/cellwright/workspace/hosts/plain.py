@@ -4,14 +4,14 @@ No cell means that there is no file. All verbs on history work on it as on any n
 """
 
 # The files are reached by descriptors of their folders, which pathlib cannot do.
-# ruff: noqa: PTH103, PTH108, PTH119
+# ruff: noqa: PTH108, PTH119
 from __future__ import annotations
 
 import contextlib
 import os
 import re
-from hashlib import blake2b
 
+from cellwright.document.costs import blake2b
 from cellwright.document.disk.load import is_stored, load_file
 from cellwright.document.disk.lock import FileLock
 from cellwright.document.disk.save import replace_file
@@ -26,26 +26,24 @@ from cellwright.errors import (
     UnreadableFile,
 )
 from cellwright.journal.place import signature
-from cellwright.workspace.hosts.host import Presence, do_nothing
+from cellwright.workspace.hosts.host import ClosedHost, do_nothing
 from cellwright.workspace.paths import hold_folder, real_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from cellwright.config.settings import Settings
     from cellwright.document.change import Change, State
     from cellwright.workspace.hosts.host import Hook, Landing, Make
 
 _ATTEMPTS = 5
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _not_in_id = re.compile(r"[^A-Za-z0-9_-]+")
 
 
-class PlainFileHost:
+class PlainFileHost(ClosedHost):
     """The `NotebookHost` of a text file; the arguments are those of `FileHost`."""
 
     kind = "file"
-    landing_interval: float | None = None
 
     def __init__(
         self, path: str, real: str, *, root: str | None, name: str, settings: Settings
@@ -125,29 +123,9 @@ class PlainFileHost:
         """Refuse: a text has no outputs."""
         raise KernelCannot(self._name, "run: it is not a notebook")
 
-    def save(self) -> None:
-        """Do nothing: what was changed is on disk already."""
-
     def back_up(self, state: State) -> str:  # noqa: ARG002  # as the seam has it
         """Refuse: the history has the copy."""
         raise NotSaved(self._name, "back up", "it is not a notebook")
-
-    def presence(self) -> Presence:
-        """Return that no person has it open, as far as a file can tell."""
-        return Presence()
-
-    def kernel(self) -> None:
-        """Return that it has none of its own."""
-
-    def list_running(self) -> dict[str, str]:
-        """Return no cells: what runs here is a run of ours."""
-        return {}
-
-    def own(self) -> None:
-        """Do nothing: no kernel runs it."""
-
-    def release(self) -> None:
-        """Do nothing, as `own` did."""
 
     def _load(self, place: str) -> bytes:
         try:
@@ -188,34 +166,27 @@ class PlainFileHost:
         """Make the folders above the file, each in the one that was opened before it."""
         folder = os.path.dirname(self.real)  # noqa: PTH120
         try:
-            if self._root is None:
-                os.makedirs(folder, exist_ok=True)
+            with contextlib.suppress(FileNotFoundError):  # a path that is too long is an error now
+                os.stat(folder)  # noqa: PTH116
                 return
-            if os.path.isdir(folder):  # noqa: PTH112
-                return
-            root = real_path(self._root)
-            with contextlib.ExitStack() as stack:
-                held = stack.enter_context(_open_folder(root, None))
-                for name in os.path.relpath(folder, root).split("/"):
-                    if name in ("", "."):
-                        continue
+            top = folder if self._root is None else real_path(self._root)
+            while self._root is None and not os.path.isdir(top):  # noqa: PTH112
+                top = os.path.dirname(top)  # noqa: PTH120
+            held = os.open(top, _FOLDER)
+            try:
+                for name in os.path.relpath(folder, top).split("/"):
                     if name == "..":
-                        raise OutsideRoot(self._name, self._root)
+                        raise OutsideRoot(self._name, self._root or top)
                     with contextlib.suppress(FileExistsError):
                         os.mkdir(name, dir_fd=held)
-                    held = stack.enter_context(_open_folder(name, held))
+                    # Without a root, a folder may be a link by now.
+                    flags = _FOLDER if self._root is None else _FOLDER | os.O_NOFOLLOW
+                    inner = os.open(name, flags, dir_fd=held)
+                    os.close(held)
+                    held = inner
+            finally:
+                os.close(held)
         except OSError as error:
             if isinstance(error, (NotSaved, OutsideRoot)):
                 raise
             raise NotSaved(self._name, "write", error.strerror or str(error)) from None
-
-
-@contextlib.contextmanager
-def _open_folder(name: str, inside: int | None) -> Iterator[int]:
-    """Open a folder that is not a link, for the length of this block."""
-    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(name, flags, dir_fd=inside)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)

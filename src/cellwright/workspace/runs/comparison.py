@@ -20,6 +20,7 @@ import json
 import re
 
 from cellwright.document.outputs import Display, ErrorOutput, Stream, Unknown, parse_output
+from cellwright.workspace.runs.execution import OutputCheck
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,24 +36,18 @@ _volatile = re.compile(r"(0x)[0-9a-fA-F]{6,}|\S*ipykernel_\d+/\d+\.py")
 _BINARY = ("image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf")
 
 
-def compare_outputs(
-    cell: Cell, status: str, outputs: Sequence[Mapping[str, Any]]
-) -> dict[str, Any]:
-    """How what a cell says now compares with what is stored.
-
-    `result` is `same`, `differs` with a `diff`, `failed` (it does not end well, and did then), or
-    `unstored`: the file has neither outputs nor a count, so there is nothing to compare with.
-    """
+def compare_outputs(cell: Cell, status: str, outputs: Sequence[Mapping[str, Any]]) -> OutputCheck:
+    """Compare what a cell says now with what is stored."""
     stored = cell.outputs
     now = tuple(map(parse_output, outputs))
     failed_then = any(isinstance(output, ErrorOutput) for output in stored)
     if status not in ("ok", "error") or (status == "error" and not failed_then):
-        return {"result": "failed", "diff": _make_diff(stored, now) if stored else ""}
+        return OutputCheck("failed", _make_diff(stored, now) if stored else "")
     if not stored and cell.execution_count is None:
-        return {"result": "unstored", "diff": ""}
+        return OutputCheck("unstored")
     if list_parts(stored) == list_parts(now):
-        return {"result": "same", "diff": ""}
-    return {"result": "differs", "diff": _make_diff(stored, now)}
+        return OutputCheck("same")
+    return OutputCheck("differs", _make_diff(stored, now))
 
 
 def list_parts(outputs: Iterable[Output]) -> list[Any]:
@@ -122,7 +117,7 @@ def _split_lines(mime: str, value: Any) -> list[str]:
     if not isinstance(value, str):
         return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False).splitlines()
     if mime in _BINARY:
-        from hashlib import blake2b
+        from cellwright.document.costs import blake2b
 
         digest = blake2b(value.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
         return [f"{len(value) * 3 // 4} bytes, {digest}"]

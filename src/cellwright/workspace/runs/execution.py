@@ -9,9 +9,9 @@ from cellwright.workspace.api.values import Value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from typing import Any, Self
+    from typing import Any, Literal, Self
 
-    from cellwright.protocol.access import CellResult
+    from cellwright.protocol.methods import CellResult
 
     Base = list["Execution"]
 else:
@@ -60,6 +60,17 @@ class ExitView(Value):
     out_of_memory: bool
 
 
+class OutputCheck(Value):
+    """How what a cell says now compares with what its notebook holds.
+
+    `result` is `same`, `differs` with a `diff`, `failed` (it does not end well, and did then), or
+    `unstored`: the notebook has neither outputs nor a count, so there is nothing to compare with.
+    """
+
+    result: Literal["same", "differs", "failed", "unstored"]
+    diff: str = ""
+
+
 class Execution(Value):
     """What became of one cell that was run.
 
@@ -97,7 +108,7 @@ class Execution(Value):
     expected: bool = False
     lost: Sequence[str] = ()
     replay: Sequence[str] = ()
-    check: dict[str, Any] | None = None
+    check: OutputCheck | None = None
 
     text: str = ""
     truncated: bool = False
@@ -173,7 +184,7 @@ class Execution(Value):
 
     def to_cell_result(self) -> CellResult:
         """How the cell ended, in the words of the Notebook Manipulator Protocol."""
-        from cellwright.protocol.access import CellResult
+        from cellwright.protocol.methods import CellResult
 
         cell = self.cell or ""
         if self.is_failure:

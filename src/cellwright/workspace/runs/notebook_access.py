@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cellwright.document.edits import Edit
     from cellwright.document.notebook import Notebook
     from cellwright.document.snapshot import Snapshot
-    from cellwright.protocol.access import CellResult
+    from cellwright.protocol.methods import CellResult
     from cellwright.workspace.notebook import OpenNotebook
 
 

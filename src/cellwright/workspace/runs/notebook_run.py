@@ -23,17 +23,17 @@ from cellwright.outputs.events import (
     StreamEvent,
     bound_error,
 )
-from cellwright.workspace.runs.cell_run import REST, CellRun, InterimSaves
 from cellwright.workspace.runs.execution import (
     NOTHING_AGAIN,
     CellError,
     Execution,
     Executions,
+    OutputCheck,
     find_error_output,
     find_failing_line,
     strip_traceback,
 )
-from cellwright.workspace.runs.landing import Landed, RunRecord
+from cellwright.workspace.runs.landing import REST, CellRun, InterimSaves, Landed, RunRecord
 from cellwright.workspace.runs.parameters import Parameters
 from cellwright.workspace.runs.recorder import describe_display, describe_stream, find_title
 from cellwright.workspace.runs.run import Run, finish_despite_cancel
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from cellwright.kernel.session import Session
     from cellwright.kernel.transport import KernelInfo
     from cellwright.workspace.notebook import OpenNotebook
-    from cellwright.workspace.runs.cell_run import OutputsSoFar
+    from cellwright.workspace.runs.landing import OutputsSoFar
     from cellwright.workspace.runs.run import RunOptions
     from cellwright.workspace.runs.widgets import WidgetModels
 
@@ -313,7 +313,7 @@ class NotebookRun(Run):
             notes = [f"The time limit of {self.stop.time_limit:g} s was over"]
         check = None
         if self.options.check and not cell.output_types and cell.execution_count is None:
-            check = {"result": "unstored", "diff": ""}  # as it was, so it is
+            check = OutputCheck("unstored")  # as it was, so it is
         return Execution("pending", cell.handle, cell.index, notes=notes, check=check)
 
     def _describe_not_begun(self, run: CellRun, ran: CellOutcome) -> Execution:

@@ -7,10 +7,10 @@ import contextlib
 import os
 from dataclasses import replace
 from functools import partial
-from hashlib import blake2b
 from typing import Protocol
 from uuid import uuid4
 
+from cellwright.document.costs import blake2b
 from cellwright.errors import (
     InvalidEdit,
     KernelCannot,
@@ -29,8 +29,7 @@ from cellwright.kernel.pool import SessionPool
 from cellwright.kernel.processes import make_mark
 from cellwright.kernel.session import Key
 from cellwright.kernel.transport import Code
-from cellwright.protocol.bridge import CommBridge
-from cellwright.protocol.kernel_path import add_kernel_path
+from cellwright.protocol.bridge import CommBridge, add_kernel_path
 from cellwright.workspace.api.values import Value
 from cellwright.workspace.hosts.host import KernelAddress
 from cellwright.workspace.runs.widgets import WidgetModels
@@ -45,8 +44,8 @@ if TYPE_CHECKING:
     from cellwright.kernel.session import Session, Start
     from cellwright.kernel.transport import KernelInfo
     from cellwright.outputs.artifacts import ArtifactStore
-    from cellwright.protocol.access import NotebookAccess
     from cellwright.protocol.messages import Reply
+    from cellwright.protocol.methods import NotebookAccess
     from cellwright.workspace.api.requests import EvalRequest
     from cellwright.workspace.caller import Caller
     from cellwright.workspace.runs.run import RunOptions

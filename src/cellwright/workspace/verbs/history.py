@@ -280,7 +280,7 @@ def _undo(
         found = _list_standing(book, names)
     done: Change | None = None
     for entry in found:
-        step = notebook.apply(journal.change(entry).inverse())
+        step = notebook.apply(journal.change(entry, notebook.state).inverse())
         done = step if done is None else done.then(step)
     if done is None:
         raise NothingToUndo("undo: all of these are undone already")
@@ -308,8 +308,8 @@ def _redo(book: OpenNotebook, notebook: Notebook, name: str | None) -> tuple[Cha
     entry = journal.redo_target(book.real, actor=book.caller.actor, change_id=name)
     undo = journal.get(book.real, entry.undone_by or "")
     if undo.concerns == entry.id:  # back to before the undo, with what had run since the change
-        return notebook.apply(journal.change(undo).inverse()), [entry]
-    return notebook.apply(journal.change(entry)), [entry]
+        return notebook.apply(journal.change(undo, notebook.state).inverse()), [entry]
+    return notebook.apply(journal.change(entry, notebook.state)), [entry]
 
 
 def _list_standing(book: OpenNotebook, names: Sequence[str]) -> list[Entry]:

@@ -87,7 +87,7 @@ def test_a_sweep_takes_the_marked_and_nothing_else(
     assert not is_running(ours.pid)
     assert is_running(theirs.pid)
     assert is_running(plain.pid)
-    assert sweep.killed == 1
+    assert sweep.kill_count == 1
 
 
 def test_the_next_start_sweeps_what_a_dead_owner_left(

@@ -11,9 +11,8 @@ import pytest
 import zmq
 
 from cellwright.kernel.events import Missed
-from cellwright.kernel.local.channels import CHANNELS, Channels
+from cellwright.kernel.local.channels import CHANNELS, Channels, LocalMessage, MessageSigner
 from cellwright.kernel.local.conversation import translate_message
-from cellwright.kernel.local.wire import LocalMessage, MessageSigner
 from cellwright.outputs.events import StreamEvent
 from tests.integration.kernel.processes import eventually
 

@@ -213,6 +213,5 @@ async def test_spawned_processes_work_too(cells: Driver, tmp_path: Path) -> None
 
 
 async def test_a_runner_has_no_comms(cells: Driver) -> None:
-    assert not cells.runner.info.supports_comms
     with pytest.raises(KernelCannot):
         await cells.runner.send_comm(CommMessage("open", "c"))

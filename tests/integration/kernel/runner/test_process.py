@@ -147,7 +147,6 @@ async def test_ping(cells: Driver) -> None:
 async def test_what_it_is(cells: Driver) -> None:
     info = cells.runner.info
     assert (info.name, info.transport, info.implementation) == ("runner", "runner", "cpython")
-    assert info.language_version == sys.version.split()[0]
     assert (await cells.ok("import os; os.getpid()")).result == str(info.pid)
 
 

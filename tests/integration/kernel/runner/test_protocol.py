@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from cellwright.kernel.runner.process import INSIDE
+from cellwright.kernel.runner.transport import INSIDE
 
 START = str(INSIDE / "start.py")
 FILES = sorted(INSIDE.glob("*.py"))

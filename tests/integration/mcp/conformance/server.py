@@ -19,7 +19,7 @@ import uvicorn
 from pydantic import BaseModel
 
 from cellwright.kernel.events import InputRequested
-from cellwright.mcp import prompts, resources
+from cellwright.mcp import resources
 from cellwright.mcp.http import HttpAddress, build_app
 from cellwright.mcp.server import McpServer
 from cellwright.outputs.images import ModelImage
@@ -120,7 +120,7 @@ async def made(workspace: Any, name: str, arguments: Any) -> types.GetPromptResu
     return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=content)])
 
 
-OURS_READ, OURS_MADE = resources.read_resource, prompts.build_prompt
+OURS_READ, OURS_MADE = resources.read_resource, resources.build_prompt
 
 
 def with_token(app: Any) -> Any:
@@ -137,7 +137,7 @@ def with_token(app: Any) -> Any:
 
 def main(folder: str) -> None:
     """Serve until told to end."""
-    resources.read_resource, prompts.build_prompt = read, made
+    resources.read_resource, resources.build_prompt = read, made
     door = McpServer(folder, tools=FIXTURES, engine=False)
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]

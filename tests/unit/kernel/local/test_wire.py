@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from cellwright.kernel import jupyter
 from cellwright.kernel.jupyter import PROTOCOL
-from cellwright.kernel.local import wire
+from cellwright.kernel.local import channels
+from cellwright.kernel.local.channels import BadMessage, LocalMessage, MessageSigner, find_safe_cut
 from cellwright.kernel.local.conversation import translate_message
-from cellwright.kernel.local.wire import BadMessage, LocalMessage, MessageSigner, find_safe_cut
 from cellwright.outputs.events import DisplayEvent, ErrorEvent
 
 KEY = b"key"
@@ -70,7 +70,7 @@ def test_a_message_that_was_tampered_with_is_refused(index: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "frames", [[], [b"x"], [wire.DELIMITER], [wire.DELIMITER, b"", b"{}", b"{}", b"{}"]]
+    "frames", [[], [b"x"], [channels.DELIMITER], [channels.DELIMITER, b"", b"{}", b"{}", b"{}"]]
 )
 def test_frames_that_are_no_message_are_refused(frames: list[bytes]) -> None:
     with pytest.raises(BadMessage):
@@ -83,7 +83,7 @@ def test_a_signed_message_whose_parts_are_no_objects_is_refused(content: bytes) 
     parts = [content, b"{}", b"{}", b"{}"]
 
     with pytest.raises(BadMessage):
-        signer.unpack(_frames([wire.DELIMITER, signer._sign(parts), *parts]))
+        signer.unpack(_frames([channels.DELIMITER, signer._sign(parts), *parts]))
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_text_in_pieces_is_the_text(text: str, is_ascii: bool, size: int) -> N
         is_ascii = True  # it has no UTF-8
     raw = json.dumps({"name": "stdout", "text": text}, ensure_ascii=is_ascii).encode()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(wire, "PIECE", size)
+        patch.setattr(channels, "PIECE", size)
         pieces = list(_message(raw).stream_pieces())
 
     assert {name for name, _ in pieces} <= {"stdout"}
@@ -117,22 +117,22 @@ def test_a_text_in_pieces_is_the_text(text: str, is_ascii: bool, size: int) -> N
 
 
 def test_a_long_text_comes_in_pieces_of_bounded_size() -> None:
-    raw = json.dumps({"name": "stderr", "text": "x" * 5 * wire.PIECE}).encode()
+    raw = json.dumps({"name": "stderr", "text": "x" * 5 * channels.PIECE}).encode()
 
     pieces = list(_message(raw).stream_pieces())
 
     assert {name for name, _ in pieces} == {"stderr"}
-    assert max(len(text) for _, text in pieces) <= wire.PIECE
-    assert sum(len(text) for _, text in pieces) == 5 * wire.PIECE
+    assert max(len(text) for _, text in pieces) <= channels.PIECE
+    assert sum(len(text) for _, text in pieces) == 5 * channels.PIECE
 
 
 def test_a_long_text_in_another_order_of_keys_is_read_whole() -> None:
-    raw = json.dumps({"text": "x" * 3 * wire.PIECE, "name": "stderr"}).encode()
+    raw = json.dumps({"text": "x" * 3 * channels.PIECE, "name": "stderr"}).encode()
 
     pieces = list(_message(raw).stream_pieces())
 
     assert {name for name, _ in pieces} == {"stderr"}
-    assert "".join(text for _, text in pieces) == "x" * 3 * wire.PIECE
+    assert "".join(text for _, text in pieces) == "x" * 3 * channels.PIECE
 
 
 # -- a content that is too large to be decoded -----------------------------------------------------
@@ -150,7 +150,7 @@ def never_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
         return decode(raw)
 
     monkeypatch.setattr(jupyter, "decode_json", decode_little)
-    monkeypatch.setattr(wire, "decode_json", decode_little)
+    monkeypatch.setattr(channels, "decode_json", decode_little)
 
 
 @pytest.mark.usefixtures("never_decoded")

@@ -48,7 +48,7 @@ def compared(
     }
     shape = {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
     found = compare_outputs(Notebook(json.dumps(shape).encode()).cells[0], status, now)
-    return found["result"], found["diff"]
+    return found.result, found.diff
 
 
 PNG = "iVBORw0KGgo="
@@ -152,7 +152,7 @@ def test_a_long_diff_is_cut() -> None:
 
 
 def results(done: Executions) -> list[str | None]:
-    return [execution.check and execution.check["result"] for execution in done]
+    return [execution.check and execution.check.result for execution in done]
 
 
 async def test_a_check_writes_nothing_and_has_a_kernel_of_its_own(

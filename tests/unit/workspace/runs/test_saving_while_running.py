@@ -18,7 +18,7 @@ from cellwright.errors import CellwrightError, NotSaved, SaveError
 from cellwright.workspace.api.requests import OutputsRequest
 from cellwright.workspace.hosts import file as file_host
 from cellwright.workspace.hosts.file import FileLanding
-from cellwright.workspace.runs.cell_run import InterimSaves
+from cellwright.workspace.runs.landing import InterimSaves
 from cellwright.workspace.verbs import perform_on_loop
 from tests.unit.workspace.memory import (
     Gate,
@@ -349,8 +349,8 @@ class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
         self.real_sleep = asyncio.sleep
-        monkeypatch.setattr("cellwright.workspace.runs.cell_run.asyncio.sleep", self.sleep)
-        monkeypatch.setattr("cellwright.workspace.runs.cell_run.time.monotonic", lambda: self.now)
+        monkeypatch.setattr("cellwright.workspace.runs.landing.asyncio.sleep", self.sleep)
+        monkeypatch.setattr("cellwright.workspace.runs.landing.time.monotonic", lambda: self.now)
 
     async def sleep(self, seconds: float) -> None:
         self.now += seconds

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from rich.segment import Segment
 from rich.style import Style
 
-from cellwright.cli.render.cards.headline import find_cells, make_headline
+from cellwright.cli.render.cards.frame import find_cells, make_headline
 from cellwright.cli.render.images import Graphic
 from cellwright.cli.render.layout import DIM, Gate, Stack
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
     from cellwright.assistant.models.model import ToolCall
-    from cellwright.cli.render.cards.headline import Headline
-    from cellwright.cli.render.view import ScreenView
+    from cellwright.cli.render.cards.frame import Headline
+    from cellwright.cli.render.screen import ScreenView
     from cellwright.document.notebook import Notebook
     from cellwright.tools.tool import ToolResult
 

@@ -10,8 +10,15 @@ from rich.style import Style
 from rich.text import Text
 
 from cellwright.cli.render.cards.card import FAILED, format_seconds, sign_of
-from cellwright.cli.render.cards.frame import BAD, GUTTER, INDENT, CardFrame, source_parts
-from cellwright.cli.render.cards.headline import find_cells, shorten_name
+from cellwright.cli.render.cards.frame import (
+    BAD,
+    GUTTER,
+    INDENT,
+    CardFrame,
+    find_cells,
+    shorten_name,
+    source_parts,
+)
 from cellwright.cli.render.colors import style_lines
 from cellwright.cli.render.layout import BOLD, DIM, FoldedLines, Notice, clip, shorten
 from cellwright.cli.render.outputs import render_tree, text_parts
@@ -26,7 +33,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from cellwright.cli.render.cards.card import Card, CellRow
-    from cellwright.cli.render.view import ScreenView
+    from cellwright.cli.render.screen import ScreenView
     from cellwright.tools.tool import ToolResult
 
 _TYPE = Style(color="cyan")

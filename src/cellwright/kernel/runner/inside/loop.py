@@ -10,9 +10,8 @@ import os
 import sys
 from _thread import _count as count_threads
 
-from .cells import CellExecutor
+from .cells import CellExecutor, InterruptHandler
 from .display import Displays
-from .interrupts import InterruptHandler
 from .streams import OutputStreams, Stdin
 from .wire import RunnerWire
 

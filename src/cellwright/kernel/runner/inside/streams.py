@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from .interrupts import InterruptHandler
+    from .cells import InterruptHandler
     from .wire import RunnerWire
 
 FRAME_BYTES = 1 << 16  # most bytes of text in a frame

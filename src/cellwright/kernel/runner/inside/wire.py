@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from .interrupts import InterruptHandler
+    from .cells import InterruptHandler
 
 try:
     from _json import encode_basestring_ascii as quote
