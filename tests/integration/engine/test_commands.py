@@ -247,6 +247,17 @@ def test_ctrl_c_stops_the_run_and_the_kernel_keeps_its_state(engine: Engine) -> 
     assert cw("eval", "-s", "a", "z").text == "7\n"
 
 
+def test_ctrl_c_stops_all_of_several_notebooks(folder: Path) -> None:
+    for name, source in (("one", ""), ("slow", SLOW), ("three", "3")):
+        (folder / f"{name}.ipynb").write_bytes(samples.write(samples.code("a", source)))
+    child = start("run", "one.ipynb", "slow.ipynb", "three.ipynb", stderr=subprocess.PIPE)
+    child.send_signal(signal.SIGINT)
+    _, said = child.communicate(timeout=60)
+    assert child.returncode == 130
+    assert b"3 notebooks: 1 ok, 1 failed, 1 not run" in said
+    assert cw("log", "three.ipynb").text == ""
+
+
 def test_a_killed_client_loses_nothing(engine: Engine, folder: Path) -> None:
     source = (
         "import os, time\nprint('here', flush=True)\n"

@@ -276,6 +276,15 @@ async def test_outputs_that_could_not_be_saved_are_no_success(
     assert "outputs in the notebook" not in answer.text
 
 
+async def test_outputs_that_were_cut_and_saved_are_read_from_the_notebook(
+    active: ToolCaller, folder: Path
+) -> None:
+    (folder / "nb.ipynb").write_bytes(book("print " + "long " * 20_000))
+    answer = await ask(active, "RunNotebookCells", cellIds=["c0"])
+    assert not answer.is_error
+    assert "LEFT OUT: parts of outputs; GetCellOutputs with cellId=c0" in answer.text
+
+
 @pytest.mark.usefixtures("stuck")
 async def test_a_run_that_takes_long_says_which_tools_tell_of_its_end(
     active: ToolCaller, folder: Path, monkeypatch: pytest.MonkeyPatch

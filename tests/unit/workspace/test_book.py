@@ -482,6 +482,15 @@ def test_the_history_of_a_notebook_that_is_gone_or_broken_can_be_seen(
     assert code_of(caught) == "CHANGE_NOT_FOUND"
 
 
+def test_what_the_journal_could_not_do_is_said_once(book: Book) -> None:
+    book.workspace.caller.journal.warnings.append("The disk is full")
+    assert book.warnings() == ["The disk is full"]
+    assert book.warnings() == []
+    book.workspace.caller.journal.warnings.append("The disk is full")
+    assert book.edit(replace("sum", "x")).warnings == ["The disk is full"]
+    assert book.edit(replace("sum", "y")).warnings == []
+
+
 # --- What a cell's file says about its last run --------------------------------------------------
 
 

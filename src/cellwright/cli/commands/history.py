@@ -181,7 +181,7 @@ def undo_command(call: CommandCall, notebook: str, change: str | None, *, dry_ru
         call.output.say("  Variables in the kernel are not undone")
         if answer.concerns and _has_run_since(book.log(_LOOKED_AT), answer.concerns):
             before = f"{one_line(notebook)} --restore {answer.concerns}^"
-            call.output.say("  Outputs of later runs stay; all as it was before:")
+            call.output.say("  Outputs of later runs stay. To restore all as it was before:")
             call.output.say(f"  `cellwright backup {before}`")
 
 

@@ -14,6 +14,7 @@ from cellwright.cli.options import CommandCall, common, expand_notebooks, server
 from cellwright.cli.output import (
     BAD_NOTEBOOK,
     FAILED,
+    INTERRUPTED,
     OK,
     STATUS_CODES,
     STATUS_ERRORS,
@@ -91,7 +92,7 @@ def run_command(call: CommandCall, words: tuple[str, ...], **options: Any) -> in
 
     What cells print is shown immediately. CELL is an id, cell-N or an index; A-B is a range of
     cells, A- all cells from A on. Several notebooks run one after the other, all of them even if
-    one fails. NB may be a pattern in quotes, or - for stdin with -o.
+    one fails; Ctrl-C stops all. NB may be a pattern in quotes, or - for stdin with -o.
 
     \b
     cellwright run analysis.ipynb
@@ -172,7 +173,10 @@ def _save_stdin(workspace: Workspace, options: dict[str, Any]) -> str:
 def _run_notebooks(
     call: CommandCall, workspace: Workspace, notebooks: Sequence[str], options: dict[str, Any]
 ) -> int:
-    """Run several notebooks one after the other; returns the first exit code that is not 0."""
+    """Run several notebooks one after the other; returns the first exit code that is not 0.
+
+    Ctrl-C stops the cells that run, and the notebooks after them are not begun.
+    """
     codes, rows, errors = [], [], []
     for notebook in notebooks:
         call.output.say(f"{one_line(notebook)}:")
@@ -187,14 +191,17 @@ def _run_notebooks(
         codes.append(code)
         rows.append(data)
         errors.append(error)
+        if code == INTERRUPTED:
+            break
     failed = sum(code != OK for code in codes)
     if call.output.as_json:
         error = next((each for each in errors if each is not None), None)
         print_json({"ok": not failed, "data": {"notebooks": rows}, "error": error})
-    call.output.say(
-        f"{len(codes)} notebooks: {len(codes) - failed} ok, {failed} failed",
-        color="red" if failed else "green",
-    )
+    left = len(notebooks) - len(codes)
+    counts = f"{len(codes) - failed} ok, {failed} failed" + (f", {left} not run" if left else "")
+    call.output.say(f"{len(notebooks)} notebooks: {counts}", color="red" if failed else "green")
+    if INTERRUPTED in codes:
+        return INTERRUPTED
     return next((code for code in codes if code != OK), OK)
 
 

@@ -135,6 +135,11 @@ def test_errors_are_compared_by_name_and_message() -> None:
     assert compared([stream("x\n")], [stream("x\n")], "died")[0] == "failed"
 
 
+def test_an_error_that_was_not_there_before_is_a_line_of_the_diff() -> None:
+    status, diff = compared([stream("1\n")], [stream("1\n"), error("KeyError", "'x'")], "error")
+    assert (status, diff.splitlines()[-1]) == ("failed", "+[error] KeyError: 'x'")
+
+
 def test_a_long_diff_is_cut() -> None:
     then, now = ("".join(f"{word} {n}\n" for n in range(500)) for word in ("a", "b"))
     diff = compared([stream(then)], [stream(now + "x" * 1000)])[1]

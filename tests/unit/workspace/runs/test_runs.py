@@ -209,6 +209,39 @@ async def test_who_comes_late_hears_it_from_the_beginning() -> None:
     assert runs.list_cells("nb") == {}
 
 
+async def test_displays_count_as_text_and_a_large_one_is_heard_only_by_who_watches() -> None:
+    runs = RunRegistry(NotebookEvents())
+
+    def show(size: int) -> dict[str, Any]:
+        data = {"text/html": "x" * size}
+        output = {"output_type": "display_data", "data": data, "metadata": {}}
+        return {"cell": 0, "text": "", "output": output}
+
+    async def flood(run: Run) -> None:
+        run.report(show(2**20))
+        for _ in range(50):
+            run.report(show(10_000))
+
+    run = started(runs, flood)
+    live: list[Any] = []
+    run.watch(live.append)
+    await run.wait()
+    assert [len(event["output"]["data"]["text/html"]) for event in live] == [2**20, *[10_000] * 50]
+    late: list[Any] = []
+    run.watch(late.append, from_start=True)
+    assert late[0] == {"missed": 51 - len(late[1:])}
+    assert len(late[1:]) == 2**18 // 10_000
+
+    async def show_once(run: Run) -> None:
+        run.report(show(2**20))
+
+    run = started(runs, show_once)
+    await run.wait()
+    late.clear()
+    run.watch(late.append, from_start=True)
+    assert late == [{"cell": 0, "text": ""}]
+
+
 async def test_what_is_kept_of_a_flood_is_bounded_and_the_rest_is_counted() -> None:
     runs = RunRegistry(NotebookEvents())
 
