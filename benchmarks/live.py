@@ -291,8 +291,10 @@ def _changes(sides: dict[str, Side], rounds: int) -> list[str]:
         for turn in range(rounds + 2):  # they take turns, because other programs may be busy
             for name, side in sides.items():
                 side.page.bring_to_front()
+                side.rest()  # a page that is seen again has to be drawn
                 by_hand[name].append(side.measure_by_hand(f"by hand {turn}"))
             ours.page.bring_to_front()
+            ours.rest()
             spliced.append(ours.measure(splice, f"by an agent {turn}"))
         _write(ours.folder / "small.ipynb", 20)
         ours.open("small.ipynb")

@@ -61,6 +61,7 @@ export class LiveTab {
     this.wire.call('editor.register', { path: this.path, ...facts }).then(
       answer => {
         this.actor = answer.actor;
+        this.refused = '';
         this.panel.addClass('cw-shared');
         this.watch();
         this.runs.tellAll();
@@ -73,7 +74,10 @@ export class LiveTab {
         this.stale.note();
       },
       error => {
-        console.warn(`Cellwright: ${this.path} is not shared:`, error.message);
+        if (error.message !== this.refused) {
+          console.warn(`Cellwright: ${this.path} is not shared:`, error.message);
+        }
+        this.refused = error.message;
         // Another program may have the notebook now. A connection that broke is made again anyway.
         if (error.code !== 'ENGINE_LOST' && !this.panel.isDisposed) {
           this.again = window.setTimeout(() => this.register(), AGAIN);
@@ -221,6 +225,7 @@ export class LiveTab {
 
   private actor = '';
   private again = 0;
+  private refused = '';
   private unwatch: () => void = () => undefined;
   private readonly document: LiveDocument;
   private readonly conflicts: Conflicts;

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from cellwright.errors import Conflict
 from cellwright.workspace.hosts.leases import Leases
 from tests.browser.conftest import (
     FIRST,
@@ -13,10 +18,13 @@ from tests.browser.conftest import (
     Server,
     cells,
     change_on_disk,
+    keep_picture,
     put_cursor,
     read_saved,
+    run_cell,
     texts,
 )
+from tests.browser.test_runs import begin_run
 from tests.engines import wait_for
 
 if TYPE_CHECKING:
@@ -133,6 +141,7 @@ def test_an_edit_makes_the_page_look_only_at_what_has_changed(
     assert faded == ["opacity"], "the browser fades it without the page"
 
 
+@pytest.mark.all
 def test_the_page_goes_to_where_an_agent_edits_and_runs_if_the_person_follows(
     server: Server, open_page: OpenPage, agent: Any
 ) -> None:
@@ -167,6 +176,7 @@ def test_the_page_goes_to_where_an_agent_edits_and_runs_if_the_person_follows(
         page.evaluate(save, "{}")
 
 
+@pytest.mark.all
 def test_a_notebook_that_another_program_has_is_shared_as_soon_as_that_is_over(
     server: Server, open_page: OpenPage, agent: Any
 ) -> None:
@@ -188,6 +198,105 @@ def test_a_notebook_that_another_program_has_is_shared_as_soon_as_that_is_over(
     )
     edit = {"op": "replace", "cell": "a", "source": "x = 2"}
     assert agent.open("taken.ipynb").edit([edit]).host == "tab"
+
+
+def test_what_a_person_types_while_an_agent_edits_the_same_cell_is_all_there(
+    server: Server, open_page: OpenPage, agent: Any
+) -> None:
+    """Each key is a step of its own to the page, and agents edit between them."""
+    path = server.write("both.ipynb", "first = 0\n\n# between\n\nlast = ''")
+    page = open_page("both.ipynb")
+    book = agent.open("both.ipynb")
+    put_cursor(page, 0)
+    page.keyboard.press("Control+End")
+    page.keyboard.press("ArrowLeft")
+    words = "typed while an agent works in the same cell"
+
+    def edit_often() -> int:
+        done = 0
+        while not is_typed.is_set():
+            view = book.read()
+            source = re.sub(r"first = \d+", f"first = {done + 1}", view.cells[0].source)
+            edit = {"op": "replace", "cell": "a", "source": source}
+            with contextlib.suppress(Conflict):  # the person was quicker: it is read anew
+                book.edit([edit], base=view.revision)
+                done += 1
+        return done
+
+    is_typed = threading.Event()
+    with ThreadPoolExecutor(1) as thread:
+        edits = thread.submit(edit_often)
+        try:
+            page.keyboard.type(words, delay=40)
+        finally:
+            is_typed.set()
+        count = edits.result()
+    assert count > 0
+    wanted = f"first = {count}\n\n# between\n\nlast = '{words}'"
+    assert cells(page)["a"]["source"] == wanted
+    place = page.evaluate(f"() => {PANEL}.content.activeCell.editor.getCursorPosition()")
+    assert (place["line"], place["column"]) == (4, len(f"last = '{words}"))
+    page.evaluate(f"async () => await {PANEL}.context.save()")
+    assert "".join(read_saved(path)[0]["source"]) == wanted
+
+
+def test_a_cell_where_a_person_types_or_that_they_run_stays_while_its_neighbours_are_moved(
+    server: Server, open_page: OpenPage, agent: Any
+) -> None:
+    """JupyterLab makes a cell anew that it moves: history, cursor and later outputs are gone."""
+    go = server.folder / "go-moved"
+    wait = f"import os, time\nprint('begun', flush=True)\nwhile not os.path.exists({str(go)!r}): time.sleep(0.02)\nprint('end')"
+    server.write("stay.ipynb", "a", "b", wait, "d", "e")
+    page = open_page("stay.ipynb")
+    book = agent.open("stay.ipynb")
+    begin_run(page, 2)
+    wait_for(lambda: book.read().cells[2].status == "running", "the run to be known")
+    put_cursor(page, 4)
+    page.keyboard.press("End")
+    page.keyboard.type(" = 1")
+    wait_for(lambda: book.presence().active == "e", "the place of the person")
+    page.evaluate(f"() => {{ window.was = [2, 4].map(at => {PANEL}.content.widgets[at]) }}")
+    book.edit([{"op": "move", "cell": "c", "at": 0}])
+    book.edit([{"op": "move", "cell": "e", "at": 1}])
+    assert list(cells(page)) == ["c", "e", "a", "b", "d"]
+    assert page.evaluate(
+        f"() => window.was.every((cell, at) => cell === {PANEL}.content.widgets[at])"
+    )
+    page.keyboard.type("0")
+    assert cells(page)["e"]["source"] == "e = 10"
+    go.touch()
+    page.evaluate("async () => { await window.done }")
+    assert (texts(cells(page)["c"]), cells(page)["c"]["count"]) == ("begun\nend\n", 1)
+    page.keyboard.press("Control+z")
+    assert cells(page)["e"]["source"] == "e", "their own step, and no more"
+
+
+@pytest.mark.all
+def test_the_settings_are_in_the_settings_editor_and_hold_at_once(
+    server: Server, open_page: OpenPage
+) -> None:
+    server.write("settings.ipynb", "x = 1", "x + 1")
+    page = open_page("settings.ipynb")
+    for index in range(2):
+        run_cell(page, index)
+    page.evaluate(
+        f"() => {PANEL}.content.model.cells.get(0).sharedModel.setSource('x = 2')",
+    )
+    page.wait_for_function("() => document.querySelectorAll('.cw-stale').length === 2")
+    page.evaluate(
+        """() => window.jupyterapp.commands.execute(
+            'settingeditor:open', {query: 'Cellwright'})"""
+    )
+    form = page.locator("[id='jp-SettingsEditor-cellwright-lab:live']")
+    for name in ("Share open notebooks", "Follow", "Mark stale cells"):
+        form.get_by_text(name, exact=True).wait_for()
+    keep_picture(page, "settings")
+    try:
+        form.get_by_label("Mark stale cells").uncheck()
+        page.wait_for_function("() => document.querySelectorAll('.cw-stale').length === 0")
+    finally:
+        save = "raw => window.jupyterapp.serviceManager.settings.save('cellwright-lab:live', raw)"
+        page.evaluate(save, "{}")
 
 
 def test_a_run_streams_into_the_tab_in_the_kernel_of_the_tab(
