@@ -153,7 +153,7 @@ def test_sessions_are_listed_in_columns() -> None:
         SessionView.from_json(
             {**nothing, "session": name, "state": "idle", "kernel": kernel, "cwd": "/home"}
         )
-        for name, kernel in (("default", None), ("/work/a-long-name-of-a.ipynb", "python3"))
+        for name, kernel in (("default", None), ("/data/a-long-name-of-a.ipynb", "python3"))
     ]
     rows = session_rows(sessions)
     assert len({(row.index("idle"), row.index("/home")) for row in rows}) == 1

@@ -57,3 +57,4 @@ def test_a_run_that_was_on_record_while_it_ran_is_there_once_when_it_is_over(
             ("ok", 1.5),
             ("running", 9.0),
         ]
+        assert journal.forget(path).executions == 2
