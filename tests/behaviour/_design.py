@@ -377,12 +377,12 @@ ROWS = (
     row("D-424", "§9", "Ctrl-C stops all of several notebooks, and exits with 130", Done("tests/integration/engine/test_commands.py::test_ctrl_c_stops_all_of_several_notebooks")),
     row("D-425", "§9", "An undo names the command that brings back the outputs of before, too", Done("tests/unit/cli/test_changes.py::test_an_undo_says_which_command_brings_the_outputs_back_too")),
     # The live tab
-    row("D-461", "§7", "A new cell makes the page look at no other again, and a changed cell is pointed at without its work", Done("tests/browser/test_tab.py::test_an_edit_makes_the_page_look_only_at_what_has_changed")),
-    row("D-462", "§2", "However many cells an agent deletes, the notebook keeps its room in the page", Done("tests/browser/test_marks.py::test_many_deleted_cells_leave_the_notebook_its_room")),
-    row("D-463", "§2", "A person who follows is shown the cells that an agent edits and runs; one who does not stays where they are", Done("tests/browser/test_tab.py::test_the_page_goes_to_where_an_agent_edits_and_runs_if_the_person_follows", only_all=True)),
-    row("D-464", "§2", "A tab whose notebook another program has is shared as soon as that is over", Done("tests/browser/test_tab.py::test_a_notebook_that_another_program_has_is_shared_as_soon_as_that_is_over", only_all=True)),
-    row("D-465", "§2", "A cell that was waiting when its page was loaded again, and never runs, is not shown as running", Done("tests/browser/test_outcomes.py::test_a_cell_that_was_waiting_when_the_page_was_loaded_again_does_not_wait_for_ever", only_all=True)),
-    row("D-466", "§2", "What a person types while an agent edits the same cell is all there, and their cursor where it was", Done("tests/browser/test_tab.py::test_what_a_person_types_while_an_agent_edits_the_same_cell_is_all_there")),
-    row("D-467", "§7", "The settings of the tab are in JupyterLab's settings editor", Done("tests/browser/test_tab.py::test_the_settings_are_in_the_settings_editor_and_hold_at_once", only_all=True)),
+    row("D-426", "§7", "A new cell makes the page look at no other again, and a changed cell is pointed at without its work", Done("tests/browser/test_tab.py::test_an_edit_makes_the_page_look_only_at_what_has_changed")),
+    row("D-427", "§2", "However many cells an agent deletes, the notebook keeps its room in the page", Done("tests/browser/test_marks.py::test_many_deleted_cells_leave_the_notebook_its_room")),
+    row("D-428", "§2", "A person who follows is shown the cells that an agent edits and runs; one who does not stays where they are", Done("tests/browser/test_tab.py::test_the_page_goes_to_where_an_agent_edits_and_runs_if_the_person_follows", only_all=True)),
+    row("D-429", "§2", "A tab whose notebook another program has is shared as soon as that is over", Done("tests/browser/test_tab.py::test_a_notebook_that_another_program_has_is_shared_as_soon_as_that_is_over", only_all=True)),
+    row("D-430", "§2", "A cell that was waiting when its page was loaded again, and never runs, is not shown as running", Done("tests/browser/test_outcomes.py::test_a_cell_that_was_waiting_when_the_page_was_loaded_again_does_not_wait_for_ever", only_all=True)),
+    row("D-431", "§2", "What a person types while an agent edits the same cell is all there, and their cursor where it was", Done("tests/browser/test_tab.py::test_what_a_person_types_while_an_agent_edits_the_same_cell_is_all_there")),
+    row("D-432", "§7", "The settings of the tab are in JupyterLab's settings editor", Done("tests/browser/test_tab.py::test_the_settings_are_in_the_settings_editor_and_hold_at_once", only_all=True)),
 )
 # fmt: on
