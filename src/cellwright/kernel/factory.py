@@ -90,14 +90,20 @@ class KernelFactory:
         """`start` with that request, to be called whenever a session needs a kernel."""
         return partial(self.start, request)
 
-    def check(self, request: KernelOrder) -> None:
-        """Look up a kernel of this machine, before another one is given up for it.
+    def would_start(self, request: KernelOrder, kernel: Transport | None) -> bool:
+        """Whether a kernel of this machine is the one that would be started, under any name.
 
         Raises:
-            KernelMissing: there is no such kernel here.
+            KernelMissing: what would be started is not there.
         """
-        if request.server is None and not request.runner:
-            self._choose(request)
+        if request.server is not None or request.runner:
+            return False
+        choice = self._choose(request)
+        launch: Launch | None = getattr(kernel, "launch", None)
+        return launch is not None and (launch.python, launch.kernel_name) == (
+            choice.python,
+            choice.kernel_name,
+        )
 
     async def release_spare(self) -> None:
         """End the spare kernel."""

@@ -12,7 +12,13 @@ import nbformat
 import pytest
 
 from cellwright import Workspace, read
-from cellwright.errors import InvalidCell, InvalidEdit, ModeForbids
+from cellwright.errors import (
+    InvalidCell,
+    InvalidEdit,
+    KernelCannot,
+    KernelMissing,
+    ModeForbids,
+)
 
 if TYPE_CHECKING:
     from cellwright import Book
@@ -81,6 +87,22 @@ def test_all_cells_run_in_order_and_stop_at_the_first_failure(book: Book) -> Non
     assert (error.ename, error.evalue) == ("ZeroDivisionError", "division by zero")
     assert on_disk(book)[2]["outputs"][0]["ename"] == "ZeroDivisionError"
     assert [run.status for run in book.run(keep_going=True)] == ["ok", "ok", "error", "ok"]
+
+
+def test_the_kernel_that_runs_may_be_asked_for_by_name(book: Book, workspace: Workspace) -> None:
+    """It is the default one, so that nothing would be another and no variable is given up."""
+    book.run(["c0"])
+    (done,) = book.run(["c1"], kernel="python3")
+    assert (done.status, done.count) == ("ok", 2)
+    with pytest.raises(KernelMissing):
+        book.run(["c1"], kernel="no-such-kernel")
+    assert book.run(["c1"])[0].count == 3
+
+    workspace.eval(["x = 1"], kernel="python3", session="named")
+    (cell,) = workspace.eval(["x"], session="named").cells
+    assert cell.text == "1\n"
+    with pytest.raises(KernelCannot):
+        workspace.eval(["x"], runner=True, session="named")
 
 
 def test_the_kernel_stays_between_calls_until_a_restart(book: Book) -> None:

@@ -32,7 +32,7 @@ class MemoryKernels:
 
     def starter(self, order: KernelOrder) -> Start:
         async def start() -> MemoryKernel:
-            self.check(order)
+            self._check(order)
             kernel = MemoryKernel(Launch(order.cwd, order.env))
             self.made.append(kernel)
             await kernel.start()
@@ -40,7 +40,11 @@ class MemoryKernels:
 
         return start
 
-    def check(self, order: KernelOrder) -> None:
+    def would_start(self, order: KernelOrder, kernel: object) -> bool:
+        self._check(order)
+        return False
+
+    def _check(self, order: KernelOrder) -> None:
         if order.kernel not in (None, "memory"):
             raise KernelMissing(f"No kernel `{order.kernel}`", hint="Use another")
 

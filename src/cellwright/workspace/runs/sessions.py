@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from cellwright.config.settings import Settings
     from cellwright.document.notebook import Notebook
     from cellwright.kernel.session import Session, Start
-    from cellwright.kernel.transport import KernelInfo
+    from cellwright.kernel.transport import KernelInfo, Transport
     from cellwright.outputs.artifacts import ArtifactStore
     from cellwright.protocol.messages import Reply
     from cellwright.protocol.methods import NotebookAccess
@@ -137,8 +137,8 @@ class KernelStarter(Protocol):
         """Return what starts the kernel that is wanted."""
         ...
 
-    def check(self, order: KernelOrder) -> None:
-        """Raise `KernelMissing` if it is known that there is no such kernel."""
+    def would_start(self, order: KernelOrder, kernel: Transport | None) -> bool:
+        """Whether a kernel is the one that would be started, under any name."""
         ...
 
     async def release_spare(self) -> None:
@@ -266,15 +266,15 @@ class SessionManager:
             return
         session = await self.pool.get(key, start, owner=caller.owner, client=caller.client)
         if session.note != what and (is_choosy or cell.reset or not session.note):
-            if session.note:
-                self._kernels.check(order)  # one that is not there costs no variables
-            if session.note and not cell.reset:
+            # One that is not there costs no variables: it is looked up before.
+            is_other = session.note and not self._kernels.would_start(order, session.transport)
+            if is_other and not cell.reset:
                 raise KernelCannot(
                     session.note,
                     f"stand in for {what} in session `{request.session}`",
                     hint="Reset the session, or use another",
                 )
-            if session.note:
+            if is_other:
                 await self.pool.end(key)
                 session = await self.pool.get(key, start, owner=caller.owner, client=caller.client)
             session.note = what
@@ -347,8 +347,13 @@ class SessionManager:
             is_there = session.to_json()["server"] == (server and server.server)
             asked = None if is_there else asked
         wanted = asked or session.note
-        if (session.executions or session.transport is not None) and wanted != session.note:
-            self._kernels.check(order)  # one that is not there costs no variables
+        has_begun = session.executions or session.transport is not None
+        # One that is not there costs no variables: it is looked up before.
+        if (
+            has_begun
+            and wanted != session.note
+            and not self._kernels.would_start(order, session.transport)
+        ):
             if not restart:
                 had = session.note or notebook_kernel or "the default kernel"
                 raise KernelCannot(
