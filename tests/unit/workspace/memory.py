@@ -40,7 +40,7 @@ class MemoryKernels:
 
         return start
 
-    def would_start(self, order: KernelOrder, kernel: object) -> bool:
+    def would_start(self, order: KernelOrder, kernel: object) -> bool:  # noqa: ARG002
         self._check(order)
         return False
 
