@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cellwright.dataflow.analyse import analyse
@@ -133,6 +133,7 @@ def test_any_notebook_can_be_judged(texts: list[str], data: st.DataObject) -> No
 
 
 @enough
+@example(["B=0\ndef f():B()", "f=A()", "f"])  # `f` may still be the function, and use `B`
 @given(st.lists(any_source, min_size=1, max_size=6))
 def test_a_run_from_top_to_bottom_leaves_everything_fresh(texts: list[str]) -> None:
     cells = [DataflowCell(f"c{k}", text) for k, text in enumerate(texts)]

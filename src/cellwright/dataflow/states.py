@@ -222,7 +222,13 @@ class ReasonWriter:
     def explain_inputs(self, judged: JudgedCell) -> list[Reason]:
         """Why it saw something else than it would see from top to bottom."""
         groups: dict[tuple[str, str | None, str], list[str]] = {}
-        for name, (was, would) in sorted(judged.differing.items()):
+        differing = judged.differing
+        # A name that its run did not use is there because another one may be something else now,
+        # as after a cell above that may fail: that other one is the reason.
+        used = self.history.last_runs[judged.cell.id][1].inputs
+        if not used.keys().isdisjoint(differing):
+            differing = {name: both for name, both in differing.items() if name in used}
+        for name, (was, would) in sorted(differing.items()):
             group = self._explain_difference(judged, name, was, would)
             groups.setdefault(group, []).append(name)
         found = []
