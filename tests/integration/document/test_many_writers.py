@@ -98,7 +98,8 @@ def test_every_edit_of_eight_processes_is_accounted_for_while_an_outsider_rewrit
 
     record_property("outsider wrote", outside["written"])
     record_property("outsider was replaced unread", len(outside["robbed"]))
-    assert len(outside["robbed"]) <= 1 + outside["written"] // 50
+    # About one write in a hundred is; two of three would be if we did not look.
+    assert len(outside["robbed"]) <= 2 + outside["written"] // 10
 
     cells = cellwright.read(path).cells
     assert {cell.id for cell in cells} >= set(WRITERS)
