@@ -24,7 +24,7 @@ from typing import Any
 
 AT_FDCWD = -100
 RENAME_EXCHANGE = 2
-EVERY = 12  # edits that are in the file before the outsider writes once more, however fast they come
+EVERY = 12  # edits that come into the file before the outsider writes once more
 LOOK = 0.002  # between two looks of the outsider at the file, in seconds
 TOKEN = re.compile(rb"token-[a-z0-9]+-[0-9]+-")
 
