@@ -45,7 +45,7 @@ class Kind:
 
 
 def _memory(launch: Launch) -> Transport:
-    from cellwright.kernel.memory import MemoryKernel
+    from tests.memory_kernel import MemoryKernel
 
     return MemoryKernel(launch)
 

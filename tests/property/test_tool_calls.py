@@ -24,8 +24,8 @@ from tests.unit.tools.support import outside
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cellwright.kernel.memory import MemoryKernel
     from cellwright.tools.tool import Tool, ToolResult
+    from tests.memory_kernel import MemoryKernel
 
 EXAMPLES = 5000 if RUN_ALL else 100
 HANG = 30.0

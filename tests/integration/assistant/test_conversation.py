@@ -22,8 +22,8 @@ from tests.unit.server.pages import ATTACHED, EDITOR, Page
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cellwright.kernel.memory import MemoryKernel
     from tests.integration.assistant.model_servers import Dialect
+    from tests.memory_kernel import MemoryKernel
 
 pytestmark = pytest.mark.usefixtures("empty_keyring")
 

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from cellwright.kernel.memory import MemoryKernel
     from cellwright.workspace.api.requests import Mode
     from tests.integration.assistant.model_servers import Dialect, Received, Step
+    from tests.memory_kernel import MemoryKernel
     from tests.unit.assistant.chatting import Conversation, Turn
 
     Make = Callable[..., Conversation]

@@ -10,7 +10,6 @@ import pytest
 
 from cellwright.kernel.events import Finished, InputRequested, Started
 from cellwright.kernel.factory import KernelFactory
-from cellwright.kernel.memory import MemoryKernel
 from cellwright.kernel.transport import KernelInfo, Launch
 from cellwright.outputs.events import DisplayEvent, ErrorEvent, StreamEvent
 from tests.integration.hostile import doors
@@ -24,6 +23,7 @@ from tests.integration.hostile.repository import (
     notebook,
     stream,
 )
+from tests.memory_kernel import MemoryKernel
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from cellwright.kernel.memory import MemoryKernel
+    from tests.memory_kernel import MemoryKernel
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 
 from cellwright import AsyncWorkspace
 from cellwright.kernel.factory import KernelFactory
-from cellwright.kernel.memory import MemoryKernel
 from cellwright.kernel.transport import Launch
+from tests.memory_kernel import MemoryKernel
 from tests.unit.assistant import notebooks
 from tests.unit.assistant.chatting import Conversation
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from cellwright.kernel.memory import MemoryKernel
+    from tests.memory_kernel import MemoryKernel
     from tests.unit.assistant.chatting import Conversation
 
     Make = Callable[..., Conversation]

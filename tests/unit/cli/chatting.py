@@ -13,8 +13,8 @@ from cellwright.app import chats
 from cellwright.assistant.models.model import ToolCall
 from cellwright.assistant.models.scripted import ScriptedModel
 from cellwright.kernel.factory import KernelFactory
-from cellwright.kernel.memory import MemoryKernel
 from cellwright.kernel.transport import Launch
+from tests.memory_kernel import MemoryKernel
 from tests.unit.assistant import notebooks
 from tests.unit.cli.calling import call
 

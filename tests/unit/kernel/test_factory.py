@@ -23,9 +23,9 @@ from cellwright.kernel.factory import (
     SpareKernel,
     activate_environment,
 )
-from cellwright.kernel.memory import MemoryKernel
 from cellwright.kernel.transport import Code, Launch
 from cellwright.outputs.events import DisplayEvent
+from tests.memory_kernel import MemoryKernel
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -10,11 +10,11 @@ import pytest
 
 from cellwright.config.settings import Settings
 from cellwright.errors import ResetInProgress, RestartLimit, SessionNotFound, SessionsBusy
-from cellwright.kernel.memory import MemoryKernel
 from cellwright.kernel.pool import SessionPool
 from cellwright.kernel.session import CellOutcome, Key, Session
 from cellwright.kernel.transport import Code, Launch
 from cellwright.outputs.events import DisplayEvent
+from tests.memory_kernel import MemoryKernel
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cellwright.kernel.memory import MemoryKernel
 from cellwright.kernel.session import NO_STDIN, CellExecution, Outcome
 from cellwright.kernel.transport import Code, Launch
 from cellwright.outputs.events import StreamEvent
+from tests.memory_kernel import MemoryKernel
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -10,13 +10,13 @@ import pytest
 
 from cellwright import AsyncWorkspace
 from cellwright.kernel.factory import KernelFactory
-from cellwright.kernel.memory import MemoryKernel
 from cellwright.kernel.transport import Launch
 from cellwright.outputs import images
 from cellwright.tools.profiles import PROFILES
 from cellwright.tools.tool import ToolCaller
 from cellwright.tools.toolbox import Toolbox
 from cellwright.workspace.runs.run import Run
+from tests.memory_kernel import MemoryKernel
 from tests.unit.cli import samples
 
 if TYPE_CHECKING:

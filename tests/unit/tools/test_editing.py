@@ -13,7 +13,7 @@ from tests.unit.tools.support import book, outside, within
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cellwright.kernel.memory import MemoryKernel
+    from tests.memory_kernel import MemoryKernel
     from tests.unit.tools.conftest import Call
 
 REPLACE = [{"op": "replace", "cell": "load", "source": "total = 43"}]

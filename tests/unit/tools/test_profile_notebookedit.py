@@ -18,8 +18,8 @@ from tests.unit.tools.conftest import Call
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cellwright.kernel.memory import MemoryKernel
     from cellwright.tools.tool import ToolResult
+    from tests.memory_kernel import MemoryKernel
 
 COUNT = 7  # cells of the sample
 BROKEN = {

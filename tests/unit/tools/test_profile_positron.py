@@ -17,8 +17,8 @@ from tests.unit.tools.support import book, outside, picture, refuse_to_save, str
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cellwright.kernel.memory import MemoryKernel
     from cellwright.tools.tool import ToolCaller, ToolResult
+    from tests.memory_kernel import MemoryKernel
 
 WORDS: dict[str, dict[str, Any]] = {
     "GetNotebookCells": {},

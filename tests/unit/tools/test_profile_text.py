@@ -13,8 +13,8 @@ from tests.unit.tools.support import book, outside, within
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cellwright.kernel.memory import MemoryKernel
     from cellwright.tools.tool import ToolResult
+    from tests.memory_kernel import MemoryKernel
     from tests.unit.tools.conftest import Call
 
 TEXT = "".join(f"line {at}\n" for at in range(1, 1001))

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cellwright.kernel.events import InputRequested
-    from cellwright.kernel.memory import MemoryKernel
     from cellwright.tools.tool import ToolCaller
+    from tests.memory_kernel import MemoryKernel
     from tests.unit.tools.conftest import Call
 
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from cellwright.config.settings import Settings
 from cellwright.errors import KernelMissing
-from cellwright.kernel.memory import MemoryKernel
 from cellwright.kernel.transport import Launch
 from cellwright.workspace.api.requests import RunRequest
 from cellwright.workspace.hub import Hub
 from cellwright.workspace.verbs import perform_on_loop
+from tests.memory_kernel import MemoryKernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable

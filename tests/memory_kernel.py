@@ -1,4 +1,4 @@
-"""A kernel in this process that follows a script; for tests, ours and our users'.
+"""A kernel in this process that follows a script.
 
 A cell is a list of commands, one a line:
 
