@@ -7,7 +7,7 @@ api carries the requests out: in this process, or over the engine's socket.
 from __future__ import annotations
 
 import os
-from typing import Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
 from cellwright.workspace.api import requests
 from cellwright.workspace.caller import Caller
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 A = TypeVar("A")
 C = TypeVar("C", bound="Callable[..., object]")
+Api = TypeVar("Api")
 
 
 class WorkspaceApi(Protocol):
@@ -123,10 +124,43 @@ class _LazySignature:
         return Signature(parameters)
 
 
-class _Face:
-    """What both kinds of workspace are made of: a caller, from where and with which rights."""
+class _Face(Generic[Api]):
+    """What both kinds of workspace are made of: a caller, and an api that carries requests out."""
 
-    caller: Caller
+    add_engine: ClassVar[Callable[[Any, Caller], Any] | None] = None
+    """Adds the way to the engine to an api of this process; the composition root sets it."""
+
+    def __init__(
+        self,
+        root: PathLike | None = None,
+        *,
+        cwd: str | None = None,
+        mode: Mode = "agent",
+        actor: str = "python:caller",
+        environ: Mapping[str, str] | None = None,
+        journal: Journal | None = None,
+        hub: Hub | None = None,
+        owner: str | None = None,
+        engine: bool = True,
+        api: Api | None = None,
+    ) -> None:
+        self.caller = Caller(
+            root,
+            cwd=cwd,
+            mode=mode,
+            actor=actor,
+            environ=environ,
+            journal=journal,
+            hub=hub,
+            owner=owner,
+        )
+        self.api: Api = api or self._make_local_api()
+        add_engine = type(self).add_engine
+        if engine and api is None and hub is None and add_engine is not None:
+            self.api = add_engine(self.api, self.caller)
+
+    def _make_local_api(self) -> Api:
+        raise NotImplementedError
 
     @property
     def cwd(self) -> str:
@@ -157,7 +191,7 @@ class _Face:
 # -- blocking -----------------------------------------------------------------------------------
 
 
-class Workspace(_Face):
+class Workspace(_Face[WorkspaceApi]):
     """Notebooks below one root, opened by path.
 
     Args:
@@ -173,37 +207,10 @@ class Workspace(_Face):
         api: carries the verbs out; in this process by default.
     """
 
-    add_engine: ClassVar[Callable[[WorkspaceApi, Caller], WorkspaceApi] | None] = None
-    """Adds the way to the engine to an api of this process; the composition root sets it."""
+    def _make_local_api(self) -> WorkspaceApi:
+        from cellwright.workspace.api.local import LocalApi
 
-    def __init__(
-        self,
-        root: PathLike | None = None,
-        *,
-        cwd: str | None = None,
-        mode: Mode = "agent",
-        actor: str = "python:caller",
-        environ: Mapping[str, str] | None = None,
-        journal: Journal | None = None,
-        hub: Hub | None = None,
-        owner: str | None = None,
-        engine: bool = True,
-        api: WorkspaceApi | None = None,
-    ) -> None:
-        self.caller = Caller(
-            root,
-            cwd=cwd,
-            mode=mode,
-            actor=actor,
-            environ=environ,
-            journal=journal,
-            hub=hub,
-            owner=owner,
-        )
-        self.api: WorkspaceApi = api or _make_local_api(self.caller)
-        add_engine = type(self).add_engine
-        if engine and api is None and hub is None and add_engine is not None:
-            self.api = add_engine(self.api, self.caller)
+        return LocalApi(self.caller)
 
     def __enter__(self) -> Self:
         return self
@@ -278,40 +285,13 @@ class Book:
 # -- awaiting -----------------------------------------------------------------------------------
 
 
-class AsyncWorkspace(_Face):
+class AsyncWorkspace(_Face[AsyncWorkspaceApi]):
     """The verbs of `Workspace`, to be awaited; the arguments are the same."""
 
-    add_engine: ClassVar[Callable[[AsyncWorkspaceApi, Caller], AsyncWorkspaceApi] | None] = None
-    """As for `Workspace`."""
+    def _make_local_api(self) -> AsyncWorkspaceApi:
+        from cellwright.workspace.api.local import AsyncLocalApi
 
-    def __init__(
-        self,
-        root: PathLike | None = None,
-        *,
-        cwd: str | None = None,
-        mode: Mode = "agent",
-        actor: str = "python:caller",
-        environ: Mapping[str, str] | None = None,
-        journal: Journal | None = None,
-        hub: Hub | None = None,
-        owner: str | None = None,
-        engine: bool = True,
-        api: AsyncWorkspaceApi | None = None,
-    ) -> None:
-        self.caller = Caller(
-            root,
-            cwd=cwd,
-            mode=mode,
-            actor=actor,
-            environ=environ,
-            journal=journal,
-            hub=hub,
-            owner=owner,
-        )
-        self.api: AsyncWorkspaceApi = api or _make_async_local_api(self.caller)
-        add_engine = type(self).add_engine
-        if engine and api is None and hub is None and add_engine is not None:
-            self.api = add_engine(self.api, self.caller)
+        return AsyncLocalApi(self.caller)
 
     async def __aenter__(self) -> Self:
         return self
@@ -380,18 +360,6 @@ class AsyncBook:
     diff = _await_on_book(requests.DiffRequest)
     presence = _await_on_book(requests.PresenceRequest)
     warnings = _await_on_book(requests.WarningsRequest)
-
-
-def _make_local_api(caller: Caller) -> WorkspaceApi:
-    from cellwright.workspace.api.local import LocalApi
-
-    return LocalApi(caller)
-
-
-def _make_async_local_api(caller: Caller) -> AsyncWorkspaceApi:
-    from cellwright.workspace.api.local import AsyncLocalApi
-
-    return AsyncLocalApi(caller)
 
 
 def _make_reader(caller: Caller, name: str) -> Callable[[str], Notebook]:
