@@ -636,9 +636,9 @@ class RestartLimit(KernelError):
 
     code = "RESTART_LIMIT"
 
-    def __init__(self, language: str = "Python") -> None:
+    def __init__(self) -> None:
         super().__init__(
-            f"{language} kernel restarted too many times in this session",
+            "Python kernel restarted too many times in this session",
             hint="Something kills it each time; reset the session, or use another",
         )
 

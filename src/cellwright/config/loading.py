@@ -91,10 +91,8 @@ def load(
     return Settings(**checked, origins=origins, warnings=tuple(warnings))
 
 
-def write_setting(
-    name: str, value: str | None, *, project: bool = False, cwd: str | None = None
-) -> Path:
-    """Set a setting in the user's file, or in that of a folder; None removes it.
+def write_setting(name: str, value: str | None, *, project: bool = False) -> Path:
+    """Set a setting in the user's file, or in that of the working folder; None removes it.
 
     Everything else in the file stays as it is, comments included. Returns the file.
 
@@ -103,7 +101,7 @@ def write_setting(
         BadConfigFile: the file is not TOML.
     """
     if project:
-        place = os.path.join(cwd or os.getcwd(), "cellwright.toml")
+        place = os.path.join(os.getcwd(), "cellwright.toml")
     else:
         place = os.path.join(config_folder(), "config.toml")
     import json

@@ -15,7 +15,7 @@ from cellwright.dataflow.records import source_hash
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import TypeVar
 
     from cellwright.dataflow._timeline import Binding, Step
@@ -101,10 +101,9 @@ class History:
         runs: Iterable[DataflowRun],
         reader: FactsReader,
         kernel: str | None,
-        provided: Collection[str] = (),
     ) -> None:
         self.reader = reader
-        self._known = known_names.BUILTINS | known_names.PROVIDED | frozenset(provided)
+        self._known = known_names.BUILTINS | known_names.PROVIDED
         self.cells = cells
         self.by_id = {cell.id: cell for cell in cells}
         self.index = {cell.id: index for index, cell in enumerate(cells)}

@@ -22,7 +22,6 @@ def stale_closure(
     language: str = "python",
     *,
     kernel: str | None = None,
-    provided: Collection[str] = (),
     never: bool = True,
     should_stop: Callable[[], bool] | None = None,
 ) -> list[DataflowCell]:
@@ -38,7 +37,7 @@ def stale_closure(
     runs = list(runs)
 
     def find(reader: FactsReader) -> list[DataflowCell]:
-        plan = _Plan(cells, runs, reader, kernel, provided)
+        plan = _Plan(cells, runs, reader, kernel)
         wanted = {
             judged.cell.id
             for judged in plan.judged
@@ -56,7 +55,6 @@ def replay(
     language: str = "python",
     *,
     kernel: str | None = None,
-    provided: Collection[str] = (),
     should_stop: Callable[[], bool] | None = None,
 ) -> list[DataflowCell]:
     """The cells to run first, from top to bottom, to give one cell what it needs.
@@ -71,7 +69,7 @@ def replay(
     runs = list(runs)
 
     def find(reader: FactsReader) -> list[DataflowCell]:
-        plan = _Plan(cells, runs, reader, kernel, provided)
+        plan = _Plan(cells, runs, reader, kernel)
         setup = set()
         for judged in plan.judged:
             if judged.cell.id == target:
@@ -93,14 +91,13 @@ class _Plan:
         runs: Sequence[DataflowRun],
         reader: FactsReader,
         kernel: str | None,
-        provided: Collection[str],
     ) -> None:
         if kernel is None:
             kernel = max(runs, key=lambda run: run.order).kernel if runs else ""
         self._kernel = kernel
         self._order = max((run.order for run in runs), default=0)
         self._code = [cell for cell in cells if cell.type == "code" and cell.source.strip()]
-        self._before = History(cells, runs, reader, kernel, provided)
+        self._before = History(cells, runs, reader, kernel)
         self.judged = list(self._before.judge())
 
     def _try_out(self, plan: Collection[str]) -> History:

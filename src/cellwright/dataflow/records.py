@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
     State = Literal["fresh", "stale", "never", "not_code"]
 
+_LONGEST_ID = 64
+
 
 def source_hash(source: str) -> str:
     """A hash of a cell's text, to tell whether it is the one that ran."""
@@ -106,10 +108,10 @@ class CellState:
         return self.reasons[0].sentence if self.reasons and self.is_stale else None
 
 
-def quote_id(cell: str, most: int = 64) -> str:
+def quote_id(cell: str) -> str:
     """The id of a cell as a part of a sentence; one that could be read as words is quoted."""
-    if len(cell) <= most and all(sign.isalnum() or sign in "_-.+()" for sign in cell):
+    if len(cell) <= _LONGEST_ID and all(sign.isalnum() or sign in "_-.+()" for sign in cell):
         return cell
     import json
 
-    return json.dumps(cell[:most])
+    return json.dumps(cell[:_LONGEST_ID])

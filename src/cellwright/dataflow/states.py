@@ -14,7 +14,7 @@ from cellwright.dataflow.records import CellState, Reason, quote_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from cellwright.dataflow._history import FactsReader, JudgedCell
     from cellwright.dataflow._timeline import Binding, Mark
@@ -38,7 +38,6 @@ def staleness(
     language: str = "python",
     *,
     kernel: str | None = None,
-    provided: Collection[str] = (),
     count_from: int = 0,
     should_stop: Callable[[], bool] | None = None,
 ) -> list[CellState]:
@@ -61,7 +60,6 @@ def staleness(
         language: The kernel's language.
         kernel: The kernel that lives now; runs in other ones are gone. None means the one that
             the last run was in, be it alive or not.
-        provided: Names that are there without a cell, such as parameters.
         count_from: The number of the first cell in sentences.
         should_stop: Asked now and then; if it returns true, the analysis ends.
 
@@ -71,7 +69,7 @@ def staleness(
     runs = list(runs)
 
     def find(reader: FactsReader) -> list[CellState]:
-        return _judge_all(History(cells, runs, reader, kernel, provided), count_from)
+        return _judge_all(History(cells, runs, reader, kernel), count_from)
 
     return analyse_within_limits(find, language, should_stop)
 

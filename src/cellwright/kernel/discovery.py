@@ -228,9 +228,7 @@ def find_spec(name: str, env: Mapping[str, str], python: str | None = None) -> K
     raise KernelMissing(f"There is no kernel `{name}` here", hint=_suggest_kernel(name, known))
 
 
-def make_python_spec(
-    python: str, origin: SpecOrigin = "project", *, probe: bool = True
-) -> KernelSpec:
+def make_python_spec(python: str, *, probe: bool = True) -> KernelSpec:
     """Make the spec of an interpreter's ipykernel, whether or not there is a kernelspec for it.
 
     Raises:
@@ -238,7 +236,7 @@ def make_python_spec(
     """
     if probe or _find_ipykernel(Path(python)) is False:
         require_ipykernel(Path(python))
-    return _make_ipykernel_spec(Path(python), origin)
+    return _make_ipykernel_spec(Path(python), "project")
 
 
 def _suggest_kernel(name: str, known: Mapping[str, KernelSpec]) -> str:

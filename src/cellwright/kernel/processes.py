@@ -365,13 +365,13 @@ class Sweep:
                 self._unreaped.discard(pid)
 
 
-def sweep_stale(within: float = 5.0) -> int:
+def sweep_stale() -> int:
     """Kill what kept processes of dead owners have left behind; returns how many processes.
 
     An owner calls this when it starts: the one before may have died together with its keepers.
     """
     sweep = Sweep(is_stale)
-    _sweep_all(sweep, within)
+    _sweep_all(sweep, _SWEEP_WITHIN)
     return sweep.kill_count
 
 

@@ -196,16 +196,6 @@ def test_without_a_kernel_the_last_one_counts() -> None:
     assert {state.state for state in staleness(cells, runs, kernel="other")} == {"stale"}
 
 
-def test_names_that_are_there_without_a_cell_can_be_told() -> None:
-    cells, runs = (
-        [DataflowCell("A", "print(parameter)")],
-        [DataflowRun("A", 1, source="print(parameter)")],
-    )
-
-    assert staleness(cells, runs)[0].is_stale
-    assert not staleness(cells, runs, provided=["parameter"])[0].is_stale
-
-
 def test_code_that_is_in_no_cell_counts_as_having_run() -> None:
     cells, runs = play(Story("", ABC, ["A B C"], []))
     runs.insert(1, DataflowRun("eval", 1, kernel="1", source="x = 99"))

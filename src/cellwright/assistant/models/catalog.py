@@ -12,7 +12,7 @@ from cellwright.assistant.models.providers import DIRECT, EXTRA, PROVIDERS, find
 from cellwright.errors import CellwrightError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from cellwright.config.settings import Settings
 
@@ -24,19 +24,15 @@ _TITLES = {
 }
 
 
-async def list_models(
-    settings: Settings, used: Iterable[str] = (), environ: Mapping[str, str] | None = None
-) -> list[dict[str, Any]]:
+async def list_models(settings: Settings, used: Iterable[str] = ()) -> list[dict[str, Any]]:
     """List the built-in model, that of the settings and those that were used, each with its needs.
 
     Args:
         settings: `assistant_model` and the address of its server.
         used: names of models that chats have.
-        environ: where keys are looked for; this process's by default.
     """
-    found = os.environ if environ is None else environ
     names = dict.fromkeys([settings.assistant_model, *used])
-    rows = [_describe(name, settings, found) for name in names if name and name != DIRECT]
+    rows = [_describe(name, settings) for name in names if name and name != DIRECT]
     built_in = {
         "name": DIRECT,
         "title": "Built in, without a language model",
@@ -49,21 +45,18 @@ async def list_models(
     return [built_in, *await asyncio.gather(*rows)]
 
 
-async def list_providers(
-    settings: Settings, environ: Mapping[str, str] | None = None
-) -> list[dict[str, Any]]:
+async def list_providers(settings: Settings) -> list[dict[str, Any]]:
     """List the providers, each with what its models need."""
-    found = os.environ if environ is None else environ
-    rows = await asyncio.gather(*(_describe(f"{name}:NAME", settings, found) for name in PROVIDERS))
+    rows = await asyncio.gather(*(_describe(f"{name}:NAME", settings) for name in PROVIDERS))
     return [
         {**row, "name": row["provider"], "title": _TITLES.get(row["provider"], row["provider"])}
         for row in rows
     ]
 
 
-async def _describe(name: str, settings: Settings, environ: Mapping[str, str]) -> dict[str, Any]:
+async def _describe(name: str, settings: Settings) -> dict[str, Any]:
     row: dict[str, Any] = {"name": name, "title": name, "provider": name.partition(":")[0]}
-    row["takes_key"] = False
+    row["takes_key"], environ = False, os.environ
     try:
         place = find_endpoint(name, settings, environ)
         if find_spec("pydantic_ai") is None:
