@@ -21,7 +21,7 @@ from cellwright.document._bytes.slots import Slot
 from cellwright.document.change import State, longest_increasing
 from cellwright.document.notebook import Notebook
 from cellwright.errors import Conflict, EditorLost, EditorSilent, EditorUnfit
-from cellwright.workspace.hosts.host import Presence, do_nothing
+from cellwright.workspace.hosts.host import Presence, do_nothing, note_written
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -426,22 +426,16 @@ class LiveLanding:
         """Let `make` put outputs into the notebook."""
         editor = self._host.editor
         if self._in_file is None and editor is not None:
-            made: list[State] = []
 
-            def make_and_note(notebook: Notebook) -> Change:
-                change = make(notebook)
-                made[:] = [change.after]
-                return change
-
-            def note_and_tell() -> None:
-                self.left, self.written = self._host.signature(), made[0]
+            def keep_until_saved() -> None:
                 if is_last:
                     self._unsaved.append((make, on_saved, on_failed))
                 on_saved()
 
+            noting, tell = note_written(self, make, keep_until_saved, self._host.signature)
             self._host.changed = editor
             try:
-                self._host._apply(editor, "land", make_and_note, note_and_tell, on_failed)  # noqa: SLF001  # a part of the host
+                self._host._apply(editor, "land", noting, tell, on_failed)  # noqa: SLF001  # a part of the host
             except EditorLost:
                 pass
             else:

@@ -12,7 +12,7 @@ from cellwright.config.defaults import LOCK_TIMEOUT
 from cellwright.document import files
 from cellwright.errors import NotebookNotFound
 from cellwright.journal.place import signature
-from cellwright.workspace.hosts.host import ClosedHost, do_nothing
+from cellwright.workspace.hosts.host import ClosedHost, do_nothing, note_written
 
 # Now: a save that began opens no module.
 from cellwright.workspace.hosts.leases import SharedLease
@@ -203,24 +203,18 @@ class FileLanding:
     ) -> None:
         """Let `make` put outputs into the notebook, and save it."""
         host = self._host
-        made: list[State] = []
+        make, on_saved = note_written(self, make, on_saved, host.signature)
         self._look_for_notary()
 
         def make_and_compare(notebook: Notebook) -> Change:
             if self._is_only_ours:
                 known = self.written or self._start
                 self._is_only_ours = known.holds_the_same(notebook.state)
-            change = make(notebook)
-            made[:] = [change.after]
-            return change
-
-        def note_and_tell() -> None:
-            self.left, self.written = host.signature(), made[0]
-            on_saved()
+            return make(notebook)
 
         host._update(  # noqa: SLF001  # a part of the host; the run holds the lease
             make_and_compare,
-            on_saved=note_and_tell,
+            on_saved=on_saved,
             on_failed=on_failed,
             wait=None if is_last else _SHORT_WAIT,
         )

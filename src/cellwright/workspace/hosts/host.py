@@ -192,3 +192,21 @@ class Landing(Protocol):
     def end(self) -> None:
         """Finish: the run is over."""
         ...
+
+
+def note_written(
+    landing: Landing, make: Make, on_saved: Hook, find_signature: Callable[[], str | None]
+) -> tuple[Make, Hook]:
+    """Return `make` and `on_saved` that also note in a landing what was written."""
+    made: list[State] = []
+
+    def make_and_note(notebook: Notebook) -> Change:
+        change = make(notebook)
+        made[:] = [change.after]
+        return change
+
+    def note_and_tell() -> None:
+        landing.left, landing.written = find_signature(), made[0]
+        on_saved()
+
+    return make_and_note, note_and_tell

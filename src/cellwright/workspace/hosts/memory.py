@@ -7,7 +7,7 @@ from copy import copy
 
 from cellwright.document.notebook import Notebook
 from cellwright.errors import NotebookNotFound
-from cellwright.workspace.hosts.host import ClosedHost, do_nothing
+from cellwright.workspace.hosts.host import ClosedHost, do_nothing, note_written
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,18 +103,8 @@ class MemoryLanding:
     ) -> None:
         """Let `make` put outputs into the notebook."""
         del is_last
-        made: list[State] = []
-
-        def make_and_note(notebook: Notebook) -> Change:
-            change = make(notebook)
-            made[:] = [change.after]
-            return change
-
-        def note_and_tell() -> None:
-            self.left, self.written = self._host.signature(), made[0]
-            on_saved()
-
-        self._host.change(make_and_note, on_saved=note_and_tell, on_failed=on_failed)
+        make, on_saved = note_written(self, make, on_saved, self._host.signature)
+        self._host.change(make, on_saved=on_saved, on_failed=on_failed)
 
     def end(self) -> None:
         """Finish: there is nothing to do."""
