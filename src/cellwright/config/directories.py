@@ -1,13 +1,14 @@
-"""The directories where Cellwright keeps things on this machine.
+"""The directories where Cellwright keeps things on this machine, and how a file in them is locked.
 
 Every save needs the runtime directory, because the locks are there, so that part imports only
-`os` and `stat`. The other directories are the usual ones of the platform.
+`fcntl`, `os` and `stat`. The other directories are the usual ones of the platform.
 """
 
 # pathlib is slow to import, and every save runs this code.
 # ruff: noqa: PTH102, PTH103, PTH105, PTH111, PTH115, PTH116, PTH117, PTH118, PTH119, PTH120, PTH211
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
 import sys
@@ -88,8 +89,6 @@ def _find_second(path: str) -> str | None:
 
 def _make_second(path: str) -> str:
     """Make a folder with a name that cannot be guessed, and put the name on record."""
-    import fcntl
-
     folder, name = os.path.split(path)
     name = f"{name}-{os.urandom(8).hex()}"
     record = _second_record()
@@ -97,7 +96,7 @@ def _make_second(path: str) -> str:
         os.makedirs(os.path.dirname(record), PRIVATE, exist_ok=True)
         descriptor = os.open(os.path.dirname(record), os.O_RDONLY | os.O_CLOEXEC)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            lock_file(descriptor, waits=True)
             second = _find_second(path)  # another process may have been faster
             if second is None:
                 second = os.path.join(folder, name)
@@ -110,6 +109,20 @@ def _make_second(path: str) -> str:
             os.close(descriptor)
     except OSError as error:
         raise _unsafe(path, f"it belongs to another user, and {error}") from error
+
+
+def lock_file(descriptor: int, *, shared: bool = False, waits: bool = False) -> bool:
+    """Lock an open file until it is closed; False if another has it and this does not wait.
+
+    Raises:
+        OSError: the system cannot lock it.
+    """
+    how = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+    try:
+        fcntl.flock(descriptor, how if waits else how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _second_record() -> str:

@@ -8,6 +8,7 @@ import struct
 import sys
 import time
 
+from cellwright.config.directories import lock_file
 from cellwright.engine import location
 from cellwright.errors import EngineDraining, EngineLost, EngineUnavailable
 
@@ -109,15 +110,13 @@ def connect_or_start() -> socket.socket:
 
 def start_engine() -> str | None:
     """Start an engine that outlives us, unless there is one; returns why that failed, or None."""
-    import fcntl
-
     try:
         lock = os.open(location.starting_path(), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         return f"{location.starting_path()}: {error.strerror}"
     try:
         # Of many that find none at the same time one starts it, and the others wait for that.
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock_file(lock, waits=True)
         connected = try_connect()
         if connected is not None:
             connected.close()

@@ -9,7 +9,7 @@ import os
 import threading
 import time
 
-from cellwright.document.disk.lock import try_lock
+from cellwright.config.directories import lock_file
 from cellwright.errors import JournalUnavailable
 from cellwright.journal.place import is_network, make_private
 
@@ -300,7 +300,7 @@ class JournalDatabase:
         folder = -1
         try:
             folder = os.open(os.path.dirname(self.path), os.O_RDONLY | os.O_CLOEXEC)
-            if not try_lock(folder):
+            if not lock_file(folder):
                 return "being replaced"
             status = os.stat(self.path)
             if (status.st_dev, status.st_ino) != self._file:

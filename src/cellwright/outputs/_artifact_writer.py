@@ -12,7 +12,7 @@ import time
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 
-from cellwright.document.disk.lock import try_lock
+from cellwright.config.directories import lock_file
 from cellwright.errors import ArtifactsUnavailable, CellwrightError
 from cellwright.outputs.sizes import human_size, whole_end, whole_start
 
@@ -307,7 +307,7 @@ def _create(path: Path) -> int:
     descriptor = os.open(path, flags, 0o600)
     # Held until the file is closed or the process dies; so others see that it is being written.
     with suppress(OSError):
-        try_lock(descriptor)
+        lock_file(descriptor)
     return descriptor
 
 

@@ -10,11 +10,10 @@ before sees, once it has the lock, that the path leads to no or another file, an
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 
-from cellwright.config.directories import runtime_directory
+from cellwright.config.directories import lock_file, runtime_directory
 from cellwright.document.costs import blake2b
 from cellwright.document.disk.load import close
 from cellwright.errors import Locked, NotSaved
@@ -93,7 +92,7 @@ def remove_unlocked(place: str) -> None:
     except OSError:
         return
     try:
-        if try_lock(descriptor):
+        if lock_file(descriptor):
             remove_locked(place, descriptor)
     except OSError:
         pass  # it only takes room
@@ -106,15 +105,6 @@ def open_lock(place: str) -> int:
     return os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
-def try_lock(descriptor: int, *, shared: bool = False) -> bool:
-    """Lock an open file; False if another holds it. Raises `OSError` if the system cannot."""
-    try:
-        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
 def take_lock(descriptor: int, place: str, *, shared: bool = False) -> bool | None:
     """Lock the file of `open_lock`; the descriptor is closed if that fails.
 
@@ -123,7 +113,7 @@ def take_lock(descriptor: int, place: str, *, shared: bool = False) -> bool | No
     """
     is_held: bool | None = None
     try:
-        if not try_lock(descriptor, shared=shared):
+        if not lock_file(descriptor, shared=shared):
             return False
         is_held = os.path.samestat(os.fstat(descriptor), os.stat(place)) or None
     except FileNotFoundError:

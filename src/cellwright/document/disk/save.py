@@ -17,8 +17,9 @@ import os
 import re
 import stat
 
+from cellwright.config.directories import lock_file
 from cellwright.document.disk.load import close, file_holds
-from cellwright.document.disk.lock import remove_unlocked, try_lock
+from cellwright.document.disk.lock import remove_unlocked
 from cellwright.errors import (
     Conflict,
     DurabilityUnconfirmed,
@@ -306,7 +307,7 @@ def _make_temp(folder: str, path: str, mode: int, flags: int = 0) -> tuple[str, 
             ) from None
         try:
             # If not, a cleaner took the lock first, and is removing the file.
-            if try_lock(descriptor) and os.fstat(descriptor).st_nlink:
+            if lock_file(descriptor) and os.fstat(descriptor).st_nlink:
                 return temp, descriptor
         except OSError as error:
             _remove_temp(temp)

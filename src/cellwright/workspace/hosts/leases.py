@@ -16,14 +16,13 @@ import os
 import time
 from _thread import allocate_lock  # `threading` would cost every command its import
 
-from cellwright.config.directories import runtime_directory
+from cellwright.config.directories import lock_file, runtime_directory
 from cellwright.document.disk.load import close
 from cellwright.document.disk.lock import (
     name_lock,
     open_lock,
     remove_locked,
     take_lock,
-    try_lock,
 )
 from cellwright.errors import NotSaved, OwnedElsewhere, UnsafeDirectory
 
@@ -97,7 +96,7 @@ class Leases:
         except OSError:
             return True  # who knows
         try:
-            return not try_lock(descriptor, shared=True)
+            return not lock_file(descriptor, shared=True)
         except OSError:
             return True
         finally:
@@ -203,7 +202,7 @@ class SharedLease:
             return
         # The last one who shares it can have it alone, and removes the file.
         with contextlib.suppress(OSError, MemoryError):
-            if try_lock(descriptor):
+            if lock_file(descriptor):
                 remove_locked(self._place, descriptor)
         close(descriptor)
 
