@@ -160,6 +160,18 @@ def resolve_root(root: str | None, cwd: str) -> str:
     return root
 
 
+def require_package(name: str, what: str, extra: str, instead: str = "") -> None:
+    """Raise `ConfigError` unless a package of an extra is installed."""
+    from importlib.util import find_spec
+
+    if find_spec(name) is None:
+        from cellwright.errors import ConfigError
+
+        raise ConfigError(
+            f"{what} is not installed", hint=f"pip install 'cellwright[{extra}]'{instead}"
+        )
+
+
 def print_warning(text: str) -> None:
     """Print a warning, also with `--json`: that the engine's state is missing here."""
     CommandOutput(as_json=False).warn([text])

@@ -187,13 +187,18 @@ def describe_error(error: CellwrightError, command: str = "") -> dict[str, Any]:
     return shape
 
 
+def describe_problem(code: str, message: str, hint: str | None = None) -> dict[str, Any]:
+    """Describe what went wrong as data, where no error of ours was raised."""
+    return {"code": code, "message": message, "hint": hint, "retryable": False}
+
+
 def fail_usage(error: click.ClickException, *, as_json: bool) -> int:
     """Print that the command line is wrong; returns the exit code."""
     context = getattr(error, "ctx", None)
     hint = f"Try '{context.command_path} --help'" if context is not None else None
     if as_json:
-        described = {"code": "USAGE", "message": one_line(error.format_message()), "hint": hint}
-        print_json({"ok": False, "data": None, "error": {**described, "retryable": False}})
+        problem = describe_problem("USAGE", one_line(error.format_message()), hint)
+        print_json({"ok": False, "data": None, "error": problem})
         return USAGE
     _print_error(one_line(error.format_message()), hint)
     return USAGE
@@ -321,11 +326,11 @@ def fit(text: str, width: int | None) -> str:
     return text if cell_len(text) <= width else f"{set_cell_size(text, width - 1)}…"
 
 
-def style_status(status: str, width: int = 0, *, stream: Any = None) -> str:
-    """A status with its sign, padded, and coloured for stdout or another stream."""
+def style_status(status: str, width: int) -> str:
+    """A status with its sign, padded, and coloured for stdout."""
     sign, color = STATUS_SIGNS[status]
     text = f"{sign} {status:{width}}"
-    return click.style(text, fg=color) if uses_colors(stream or sys.stdout) else text
+    return click.style(text, fg=color) if uses_colors(sys.stdout) else text
 
 
 def is_terminal(stream: Any) -> bool:

@@ -15,6 +15,7 @@ from cellwright.cli.output import (
     FAILED,
     INTERRUPTED,
     OK,
+    describe_problem,
     is_terminal,
     one_line,
     print_json,
@@ -124,7 +125,7 @@ def _print_end(output: CommandOutput, report: BatchReport, code: int) -> None:
         error = None
         if failed is not None:
             where = f"{failed.job.name}: {failed.message}"
-            error = {"code": "BATCH_FAILED", "message": where, "hint": None, "retryable": False}
+            error = describe_problem("BATCH_FAILED", where)
         print_json({"ok": code == OK, "data": report.to_json(), "error": error})
         return
     output.say(report.summary(), color="green" if report.ok else "red")

@@ -6,15 +6,13 @@ import sys
 
 import click
 
-from cellwright.cli.options import CommandCall, common
+from cellwright.cli.options import CommandCall, common, require_package
 from cellwright.cli.output import fit, is_terminal, measure_width, one_line, read_input
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-
-EXTRA = "pip install 'cellwright[assistant]'"
 _PASSED_ON = (
     *("prompt", "cell", "accept", "select", "attach", "model", "yes", "resume", "shows_prompts"),
 )
@@ -121,17 +119,10 @@ def _list_chats(call: CommandCall) -> int:
 
 def _require_terminal(call: CommandCall) -> None:
     """Raise unless stdin and stdout are a terminal, and the library for prompts is installed."""
-    from importlib.util import find_spec
-
     if call.output.as_json or not is_terminal(sys.stdout):
         raise click.UsageError("Give a prompt with -p, or prompts on stdin")
-    if find_spec("prompt_toolkit") is None:
-        from cellwright.errors import ConfigError
-
-        raise ConfigError(
-            "The library prompt_toolkit is not installed",
-            hint=f"{EXTRA}, or ask with -p",
-        )
+    name = "prompt_toolkit"
+    require_package(name, f"The library {name}", "assistant", ", or ask with -p")
 
 
 @click.command()
@@ -147,17 +138,9 @@ def acp_command(call: CommandCall, model: str | None) -> None:
     cellwright acp
     cellwright acp --mode agent --model anthropic:claude-sonnet-4-5
     """
-    from importlib.util import find_spec
-
-    if find_spec("acp") is None:
-        from cellwright.errors import ConfigError
-
-        raise ConfigError(
-            "The library of the Agent Client Protocol is not installed",
-            hint="pip install 'cellwright[acp]'",
-        )
     import asyncio
 
+    require_package("acp", "The library of the Agent Client Protocol", "acp")
     from cellwright.acp import serve_editor
 
     asyncio.run(serve_editor(call.here().mode, model))

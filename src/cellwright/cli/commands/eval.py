@@ -14,6 +14,7 @@ from cellwright.cli.output import (
     OK,
     STATUS_CODES,
     STATUS_ERRORS,
+    describe_problem,
     is_terminal,
     print_json,
     read_input,
@@ -115,12 +116,10 @@ def _collect_cells(code: tuple[str, ...], options: dict[str, Any]) -> list[dict[
 
 def _describe_error(run: Execution) -> dict[str, Any]:
     notes = " ".join(run.notes)
-    return {
-        "code": STATUS_ERRORS[run.status],
-        "message": f"{run.error.ename}: {run.error.evalue}" if run.error else notes,
-        "hint": notes or "Its traceback is in the text",
-        "retryable": False,
-    }
+    message = f"{run.error.ename}: {run.error.evalue}" if run.error else notes
+    return describe_problem(
+        STATUS_ERRORS[run.status], message, notes or "Its traceback is in the text"
+    )
 
 
 def _describe_cut(run: Execution) -> list[str]:

@@ -13,6 +13,7 @@ from cellwright.cli.options import CommandCall, NotebookReport, common, expand_n
 from cellwright.cli.output import (
     FAILED,
     OK,
+    describe_problem,
     exit_code,
     one_line,
     print_json,
@@ -682,7 +683,7 @@ def _report_problems(
         first = None
         if bad:
             message = f"{bad[0]['path']}: {bad[0]['problems'][0]}"
-            first = {"code": "NOT_CLEAN", "message": message, "hint": mend, "retryable": False}
+            first = describe_problem("NOT_CLEAN", message, mend)
         print_json({"ok": not bad, "data": {"notebooks": rows}, "error": first})
         return code
     lines = [f"{row['path']}: {each}" for row in bad for each in row["problems"]]

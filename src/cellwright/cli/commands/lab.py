@@ -8,7 +8,7 @@ import sys
 import click
 
 from cellwright import server
-from cellwright.cli.options import CommandCall, common, resolve_root
+from cellwright.cli.options import CommandCall, common, require_package, resolve_root
 
 _EXTENSION = "--ServerApp.jpserver_extensions={'cellwright.server': True}"
 
@@ -29,7 +29,7 @@ def lab_command(call: CommandCall, words: tuple[str, ...], *, no_browser: bool) 
     """
     here = call.here()
     notebook = words[0] if words and not words[0].startswith("-") else None
-    require_library()
+    require_package("jupyterlab", "JupyterLab", "lab")
     root = resolve_root(here.root, here.cwd)
     command = [sys.executable, "-P", "-m", "jupyterlab", f"--ServerApp.root_dir={root}", _EXTENSION]
     built = os.path.join(os.path.dirname(server.__file__), "labextensions")  # noqa: PTH118, PTH120
@@ -41,16 +41,6 @@ def lab_command(call: CommandCall, words: tuple[str, ...], *, no_browser: bool) 
     if no_browser:
         command.append("--no-browser")
     os.execv(command[0], [*command, *words[notebook is not None :]])  # noqa: S606  # our own interpreter
-
-
-def require_library() -> None:
-    """Raise `ConfigError` unless JupyterLab is installed."""
-    from importlib.util import find_spec
-
-    if find_spec("jupyterlab") is None:
-        from cellwright.errors import ConfigError
-
-        raise ConfigError("JupyterLab is not installed", hint="pip install 'cellwright[lab]'")
 
 
 def _find_inside(notebook: str, root: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from cellwright.cli.options import CommandCall, common, resolve_root
+from cellwright.cli.options import CommandCall, common, require_package, resolve_root
 from cellwright.cli.output import one_line
 
 TYPE_CHECKING = False
@@ -75,12 +75,8 @@ def mcp_command(call: CommandCall, profile: str, client: str | None, **options: 
 
 def require_library() -> None:
     """Raise `ConfigError` unless the extra is installed."""
-    from importlib.util import find_spec
-
-    if find_spec("mcp") is None or find_spec("mcp_types") is None:
-        from cellwright.errors import ConfigError
-
-        raise ConfigError("The MCP library is not installed", hint="pip install 'cellwright[mcp]'")
+    for name in ("mcp", "mcp_types"):
+        require_package(name, "The MCP library", "mcp")
 
 
 def _parse_listening(options: dict[str, Any]) -> Any:

@@ -21,6 +21,7 @@ from cellwright.cli.output import (
     TIMEOUT,
     complete_notes,
     describe_error,
+    describe_problem,
     exit_code,
     is_terminal,
     one_line,
@@ -290,24 +291,18 @@ def find_failure(done: Sequence[Execution]) -> Execution | None:
 
 def describe_failure(run: Execution, notebook: str) -> dict[str, Any]:
     """Describe a cell that failed as an error, or whose outputs were not saved."""
-    error = run.error
+    error, hint = run.error, ". ".join(complete_notes(run, notebook))
     if run.is_unsaved:
-        return {
-            "code": run.save_error,
-            "message": f"cell {run.cell} (index {run.index}): its outputs were not saved",
-            "hint": ". ".join(complete_notes(run, notebook)),
-            "retryable": False,
-        }
+        message = f"cell {run.cell} (index {run.index}): its outputs were not saved"
+        return describe_problem(run.save_error or "", message, hint)
     why = run.status.replace("_", " ")
     if error is not None and run.status == "error":
         why = f"{error.ename}: {error.evalue}"
     line = f", line {error.line}" if error is not None and error.line else ""
-    return {
-        "code": STATUS_ERRORS[run.status],
-        "message": f"cell {run.cell} (index {run.index}){line}: {why}",
-        "hint": ". ".join(complete_notes(run, notebook)) or "Its traceback is in the outputs",
-        "retryable": False,
-    }
+    message = f"cell {run.cell} (index {run.index}){line}: {why}"
+    return describe_problem(
+        STATUS_ERRORS[run.status], message, hint or "Its traceback is in the outputs"
+    )
 
 
 def _exit_code(done: Sequence[Execution], *, is_over: bool) -> int:
@@ -342,7 +337,7 @@ def _find_error(done: Sequence[Execution], code: int, notebook: str) -> dict[str
     else:
         message, kind = "The time limit ended the run before its last cell", "timed_out"
     hint = "See `executions`" if differs is None else "The diff is in its `check`"
-    return {"code": STATUS_ERRORS[kind], "message": message, "hint": hint, "retryable": False}
+    return describe_problem(STATUS_ERRORS[kind], message, hint)
 
 
 def _print_check(output: CommandOutput, done: Sequence[Execution]) -> None:
@@ -405,7 +400,7 @@ def _report_run(call: CommandCall, found: AttachAnswer) -> int:
     unsaved = find_failure([each for each in ran if each.is_unsaved])
     error: dict[str, Any] | None = None
     if found.error is not None:
-        error = {**found.error.to_json(), "hint": None, "retryable": False}
+        error = describe_problem(found.error.code, found.error.message)
     elif unsaved is not None:
         error = describe_failure(unsaved, found.subject)
     if call.output.as_json:
