@@ -32,7 +32,7 @@ from cellwright.assistant.requests import is_notebook, resolve_file
 from cellwright.engine import wire
 from cellwright.errors import CellwrightError, ConfigError, InvalidCall
 from cellwright.outputs.sanitize import make_all_visible, make_visible, one_line
-from cellwright.tools.fence import build_fence, choose_number, make_readable, remove_fences
+from cellwright.tools.fence import build_fence, choose_number, make_readable
 from cellwright.tools.wording import code_block, code_span, quote_path
 from cellwright.workspace.api.requests import Mode
 
@@ -450,7 +450,7 @@ def _start(session: EditorSession, call: ToolCall) -> schema.ToolCallStart:
 
 
 def _end(call: ToolCall, answer: ToolResult) -> schema.ToolCallProgress:
-    content = [_show_literally(remove_fences(answer.text))]
+    content = [_show_literally(answer.plain_text)]
     content += [
         acp.tool_content(acp.image_block(b64encode(image.data).decode(), image.mime))
         for image in answer.images

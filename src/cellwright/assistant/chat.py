@@ -473,6 +473,7 @@ def _result_message(call: ToolCall, result: ToolResult) -> ChatMessage:
         data=result.data,
         parts=result.parts,
         left_out=result.left_out,
+        shown=result.plain_text if result.plain_text != result.text else "",
     )
 
 

@@ -32,7 +32,6 @@ from cellwright.errors import CellwrightError, ChatBusy, InvalidEdit, NothingToU
 from cellwright.journal.history import format_time
 from cellwright.kernel.processes import is_running, make_mark
 from cellwright.outputs.sanitize import make_all_visible, make_visible, one_line
-from cellwright.tools.fence import remove_fences
 from cellwright.tools.wording import shorten
 
 if TYPE_CHECKING:
@@ -498,7 +497,7 @@ class Conversation:
             began = self._call[1] if self._call else time.monotonic()
             self._call = None
             edit = read_edit("", event.answer.data)
-            facts["text"] = remove_fences(event.answer.text)
+            facts["text"] = event.answer.plain_text
             facts["seconds"] = round(time.monotonic() - began, 3)
             facts["cells"] = list(edit.cells) if edit else []
             for shown, image in zip(facts["images"], event.answer.images, strict=True):

@@ -16,7 +16,6 @@ from cellwright.assistant.changes import ChangeSet, Proposal, TurnEdit
 from cellwright.assistant.models.model import ChatMessage, ToolCall, Usage
 from cellwright.errors import InvalidEdit, WorkspaceError
 from cellwright.outputs.sanitize import make_all_visible
-from cellwright.tools.fence import remove_fences
 from cellwright.tools.wording import code_block
 
 if TYPE_CHECKING:
@@ -317,7 +316,7 @@ def to_markdown(transcript: Transcript) -> str:
                 parts.append(f"### Call of `{call.name}`\n\n{code_block(arguments, 'json')}")
         elif message.role == "tool":
             title = "It failed" if message.is_error else "It answered"
-            parts.append(f"{title}:\n\n{code_block(remove_fences(message.text))}")
+            parts.append(f"{title}:\n\n{code_block(message.shown or message.text)}")
     return "\n\n".join(parts) + "\n"
 
 
@@ -331,6 +330,8 @@ def _message_to_json(message: ChatMessage) -> dict[str, Any]:
     if message.call_id is not None:
         found |= {"call_id": message.call_id, "is_error": message.is_error}
         found["data"] = dict(message.data)
+    if message.shown:
+        found["shown"] = message.shown
     if message.images:
         found["images"] = len(message.images)
     return found
@@ -349,6 +350,7 @@ def _message_from_json(data: Mapping[str, Any]) -> ChatMessage:
         call_id=data.get("call_id"),
         is_error=bool(data.get("is_error", False)),
         data=dict(data.get("data", {})),
+        shown=str(data.get("shown", "")),
     )
 
 
@@ -418,7 +420,7 @@ def _derive_events(message: ChatMessage, record: TurnRecord) -> list[dict[str, A
             "event": "tool_result",
             "id": message.call_id,
             "name": names[0] if names else "",
-            "text": remove_fences(message.text),
+            "text": message.shown or message.text,
             "data": dict(message.data),
             "is_error": message.is_error,
             "images": [],

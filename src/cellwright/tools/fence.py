@@ -29,7 +29,6 @@ OVERHEAD = 110
 _DIGITS = 6  # of ten: two tokens for most models, as few as a shorter number with letters has
 _LONGEST_NAME = 60
 _OF_EMOJI = ("\u200d", "\ufe0e", "\ufe0f")
-_fenced = re.compile(r"<data (\d{6,})(?:: [^<>\n]*)?>\n(.*?)</data \1>", re.DOTALL)
 _data_uri = re.compile(r"(data:[\w.+-]+/[\w.+-]+(?:;[\w.=+-]+)*;base64,)[A-Za-z0-9+/=%\s]{64,}")
 # Long, without a space, and of capitals, small letters and digits: no word, no number, no DNA.
 _base64 = re.compile(r"[A-Za-z0-9+/_-]{1000,}={0,2}")
@@ -61,15 +60,6 @@ def short_name(what: str) -> str:
     """A name as a fence carries it."""
     name = "".join(c for c in make_visible(what) if c not in "<>\n\t")
     return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
-
-
-def remove_fences(text: str) -> str:
-    """The text of a result for a person: what the fences hold, without the fences."""
-
-    def remove(found: re.Match[str]) -> str:
-        return re.sub(f"^{found[1]} ", "", found[2].removesuffix("\n"), flags=re.MULTILINE)
-
-    return _fenced.sub(remove, text)
 
 
 def reveal(text: str) -> str:

@@ -48,16 +48,14 @@ _LINE_COST = 12  # the end of a line, and the number of the fence
 class Page:
     """A tool result that is being written."""
 
-    def __init__(self, max_tokens: int, *, images: int = IMAGES, draws: bool = True) -> None:
+    def __init__(self, max_tokens: int, *, draws: bool = True) -> None:
         self.room = max_tokens * CHARACTERS_PER_TOKEN  # in quarters of a token
         self.pictures: list[ModelImage] = []
         self.artifacts: list[str] = []
-        self._images = images
         self._pixels = PixelBudget()
         self._drawing = DrawingTime() if draws else DrawingTime(0)  # what was drawn is shown
         self._heads: list[str] = []
         self._parts: list[ResultPart] = []
-        self._labels: list[str] = []
         self._left_out: list[str] = []
 
     def head(self, line: str) -> None:
@@ -116,8 +114,8 @@ class Page:
             end = f"⟦… {cut:,} characters …⟧{text[len(text) - last :]}" if last else "⟦…⟧"
             text = f"{text[:first]}{end}"
             cost = cost_of(text)
-        part = ResultPart(text, short_name(what), cell)
-        self._add(part, short_name(what if label is None else label), cost)
+        label = short_name(what if label is None else label)
+        self._add(ResultPart(text, short_name(what), cell, label), cost)
         return cut
 
     def show_rows(self, what: str, rows: Sequence[str]) -> int:
@@ -159,7 +157,7 @@ class Page:
         room = min(room, room if most is None else most)
         if room < _LEAST:
             return False
-        images = self._images - len(self.pictures)
+        images = IMAGES - len(self.pictures)
         # On an event loop, other calls would wait for the drawing.
         time = None if _is_on_loop() else self._drawing
         limits: Any = {"images": images, "pixels": self._pixels}
@@ -197,11 +195,12 @@ class Page:
             if first:  # it says whose the first text is, as those between do for theirs
                 first -= 1
             lines: list[str] = []
-            for part, label in zip(self._parts[first:last], self._labels[first:last], strict=True):
+            for part in self._parts[first:last]:
                 if part.name is None:
                     lines += [f"{number} {line}" for line in part.text.strip("\n").split("\n")]
                 else:
-                    lines += [f"{number} {label}", part.text] if label else [part.text]
+                    lines += [f"{number} {part.label}"] if part.label else []
+                    lines.append(part.text)
             inside = build_fence(number, "", lines)
         before, after = self._parts[:first], self._parts[last:]
         return [*(part.text for part in before), inside, *(part.text for part in after)]
@@ -230,11 +229,10 @@ class Page:
             shown[-1] = f"more, of {len(self._left_out) - _HEADS + 1} other things"
         return shown
 
-    def _add(self, part: ResultPart, label: str = "", cost: int | None = None) -> None:
+    def _add(self, part: ResultPart, cost: int | None = None) -> None:
         self._parts.append(part)
-        self._labels.append(label)
         self.room -= (cost_of(part.text) if cost is None else cost) + _LINE_COST
-        self.room -= cost_of(label) + _LINE_COST if label else 0
+        self.room -= cost_of(part.label) + _LINE_COST if part.label else 0
 
 
 def _cut(line: str, most: int) -> str:

@@ -40,12 +40,14 @@ class ResultPart:
     """A part of a result's text.
 
     Without a `name` it is a line of ours. With one it is a text of the notebook; `cell` is then the
-    handle of the cell it belongs to, if it belongs to one.
+    handle of the cell it belongs to, if it belongs to one, and `label` is what is said before it
+    where there are several.
     """
 
     text: str
     name: str | None = None
     cell: str = ""
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,17 @@ class ToolResult:
     parts: tuple[ResultPart, ...] = field(default=(), compare=False)
     left_out: tuple[str, ...] = field(default=(), compare=False)
     artifacts: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def plain_text(self) -> str:
+        """The text for a person: without the fences that models need."""
+        if not self.parts:
+            return self.text
+        has_labels = sum(part.name is not None for part in self.parts) > 1
+        lines = []
+        for part in self.parts:
+            lines += [part.label, part.text] if has_labels and part.label else [part.text]
+        return "\n".join([*lines, *(f"LEFT OUT: {what}" for what in self.left_out)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

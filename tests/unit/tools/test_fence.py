@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cellwright.tools import fence
-from cellwright.tools.fence import build_fence, choose_number, make_readable, remove_fences
+from cellwright.tools.fence import build_fence, choose_number, make_readable
 from cellwright.tools.page import Page
 from tests.cases import for_each
 from tests.unit.cli import samples
@@ -251,7 +251,7 @@ def test_several_texts_have_one_fence_and_our_lines_there_its_number() -> None:
         "said", f"<data {number}>", f"{number} first", "x", f"{number} second",
         f"{number} two", "y", f"</data {number}>", "last",
     ]  # fmt: skip
-    assert remove_fences(page.text()) == "said\nfirst\nx\nsecond\ntwo\ny\nlast"
+    assert page.to_result({}).plain_text == "said\nfirst\nx\nsecond\ntwo\ny\nlast"
 
 
 def test_the_number_is_another_in_every_answer() -> None:

@@ -90,7 +90,7 @@ class ChatMessage:
 
     A model's own has the `calls` it made, and may have a `native` form; a tool's result has the
     `call_id` of the call that it answers, and `data`, `parts` and `left_out` of the tool's result for
-    models that are programs.
+    models that are programs. `shown` is its text for a person, if that is another one.
     """
 
     role: Role
@@ -102,6 +102,7 @@ class ChatMessage:
     data: Mapping[str, Any] = field(default_factory=dict)
     parts: tuple[ResultPart, ...] = ()
     left_out: tuple[str, ...] = ()
+    shown: str = ""
     native: NativeReply | None = field(default=None, repr=False, compare=False)
 
 
