@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize("era", ERAS)
 async def test_progress_rises_and_says_which_cell_runs(tmp_path: Path, era: str) -> None:
     heard: list[tuple[float, float | None, str | None]] = []
-    two_told = asyncio.Event()
+    one_told, two_told = asyncio.Event(), asyncio.Event()
 
     async def hear(progress: float, total: float | None, message: str | None) -> None:
         heard.append((progress, total, message))
+        one_told.set()
         if len(heard) >= 2:
             two_told.set()
 
@@ -35,7 +36,7 @@ async def test_progress_rises_and_says_which_cell_runs(tmp_path: Path, era: str)
             caller.progress({"cell": cell, "handle": cell, "status": "pending"})
         caller.progress({"cell": "a", "handle": "a", "status": "ok"})
         caller.progress({"cell": "b", "handle": "b", "status": "running"})
-        await asyncio.sleep(0.4)
+        await one_told.wait()
         for number in range(200):
             caller.progress({"cell": "b", "handle": "b", "text": f"line {number}\n"})
         await two_told.wait()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -215,7 +216,9 @@ async def test_changes_made_without_us_are_heard_of_too(root: Path) -> None:
                 whole = json.loads((root / "a.ipynb").read_text())
                 whole["metadata"]["n"] = number
                 (root / "a.ipynb").write_text(json.dumps(whole))
-                await asyncio.sleep(0.7)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(0.7):
+                        await heard.wait()
 
 
 async def _edit(client: Any, source: str, path: str = "a.ipynb", cell: str = "one") -> None:
