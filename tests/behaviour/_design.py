@@ -384,5 +384,7 @@ ROWS = (
     row("D-430", "§2", "A cell that was waiting when its page was loaded again, and never runs, is not shown as running", Done("tests/browser/test_outcomes.py::test_a_cell_that_was_waiting_when_the_page_was_loaded_again_does_not_wait_for_ever", only_all=True)),
     row("D-431", "§2", "What a person types while an agent edits the same cell is all there, and their cursor where it was", Done("tests/browser/test_tab.py::test_what_a_person_types_while_an_agent_edits_the_same_cell_is_all_there")),
     row("D-432", "§7", "The settings of the tab are in JupyterLab's settings editor", Done("tests/browser/test_tab.py::test_the_settings_are_in_the_settings_editor_and_hold_at_once", only_all=True)),
+    # The fortress
+    row("D-433", "§11", "What a cluster ran is saved on record, and merged with what was edited here meanwhile", Done("tests/unit/batch/test_cluster.py::test_outputs_from_a_worker_are_merged_with_what_others_edited_meanwhile")),
 )
 # fmt: on
