@@ -384,5 +384,10 @@ ROWS = (
     row("D-430", "§2", "A cell that was waiting when its page was loaded again, and never runs, is not shown as running", Done("tests/browser/test_outcomes.py::test_a_cell_that_was_waiting_when_the_page_was_loaded_again_does_not_wait_for_ever", only_all=True)),
     row("D-431", "§2", "What a person types while an agent edits the same cell is all there, and their cursor where it was", Done("tests/browser/test_tab.py::test_what_a_person_types_while_an_agent_edits_the_same_cell_is_all_there")),
     row("D-432", "§7", "The settings of the tab are in JupyterLab's settings editor", Done("tests/browser/test_tab.py::test_the_settings_are_in_the_settings_editor_and_hold_at_once", only_all=True)),
+    # The fortress
+    row("D-433", "§11", "What a cluster ran is saved on record, and merged with what was edited here meanwhile", Done("tests/unit/batch/test_cluster.py::test_outputs_from_a_worker_are_merged_with_what_others_edited_meanwhile")),
+    row("D-434", "§11", "Files that Cellwright writes under a name of its own go through no link: settings of a project, reports", Done("tests/integration/cli/test_batch.py::test_a_report_goes_through_no_link_that_the_person_has_not_named", also=("tests/unit/cli/test_changes.py::test_setting_a_setting_follows_no_link_of_a_repository_and_keeps_the_mode",))),
+    row("D-435", "§11", "An environment that an access list lets another user write is passed over", Done("tests/unit/kernel/discovery/test_trust.py::test_a_user_whom_an_access_list_names_may_not_write_it")),
+    row("D-436", "§9", "An editor that fails leaves no copy of a notebook, and what was typed is not lost", Done("tests/integration/cli/test_cli.py::test_an_editor_that_fails_or_is_none_leaves_nothing_that_was_not_typed")),
 )
 # fmt: on

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cellwright.batch.jobs import Job, JobResult, run_job
-from cellwright.errors import ConfigError
+from cellwright.errors import CellwrightError, ConfigError
 
 if TYPE_CHECKING:
     from cellwright.batch.jobs import JobOptions
@@ -64,14 +64,19 @@ class ClusterRunner:
 
     def run(self, workspace: Workspace, job: Job, options: JobOptions) -> JobResult:
         """Run one job somewhere, and save its notebook here."""
+        try:
+            return self._run(workspace, job, options)
+        except CellwrightError as error:  # it cannot be read or saved; the others go on
+            return JobResult(job, "failed", message=f"{error.code}: {error.message}")
+
+    def _run(self, workspace: Workspace, job: Job, options: JobOptions) -> JobResult:
         from distributed import CancelledError, KilledWorker
 
         data = workspace.open(job.notebook).load().to_bytes()
         name = os.path.basename(job.notebook)  # noqa: PTH119
         key = f"cellwright-{job.key}-{os.urandom(4).hex()}"
-        future = self._client.submit(
-            run_content, key, data, name, job.parameters, options, key=key, pure=False
-        )
+        there = Job(name, job.parameters, None if job.output is None else f"out/{name}")
+        future = self._client.submit(run_content, key, data, there, options, key=key, pure=False)
         self._futures.add(future)
         try:
             answer: tuple[JobResult, bytes] = future.result()
@@ -79,13 +84,16 @@ class ClusterRunner:
             return JobResult(job, "cancelled", message="It was stopped")
         except KilledWorker as error:
             return JobResult(job, "died", message=f"Its workers were lost: {error}")
+        except Exception as error:  # noqa: BLE001  # a worker that has no Cellwright, say
+            why = f"no result came from the cluster, {type(error).__name__}: {error}"
+            return JobResult(job, "failed", message=why)
         finally:
             self._futures.discard(future)
         result, content = answer
         result.job = job
         result.notes += self._list_losses(key)
         if content:
-            _save_content(workspace, job, content)
+            _save_content(workspace, job, data, content)
         return result
 
     def cancel(self) -> None:
@@ -111,9 +119,7 @@ class ClusterRunner:
         ]
 
 
-def run_content(
-    key: str, data: bytes, name: str, parameters: dict[str, Any], options: JobOptions
-) -> tuple[JobResult, bytes]:
+def run_content(key: str, data: bytes, job: Job, options: JobOptions) -> tuple[JobResult, bytes]:
     """Run a notebook given by content, on a worker; returns the result and the new content."""
     from distributed import get_worker
 
@@ -125,26 +131,28 @@ def run_content(
         tempfile.TemporaryDirectory(prefix="cellwright-", ignore_cleanup_errors=True) as folder,
         Workspace(folder, cwd=folder, actor="batch:worker", engine=False) as workspace,
     ):
-        place = Path(folder, name)
-        place.write_bytes(data)
-        job = Job(name, parameters, f"out/{name}")
+        Path(folder, job.notebook).write_bytes(data)
         result = run_job(workspace, job, options, lambda _: None, lambda: False)
-        copy = Path(folder, "out", name)
-        return result, copy.read_bytes() if copy.exists() else b""
+        ran = Path(folder, job.output or job.notebook)
+        return result, ran.read_bytes() if ran.exists() else b""
 
 
-def _save_content(workspace: Workspace, job: Job, content: bytes) -> None:
-    """Save what came back, with the paths that the notebook has here."""
+def _save_content(workspace: Workspace, job: Job, sent: bytes, content: bytes) -> None:
+    """Save what came back, on record; what others changed here meanwhile is merged.
+
+    Raises:
+        CellwrightError: it could not be saved.
+    """
     from cellwright.batch.jobs import make_folder
     from cellwright.document.edits import SetMetadata
-    from cellwright.document.files import write
     from cellwright.document.notebook import Notebook
 
-    notebook = Notebook(content)
-    if job.output is None:
-        notebook.apply(SetMetadata({"papermill": None}))
-    else:
+    notebook, made_from = Notebook(content), sent
+    if job.output is not None:
         paths = {"input_path": job.notebook, "output_path": job.output}
         notebook.apply(SetMetadata({"papermill": paths}))
         make_folder(workspace, job.output)
-    write(notebook, workspace.open(job.output or job.notebook).path)
+        made_from = b""  # a copy of an earlier batch is replaced
+    workspace.open(job.output or job.notebook).write(
+        notebook.to_bytes().decode(), whole=True, made_from=made_from.decode(), label="batch"
+    )

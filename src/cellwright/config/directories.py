@@ -240,8 +240,12 @@ def describe_distrust(*paths: str) -> str | None:
                 continue  # its own mode means nothing
             if status.st_mode & stat.S_IWOTH:
                 return f"all users may write {path}"
-            if status.st_mode & stat.S_IWGRP and not _is_private_group(status.st_gid):
+            if not status.st_mode & stat.S_IWGRP:
+                continue
+            if not _is_private_group(status.st_gid):
                 return f"group {status.st_gid} may write {path}"
+            if _has_access_list(path):
+                return f"the access list of {path} lets others write it"
     return None
 
 
@@ -256,6 +260,14 @@ def _is_private_group(group: int) -> bool:
         return False
     is_own = group == user.pw_gid and found.gr_name == user.pw_name
     return is_own and set(found.gr_mem) <= {user.pw_name}
+
+
+def _has_access_list(path: str) -> bool:
+    """Whether an access list says who may use a path; the mode of its group is then the most."""
+    try:
+        return bool(os.getxattr(path, "system.posix_acl_access"))
+    except (AttributeError, OSError):  # macOS, or there is none
+        return False
 
 
 def config_directory() -> Path:

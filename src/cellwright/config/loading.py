@@ -11,6 +11,7 @@ and a project file that another user could have written.
 # ruff: noqa: PTH109, PTH117, PTH118, PTH120
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -94,11 +95,11 @@ def load(
 def write_setting(name: str, value: str | None, *, project: bool = False) -> Path:
     """Set a setting in the user's file, or in that of the working folder; None removes it.
 
-    Everything else in the file stays as it is, comments included. Returns the file.
+    Everything else in the file stays as it is, comments and mode included. Returns the file.
 
     Raises:
         InvalidSetting: the setting does not accept the value, or a project may not set it.
-        BadConfigFile: the file is not TOML.
+        BadConfigFile: the file is not TOML, or that of the folder is a link.
     """
     if project:
         place = os.path.join(os.getcwd(), "cellwright.toml")
@@ -106,10 +107,12 @@ def write_setting(name: str, value: str | None, *, project: bool = False) -> Pat
         place = os.path.join(config_folder(), "config.toml")
     import json
     import re
-    import tempfile
     from pathlib import Path
 
     path = Path(place)
+    if project and path.is_symlink():
+        # It would put what it leads to, which may be a secret, into a folder that is shared.
+        raise BadConfigFile(place, "it is a link: change the file that it leads to")
     text = (_read(place) or b"").decode("utf-8", "replace")
     _parse(place, text.encode())  # raises if it is broken, before anything is written
     row = ""
@@ -127,10 +130,25 @@ def write_setting(name: str, value: str | None, *, project: bool = False) -> Pat
         ours += row if not ours or ours.endswith("\n") else f"\n{row}"
     _parse(place, (ours + rest).encode())
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:
-        file.write(ours + rest)
-    os.replace(file.name, path)  # noqa: PTH105
+    _replace(os.path.realpath(place), (ours + rest).encode(), 0o666 if project else 0o600)
     return path
+
+
+def _replace(path: str, content: bytes, mode: int) -> None:
+    """Make a file hold these bytes, in one step; `mode` is for a new one."""
+    temp = f"{path}.{os.urandom(4).hex()}.tmp"
+    try:
+        with open(os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:  # noqa: PTH123
+            if os.path.exists(path):  # noqa: PTH110
+                os.fchmod(file.fileno(), stat.S_IMODE(os.stat(path).st_mode))  # noqa: PTH116
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temp, path)  # noqa: PTH105
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(temp)  # noqa: PTH108
+        raise
 
 
 def find_unknown_variables(environ: Mapping[str, str]) -> list[str]:

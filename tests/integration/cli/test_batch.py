@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -78,6 +79,22 @@ def test_parameters_give_a_copy_each_and_a_report_says_which_failed(folder: Path
     assert 'failures="1"' in (folder / "cellwright-batch.xml").read_text()
     kinds = [entry["kind"] for entry in process("log", good["output"], "--json").data["entries"]]
     assert (kinds[0], set(kinds[1:-1]), kinds[-1]) == ("edit", {"run"}, "create")
+
+
+def test_a_report_goes_through_no_link_that_the_person_has_not_named(folder: Path) -> None:
+    write(folder, "n.ipynb", "1")
+    mine = folder / "mine"
+    mine.write_text("mine")
+    (folder / "cellwright-batch.html").symlink_to(mine)
+    os.mkfifo(folder / "cellwright-batch.xml")
+    for kind in ("html", "junit"):
+        answer = process("batch", "n.ipynb", "--out", "out", "--report", kind)
+        assert answer.code == 2, answer
+        assert "The report cannot be saved" in answer.err
+    assert mine.read_text() == "mine"
+    (folder / "link").symlink_to(mine)
+    assert process("batch", "n.ipynb", "--out", "out", "--report", "html=link").code == 0
+    assert mine.read_text() != "mine"
 
 
 def test_a_batch_that_was_killed_resumes_and_runs_nothing_twice(folder: Path) -> None:

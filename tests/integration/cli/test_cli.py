@@ -393,6 +393,32 @@ def test_edit_without_a_verb_opens_the_text_in_the_editor_and_merges(folder: Pat
     assert again is not None
     assert "total = 44" in Path(again[2]).read_text()  # what was typed is not lost
     Path(again[2]).unlink()
-    assert edit_with(folder, "sys.exit(1)").code == 2
-    assert process("edit", "nb.ipynb", EDITOR="/nowhere/editor").code == 2
     assert process("edit", "nb.ipynb", "relpace", "load").code == 2
+
+
+def test_an_editor_that_fails_or_is_none_leaves_nothing_that_was_not_typed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drafts = folder / "drafts"
+    drafts.mkdir()
+    monkeypatch.setenv("TMPDIR", str(drafts))
+    before = (folder / "nb.ipynb").read_bytes()
+    for editor in ("/nowhere/editor", "false", "vi 'x", "''"):
+        answer = process("edit", "nb.ipynb", EDITOR=editor, VISUAL=" ")
+        assert (answer.code, "bug" in answer.err) == (2, False), answer
+    assert list(drafts.iterdir()) == []
+    answer = edit_with(folder, "open(path, 'a').write('typed')\nsys.exit(1)")
+    (draft,) = drafts.iterdir()
+    assert (answer.code, str(draft) in answer.err) == (2, True)
+    assert "typed" in draft.read_text()
+    assert (folder / "nb.ipynb").read_bytes() == before
+    long = folder / f"{'ü' * 120}.ipynb"
+    long.write_bytes(before)
+    assert process("edit", long.name, EDITOR="true", VISUAL="").code == 0
+    assert list(drafts.iterdir()) == [draft]
+
+
+def test_a_script_that_is_no_file_is_not_waited_for(folder: Path) -> None:
+    os.mkfifo(folder / "nb.py")
+    answer = process("sync", "nb.ipynb", "nb.py")
+    assert (answer.code, "is not a file" in answer.err) == (2, True)

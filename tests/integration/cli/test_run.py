@@ -192,4 +192,17 @@ def test_several_notebooks_run_even_if_one_fails_and_one_comes_from_stdin(folder
     answer = call("run", "-", "-o", "four.ipynb", "--no-engine", stdin=given)
     assert (answer.code, answer.text) == (0, "2\n")
     assert outputs(folder / "four.ipynb")[0][0]["text"] == ["2\n"]
+    entries = call("log", "four.ipynb", "--json").data["entries"]
+    assert [entry["kind"] for entry in entries] == ["create"]  # it had these outputs
+    one = (folder / "one.ipynb").read_bytes()
+    assert call("run", "-", "-o", "one.ipynb", "--mode", "ask", stdin=given).code != 0
+    assert (folder / "one.ipynb").read_bytes() == one
+    assert call("run", "-", "-o", "one.ipynb", "--no-engine", stdin=given).code == 0
+    copy, *_ = [
+        e["id"] for e in call("log", "one.ipynb", "--json").data["entries"] if e["kind"] == "edit"
+    ]
+    assert call("backup", "one.ipynb", "--restore", f"{copy}^").code == 0
+    assert (folder / "one.ipynb").read_bytes() == one
+    assert call("run", "-", "-o", "no.ipynb", stdin=b"{").code == 3
+    assert not (folder / "no.ipynb").exists()
     assert call("run", "-", "--no-engine", stdin=given).code == 2

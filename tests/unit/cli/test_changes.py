@@ -270,6 +270,28 @@ def test_settings_are_set_and_the_rest_of_the_file_stays(places: Path, folder: P
     assert path.read_text() == before
 
 
+def test_setting_a_setting_follows_no_link_of_a_repository_and_keeps_the_mode(
+    places: Path, folder: Path
+) -> None:
+    mine, path = folder / "dotfiles.toml", places / "config" / "cellwright" / "config.toml"
+    mine.write_text("lock_timeout = 1\n")
+    path.parent.mkdir()
+    path.symlink_to(mine)  # as people keep their settings together
+    succeed("config", "set", "lock_timeout", "2")
+    assert (path.is_symlink(), mine.read_text()) == (True, "lock_timeout = 2.0\n")
+
+    project = folder / "cellwright.toml"
+    project.symlink_to(mine)  # as a repository may have it
+    answer = call("config", "set", "lock_timeout", "3", "--project")
+    assert (answer.code, "it is a link" in answer.err) == (2, True)
+    assert (project.is_symlink(), mine.read_text()) == (True, "lock_timeout = 2.0\n")
+    project.unlink()
+    project.write_text("lock_timeout = 1\n")
+    project.chmod(0o664)
+    succeed("config", "set", "lock_timeout", "3", "--project")
+    assert (project.stat().st_mode & 0o777, project.read_text()) == (0o664, "lock_timeout = 3.0\n")
+
+
 @pytest.mark.parametrize("words", [(), ("--from", "-"), ("--percent",)])
 def test_an_empty_pipe_does_not_empty_a_notebook(words: tuple[str, ...], folder: Path) -> None:
     """`read` or `sed` before the pipe may have failed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import threading
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from cellwright.cli.output import CommandOutput
 
 _ROWS = 12
+_USUAL_NAME = "cellwright-batch"
 
 
 @click.command()
@@ -167,7 +169,7 @@ def _parse_report(text: str) -> tuple[str, str]:
     endings = {"html": "html", "json": "json", "junit": "xml"}
     if kind not in endings:
         raise click.UsageError(f"--report {text}: html, json or junit, with =FILE for another name")
-    return kind, path or f"cellwright-batch.{endings[kind]}"
+    return kind, path or f"{_USUAL_NAME}.{endings[kind]}"
 
 
 def _save_report(report: BatchReport, kind: str, path: str) -> None:
@@ -175,11 +177,16 @@ def _save_report(report: BatchReport, kind: str, path: str) -> None:
     from cellwright.errors import ConfigError
 
     data = write_report(report, kind).encode("utf-8", "replace")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    if path.startswith(f"{_USUAL_NAME}."):
+        # The person has not typed this name: it may be a link of the repository, or a FIFO.
+        flags |= os.O_NOFOLLOW | os.O_NONBLOCK
     try:
-        with open(path, "wb") as file:  # noqa: PTH123
+        with open(os.open(path, flags, 0o666), "wb") as file:  # noqa: PTH123
             file.write(data)
     except OSError as error:
-        raise ConfigError(f"The report cannot be saved as {path}: {error.strerror}") from None
+        reason = "it is a link" if error.errno == errno.ELOOP else error.strerror
+        raise ConfigError(f"The report cannot be saved as {path}: {reason}") from None
 
 
 class LiveJobs:

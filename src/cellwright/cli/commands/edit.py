@@ -412,50 +412,69 @@ def edit_text(call: CommandCall) -> int:
         book = workspace.open(notebook)
         found = book.read()
         before = end_with_newline(found.text or "")
+        editor = _find_editor()
         place = _write_draft(notebook, before)
-        try:
-            _open_editor(place)
-            after = read_input(place)
-            if after == before:
-                call.output.say("Nothing changed")
+        again = f"cellwright write {quote(notebook)} --from {quote(place)} --base {found.revision}"
+        is_typed = f"Your text is in {place}; `{again}` tries it again"
+        problem = _open_editor(editor, place)
+        after = read_input(place)
+        if problem is not None:
+            if after != before:
+                call.output.warn([is_typed])
+            else:
                 os.unlink(place)  # noqa: PTH108
-                return 0
+            raise click.UsageError(problem)
+        if after == before:
+            call.output.say("Nothing changed")
+            os.unlink(place)  # noqa: PTH108
+            return 0
+        try:
             answer = book.write(drop_last_newline(after), base=found.revision, label="edit")
         except CellwrightError as error:
-            again = f"cellwright write {quote(notebook)} --from {quote(place)}"
-            again += f" --base {found.revision}"
             call.output.fail(error)
-            call.output.warn([f"Your text is in {place}; `{again}` tries it again"])
+            call.output.warn([is_typed])
             return exit_code(error)
         os.unlink(place)  # noqa: PTH108
         report_change(call.output, answer, "Notebook written")
     return 0
 
 
+_LONGEST_STEM = 40  # characters, of which a file name may have 63 if each takes four bytes
+
+
 def _write_draft(notebook: str, text: str) -> str:
     """Save the text where an editor finds it, under a name that tells it the language."""
     import tempfile
 
-    stem = os.path.basename(notebook).removesuffix(".ipynb")  # noqa: PTH119
+    stem = os.path.basename(notebook).removesuffix(".ipynb")[:_LONGEST_STEM]  # noqa: PTH119
     descriptor, place = tempfile.mkstemp(f".{stem}.py", "cellwright-")
     with open(descriptor, "wb") as file:  # noqa: PTH123
         file.write(text.encode("utf-8", "surrogatepass"))
     return place
 
 
-def _open_editor(place: str) -> None:
-    """Let the person edit a file; raises `click.UsageError` if there is no editor."""
-    import shlex
+def _find_editor() -> list[str]:
+    """The command of the person's editor; raises `click.UsageError` if it cannot be one."""
+    from shlex import split
+
+    named = (os.environ.get(name, "").strip() for name in ("VISUAL", "EDITOR"))
+    command = next(filter(None, named), "vi")
+    try:
+        return split(command)
+    except ValueError as error:
+        raise click.UsageError(f"The editor `{command}` is no command: {error}") from None
+
+
+def _open_editor(command: list[str], place: str) -> str | None:
+    """Let the person edit a file; returns what went wrong, if anything."""
     import subprocess
 
-    command = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
     try:
         code = subprocess.run([*command, place], check=False).returncode  # noqa: S603
     except OSError as error:
         hint = "set EDITOR, or use `cellwright read` and `write`"
-        raise click.UsageError(f"{command[0]}: {error.strerror}; {hint}") from None
-    if code:
-        raise click.UsageError(f"{command[0]} ended with exit code {code}; nothing is changed")
+        return f"{command[0]}: {error.strerror}; {hint}"
+    return f"{command[0]} ended with exit code {code}; nothing is changed" if code else None
 
 
 def _parse_json(text: str) -> Any:

@@ -159,15 +159,14 @@ def _read_parameters(name: str) -> dict[str, Any]:
 
 
 def _save_stdin(workspace: Workspace, options: dict[str, Any]) -> str:
-    """Save the notebook on stdin as the output, to be run there; returns its name."""
+    """Save the notebook on stdin as the output, on record, to be run there; returns its name."""
     output: str | None = options.pop("output", None)
     if output is None:
         raise click.UsageError("A notebook on stdin needs -o OUT.ipynb")
-    from cellwright.document.files import write
     from cellwright.document.notebook import Notebook
 
-    place = workspace.open(output).path  # raises if it is outside the root
-    write(Notebook(sys.stdin.buffer.read()), place)
+    given = Notebook(sys.stdin.buffer.read()).to_bytes()  # raises if it is none
+    workspace.open(output).write(given.decode(), whole=True, label="copy of stdin")
     return output
 
 

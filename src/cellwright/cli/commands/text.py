@@ -223,6 +223,8 @@ def sync_command(call: CommandCall, notebook: str, script: str, *, dry_run: bool
     from cellwright.outputs import sanitize as _sanitize  # noqa: F401
 
     has_script, given = os.path.exists(script), ""  # noqa: PTH110
+    if has_script and not os.path.isfile(script):  # noqa: PTH113  # a FIFO would be waited for
+        raise click.UsageError(f"{script} is not a file")
     with call.workspace() as workspace:
         book = workspace.open(notebook)
         answer = None

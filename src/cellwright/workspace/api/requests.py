@@ -711,12 +711,15 @@ class WriteRequest(Request["answers.EditAnswer"]):
     """Make the notebook say what an edited text view says; a missing one is created.
 
     Args:
-        text: the text view, or a script in the percent format.
+        text: the text view, or a script in the percent format, or a whole notebook.
         base: the revision that the text was made from.
         dry_run: change nothing.
         backup: also write a copy of the old file.
         label: a few words for the log.
         percent: the name of the script, if the text is one; its suffix tells how a comment begins.
+        whole: the text is a notebook in JSON, which the file then holds, outputs included.
+        made_from: the notebook in JSON that a whole one was made from; changes that others made
+            since are merged.
     """
 
     VERB, WHAT, HANDLER = "write", "edit a notebook", "editing:write"
@@ -731,6 +734,8 @@ class WriteRequest(Request["answers.EditAnswer"]):
     backup: bool = False
     label: str = ""
     percent: str = ""
+    whole: bool = False
+    made_from: str = ""
 
 
 class WriteFileRequest(Request["answers.EditAnswer"]):

@@ -7,7 +7,7 @@ from cellwright.workspace.api.answers import EditAnswer, ExecutionText, StaleCel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from cellwright.document.change import Change
@@ -157,11 +157,34 @@ def describe_executions(
 
 
 def write(caller: Caller, request: requests.WriteRequest) -> EditAnswer:
-    """Make the notebook say what an edited text view says."""
+    """Make the notebook say what an edited text view says, or hold a whole notebook."""
+    book = caller.open(request.path)
+    make = _plan_whole(request) if request.whole else _plan_text(book, request)
+    return book.change(
+        make, create=True, dry_run=request.dry_run, backup=request.backup, label=request.label
+    )
+
+
+def _plan_whole(request: requests.WriteRequest) -> Callable[[Notebook], Change]:
+    from cellwright.document.merge import merge
+    from cellwright.document.notebook import Notebook
+
+    wanted = Notebook(request.text.encode())
+    base = Notebook(request.made_from.encode()) if request.made_from else None
+
+    def make(notebook: Notebook) -> Change:
+        if base is None:
+            return notebook.become(wanted.state)
+        merged = merge(base, notebook, wanted).raise_for_conflicts()
+        return notebook.become(merged.notebook.state)
+
+    return make
+
+
+def _plan_text(book: OpenNotebook, request: requests.WriteRequest) -> Callable[[Notebook], Change]:
     from cellwright.text.combine import edits_for
     from cellwright.text.view import parse_text
 
-    book = caller.open(request.path)
     if request.percent:
         from cellwright.text.percent import find_comment, number_cells, parse_percent
 
@@ -176,9 +199,7 @@ def write(caller: Caller, request: requests.WriteRequest) -> EditAnswer:
             found = number_cells(cells, notebook.snapshot() if base is None else base)
         return notebook.apply(edits_for(found, notebook, base))
 
-    return book.change(
-        make, create=True, dry_run=request.dry_run, backup=request.backup, label=request.label
-    )
+    return make
 
 
 def upgrade(caller: Caller, request: requests.UpgradeRequest) -> EditAnswer:

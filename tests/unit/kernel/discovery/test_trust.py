@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 import sys
 from typing import TYPE_CHECKING
 
@@ -103,6 +104,22 @@ def test_a_group_that_has_other_members_may_not_write_it(
     assert find_nearest_environment(tmp_path) is None
     monkeypatch.setattr("cellwright.config.directories._is_private_group", lambda _: True)
     assert find_nearest_environment(tmp_path) == venv
+
+
+@pytest.mark.skipif(not hasattr(os, "setxattr"), reason="no access lists here")
+def test_a_user_whom_an_access_list_names_may_not_write_it(
+    tmp_path: Path, make_venv: MakeVenv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    venv = make_venv(tmp_path / ".venv")
+    monkeypatch.setattr("cellwright.config.directories._is_private_group", lambda _: True)
+    # Its own user, user 61002, its group, the most that they may, all others: as `setfacl` has it.
+    entries = ((1, 7, -1), (2, 7, 61_002), (4, 5, -1), (16, 7, -1), (32, 5, -1))
+    rows = [struct.pack("<HHi", *entry) for entry in entries]
+    try:
+        os.setxattr(venv, "system.posix_acl_access", struct.pack("<I", 2) + b"".join(rows))
+    except OSError:
+        pytest.skip("this file system has no access lists")
+    assert find_nearest_environment(tmp_path) is None
 
 
 def test_listing_starts_no_interpreter_even_if_folders_do_not_say_enough(
