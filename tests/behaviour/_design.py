@@ -384,5 +384,11 @@ ROWS = (
     row("D-430", "§2", "A cell that was waiting when its page was loaded again, and never runs, is not shown as running", Done("tests/browser/test_outcomes.py::test_a_cell_that_was_waiting_when_the_page_was_loaded_again_does_not_wait_for_ever", only_all=True)),
     row("D-431", "§2", "What a person types while an agent edits the same cell is all there, and their cursor where it was", Done("tests/browser/test_tab.py::test_what_a_person_types_while_an_agent_edits_the_same_cell_is_all_there")),
     row("D-432", "§7", "The settings of the tab are in JupyterLab's settings editor", Done("tests/browser/test_tab.py::test_the_settings_are_in_the_settings_editor_and_hold_at_once", only_all=True)),
+    # Many notebooks
+    row("D-433", "§9", "A mask of the pytest plugin hides no more of an output than it matches, line by line", Done("tests/integration/batch/test_pytest_plugin.py::test_a_mask_hides_no_more_than_it_matches")),
+    row("D-434", "§9", "The tags, comments and masks of nbval, and the metadata of nbmake, mean in the pytest plugin what they mean there", Done("tests/integration/batch/test_pytest_plugin.py::test_users_of_nbval_find_their_marks_and_their_file_of_masks", also=("tests/integration/batch/test_pytest_plugin.py::test_users_of_nbmake_find_what_the_metadata_of_a_notebook_says",))),
+    row("D-435", "§9", "The table of a running batch has what is done and failed, the cell of each notebook that runs, and what is left", Done("tests/unit/cli/test_live.py::test_the_table_of_a_batch_counts_the_cells_of_an_attempt_and_guesses_what_is_left")),
+    row("D-436", "§9", "`batch --only-stale` leaves out what is fresh", Done("tests/unit/batch/test_batch.py::test_only_stale_leaves_out_what_is_fresh")),
+    row("D-437", "§9", "On a cluster no edit that was made meanwhile is lost, long outputs come along, cells tell how far they are, and copies have a history", Done("tests/integration/batch/test_cluster.py::test_a_cluster_does_what_this_machine_does", only_all=True)),
 )
 # fmt: on

@@ -261,10 +261,10 @@ class _Batch:
             if begun is None:
                 self._record.add_begun(job)
             try:
+                listen = self._listen(job)
                 if self.cluster is not None:
-                    result = self.cluster.run(workspace, job, self._options)
+                    result = self.cluster.run(workspace, job, self._options, listen)
                 else:
-                    listen = self._listen(job)
                     is_over = self._over.is_set
                     result = run_job(workspace, job, self._options, listen, is_over, begun=begun)
             finally:
