@@ -385,9 +385,15 @@ ROWS = (
     row("D-431", "§2", "What a person types while an agent edits the same cell is all there, and their cursor where it was", Done("tests/browser/test_tab.py::test_what_a_person_types_while_an_agent_edits_the_same_cell_is_all_there")),
     row("D-432", "§7", "The settings of the tab are in JupyterLab's settings editor", Done("tests/browser/test_tab.py::test_the_settings_are_in_the_settings_editor_and_hold_at_once", only_all=True)),
     # The fortress
-    row("D-433", "§11", "What a cluster ran is saved on record, and merged with what was edited here meanwhile", Done("tests/unit/batch/test_cluster.py::test_outputs_from_a_worker_are_merged_with_what_others_edited_meanwhile")),
+    row("D-433", "§11", "What a cluster ran is saved on record, and cells that were edited here meanwhile stay", Done("tests/unit/batch/test_cluster.py::test_outputs_from_a_worker_leave_what_others_edited_meanwhile")),
     row("D-434", "§11", "Files that Cellwright writes under a name of its own go through no link: settings of a project, reports", Done("tests/integration/cli/test_batch.py::test_a_report_goes_through_no_link_that_the_person_has_not_named", also=("tests/unit/cli/test_changes.py::test_setting_a_setting_follows_no_link_of_a_repository_and_keeps_the_mode",))),
     row("D-435", "§11", "An environment that an access list lets another user write is passed over", Done("tests/unit/kernel/discovery/test_trust.py::test_a_user_whom_an_access_list_names_may_not_write_it")),
     row("D-436", "§9", "An editor that fails leaves no copy of a notebook, and what was typed is not lost", Done("tests/integration/cli/test_cli.py::test_an_editor_that_fails_or_is_none_leaves_nothing_that_was_not_typed")),
+    # Many notebooks
+    row("D-437", "§9", "A mask of the pytest plugin hides no more of an output than it matches, line by line", Done("tests/integration/batch/test_pytest_plugin.py::test_a_mask_hides_no_more_than_it_matches")),
+    row("D-438", "§9", "The tags, comments and masks of nbval, and the metadata of nbmake, mean in the pytest plugin what they mean there", Done("tests/integration/batch/test_pytest_plugin.py::test_users_of_nbval_find_their_marks_and_their_file_of_masks", also=("tests/integration/batch/test_pytest_plugin.py::test_users_of_nbmake_find_what_the_metadata_of_a_notebook_says",))),
+    row("D-439", "§9", "The table of a running batch has what is done and failed, the cell of each notebook that runs, and what is left", Done("tests/unit/cli/test_live.py::test_the_table_of_a_batch_counts_the_cells_of_an_attempt_and_guesses_what_is_left")),
+    row("D-440", "§9", "`batch --only-stale` leaves out what is fresh", Done("tests/unit/batch/test_batch.py::test_only_stale_leaves_out_what_is_fresh")),
+    row("D-441", "§9", "On a cluster no edit that was made meanwhile is lost, long outputs come along, cells tell how far they are, and copies have a history", Done("tests/integration/batch/test_cluster.py::test_a_cluster_does_what_this_machine_does", only_all=True)),
 )
 # fmt: on

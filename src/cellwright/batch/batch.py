@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cellwright.batch.jobs import JobOptions, JobResult, is_recorded, plan_jobs, run_job
+from cellwright.batch.jobs import JobOptions, JobResult, is_fresh, is_recorded, plan_jobs, run_job
 from cellwright.batch.report import BatchReport
 from cellwright.errors import CellwrightError
 
@@ -90,7 +90,7 @@ def run_batch(
         matrix=matrix,
         out=None if out is None else os.fspath(out),
     )
-    options = JobOptions(timeout, time_limit, kernel, retries, keep_going, only_stale, server)
+    options = JobOptions(timeout, time_limit, kernel, retries, keep_going, server)
     batch = _Batch(
         plan,
         options,
@@ -98,6 +98,7 @@ def run_batch(
         open_workspace or _open_workspace,
         fail_fast=fail_fast,
         resume=resume,
+        only_stale=only_stale,
     )
     if scheduler is None:
         return batch.run(jobs or count_jobs(len(plan)))
@@ -159,11 +160,13 @@ class _Batch:
         *,
         fail_fast: bool,
         resume: bool,
+        only_stale: bool,
     ) -> None:
         self._plan = plan
         self._options = options
         self._fail_fast = fail_fast
         self._resume = resume
+        self._only_stale = only_stale
         self._progress = progress
         self._open_workspace = open_workspace
         self._guard = threading.Lock()
@@ -249,18 +252,19 @@ class _Batch:
             workspace = self._own.workspace = self._open_workspace()
             with self._guard:
                 self._opened.append(workspace)
-        if self._resume and self._is_done(workspace, job):
-            result = JobResult(job, "skipped", notes=["It was done by an earlier batch"])
+        reason = self._find_reason_to_skip(workspace, job)
+        if reason is not None:
+            result = JobResult(job, "skipped", notes=[reason])
         else:
             self._tell(job, event="start")
             begun = self._begun.get(job.key)
             if begun is None:
                 self._record.add_begun(job)
             try:
+                listen = self._listen(job)
                 if self.cluster is not None:
-                    result = self.cluster.run(workspace, job, self._options)
+                    result = self.cluster.run(workspace, job, self._options, listen)
                 else:
-                    listen = self._listen(job)
                     is_over = self._over.is_set
                     result = run_job(workspace, job, self._options, listen, is_over, begun=begun)
             finally:
@@ -270,6 +274,11 @@ class _Batch:
             self._record.add(job, workspace.open(job.notebook).load().revision)
         self._tell(job, event="end", **_without_job(result))
         return result
+
+    def _find_reason_to_skip(self, workspace: Workspace, job: Job) -> str | None:
+        if self._resume and self._is_done(workspace, job):
+            return "It was done by an earlier batch"
+        return "Nothing is stale" if self._only_stale and is_fresh(workspace, job) else None
 
     def _is_done(self, workspace: Workspace, job: Job) -> bool:
         """Whether it was done before, with the notebook as it is; a copy says so itself."""
@@ -283,16 +292,19 @@ class _Batch:
     def _listen(self, job: Job) -> Progress:
         workspace: Workspace = self._own.workspace
         total = 0
+        waits = True
 
         def listen(report: dict[str, Any]) -> None:
-            nonlocal total
+            nonlocal total, waits
             if "run" in report:
                 with self._guard:
                     self._runs[job.key] = workspace, report["run"]
                 if self._over.is_set():
                     threading.Thread(target=self.stop, daemon=True).start()
             elif "status" in report:
-                total += report["status"] == "pending"
+                if report["status"] == "pending":
+                    total = total + 1 if waits else 1  # of another attempt
+                waits = report["status"] == "pending"
                 self._tell(
                     job,
                     event="cell",

@@ -9,18 +9,27 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import re
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cellwright.batch.jobs import Job, JobResult, run_job
+from cellwright.batch.jobs import Job, JobResult, make_folder, refuse_job, run_job
+from cellwright.config.directories import state_directory
+from cellwright.config.loading import load
+from cellwright.document.edits import ClearOutputs, SetMetadata, Splice
+from cellwright.document.notebook import Notebook
 from cellwright.errors import CellwrightError, ConfigError
+from cellwright.outputs.artifacts import ArtifactStore
 
 if TYPE_CHECKING:
-    from cellwright.batch.jobs import JobOptions
+    from cellwright.batch.jobs import JobOptions, Progress
+    from cellwright.document.edits import Edit
     from cellwright.workspace.workspace import Workspace
 
 _TOPIC = "cellwright-batch"
+_ABOUT_KERNEL = ("kernelspec", "language_info", "widgets")
+_artifact = re.compile(rb"artifact://([a-z2-7]{10})")
 
 
 def connect_cluster(scheduler: str) -> Any:
@@ -56,44 +65,49 @@ class ClusterRunner:
     def __init__(self, client: Any) -> None:
         self._client = client
         self._futures: set[Any] = set()
+        self._listeners: dict[str, Progress] = {}
+        self._progress = f"cellwright-progress-{os.urandom(4).hex()}"
+        client.subscribe_topic(self._progress, self._hear)
 
     def count_slots(self) -> int:
         """Return how many jobs may be under way: so many that no worker waits for one."""
         threads: dict[str, int] = self._client.nthreads()
         return max(2, 2 * sum(threads.values()))
 
-    def run(self, workspace: Workspace, job: Job, options: JobOptions) -> JobResult:
-        """Run one job somewhere, and save its notebook here."""
-        try:
-            return self._run(workspace, job, options)
-        except CellwrightError as error:  # it cannot be read or saved; the others go on
-            return JobResult(job, "failed", message=f"{error.code}: {error.message}")
-
-    def _run(self, workspace: Workspace, job: Job, options: JobOptions) -> JobResult:
+    def run(
+        self, workspace: Workspace, job: Job, options: JobOptions, listen: Progress
+    ) -> JobResult:
+        """Run one job somewhere, and save here what its cells show."""
         from distributed import CancelledError, KilledWorker
 
-        data = workspace.open(job.notebook).load().to_bytes()
-        name = os.path.basename(job.notebook)  # noqa: PTH119
-        key = f"cellwright-{job.key}-{os.urandom(4).hex()}"
-        there = Job(name, job.parameters, None if job.output is None else f"out/{name}")
-        future = self._client.submit(run_content, key, data, there, options, key=key, pure=False)
-        self._futures.add(future)
         try:
-            answer: tuple[JobResult, bytes] = future.result()
+            revision = workspace.open(job.notebook).load().revision
+            data = _prepare(workspace, job)
+            key = f"cellwright-{job.key}-{os.urandom(4).hex()}"
+            self._listeners[key] = listen
+            sent = _SentJob(key, self._progress, os.path.basename(job.notebook), data, job)  # noqa: PTH119
+            future = self._client.submit(run_content, sent, options, key=key, pure=False)
+            self._futures.add(future)
+            try:
+                answer: RunContent = future.result()
+            finally:
+                self._futures.discard(future)
+                del self._listeners[key]
+            result = answer.result
+            result.job = job
+            result.notes += self._list_losses(key)
+            result.notes += _save(workspace, job, answer, revision)
         except CancelledError:
             return JobResult(job, "cancelled", message="It was stopped")
         except KilledWorker as error:
             return JobResult(job, "died", message=f"Its workers were lost: {error}")
-        except Exception as error:  # noqa: BLE001  # a worker that has no Cellwright, say
-            why = f"no result came from the cluster, {type(error).__name__}: {error}"
+        except ImportError as error:
+            return JobResult(job, "failed", message=f"Its worker has no Cellwright: {error}")
+        except CellwrightError as error:
+            return refuse_job(job, error)
+        except Exception as error:  # noqa: BLE001  # whatever Dask or a worker says; the others go on
+            why = f"No result came from the cluster: {type(error).__name__}: {error}"
             return JobResult(job, "failed", message=why)
-        finally:
-            self._futures.discard(future)
-        result, content = answer
-        result.job = job
-        result.notes += self._list_losses(key)
-        if content:
-            _save_content(workspace, job, data, content)
         return result
 
     def cancel(self) -> None:
@@ -109,6 +123,13 @@ class ClusterRunner:
         if cluster is not None:
             cluster.close()
 
+    def _hear(self, event: tuple[float, dict[str, Any]]) -> None:
+        """Pass on what a worker says of a cell."""
+        report = event[1]
+        listen = self._listeners.get(report["job"])
+        if listen is not None:
+            listen(report)
+
     def _list_losses(self, key: str) -> list[str]:
         """Say which workers began the job and were lost."""
         events: Any = self._client.get_events(_TOPIC)
@@ -119,40 +140,130 @@ class ClusterRunner:
         ]
 
 
-def run_content(key: str, data: bytes, job: Job, options: JobOptions) -> tuple[JobResult, bytes]:
-    """Run a notebook given by content, on a worker; returns the result and the new content."""
+# -- on a worker --------------------------------------------------------------------------------
+
+
+class _SentJob(NamedTuple):
+    """A notebook on its way to a worker; that of a copy has its parameters as a cell."""
+
+    key: str
+    topic: str
+    name: str
+    data: bytes
+    job: Job
+
+
+class RunContent(NamedTuple):
+    """What comes back: the notebook with its outputs, and the artifacts that it names, by id."""
+
+    result: JobResult
+    worker: str
+    data: bytes
+    artifacts: dict[str, tuple[str, str, bytes]]
+
+
+def run_content(sent: _SentJob, options: JobOptions) -> RunContent:
+    """Run a notebook given by content, on a worker."""
     from distributed import get_worker
 
     from cellwright.workspace.workspace import Workspace
 
     worker = get_worker()
-    worker.log_event(_TOPIC, {"job": key, "worker": worker.address})
+    worker.log_event(_TOPIC, {"job": sent.key, "worker": worker.address})
+
+    def tell(report: dict[str, Any]) -> None:
+        if "status" in report:
+            names = ("cell", "handle", "status")
+            facts = {name: report.get(name) for name in names}
+            worker.log_event(sent.topic, {"job": sent.key, **facts})
+
+    is_copy = sent.job.output is not None
     with (
         tempfile.TemporaryDirectory(prefix="cellwright-", ignore_cleanup_errors=True) as folder,
         Workspace(folder, cwd=folder, actor="batch:worker", engine=False) as workspace,
     ):
-        Path(folder, job.notebook).write_bytes(data)
-        result = run_job(workspace, job, options, lambda _: None, lambda: False)
-        ran = Path(folder, job.output or job.notebook)
-        return result, ran.read_bytes() if ran.exists() else b""
+        Path(folder, sent.name).write_bytes(sent.data)
+        name = f"out/{sent.name}" if is_copy else sent.name
+        job = Job(sent.name, {} if is_copy else sent.job.parameters, name if is_copy else None)
+        result = run_job(workspace, job, options, tell, lambda: False)
+        place = Path(folder, name)
+        data = place.read_bytes() if place.exists() else b""
+        return RunContent(result, worker.address, data, _read_artifacts(data, place))
 
 
-def _save_content(workspace: Workspace, job: Job, sent: bytes, content: bytes) -> None:
-    """Save what came back, on record; what others changed here meanwhile is merged.
+def _read_artifacts(data: bytes, place: Path) -> dict[str, tuple[str, str, bytes]]:
+    """Read the artifacts that a notebook made here, and names: outputs that are too long for it."""
+    store = ArtifactStore(state_directory() / "artifacts")
+    found = {}
+    for name in {each.decode() for each in _artifact.findall(data)}:
+        with contextlib.suppress(CellwrightError):
+            about = store.get(name)
+            if about.origin == f"notebook:{os.path.realpath(place)}":
+                found[name] = about.mime, about.name, store.read(name, limit=about.size).data
+    return found
 
-    Raises:
-        CellwrightError: it could not be saved.
+
+# -- here ---------------------------------------------------------------------------------------
+
+
+def _prepare(workspace: Workspace, job: Job) -> bytes:
+    """Return what is sent; a copy is made first, and has no outputs until they come back."""
+    book = workspace.open(job.notebook)
+    if job.output is None:
+        return book.load().to_bytes()
+    make_folder(workspace, job.output)
+    book.run([], output=job.output, parameters=job.parameters or None)
+    copy = workspace.open(job.output)
+    data = copy.load().to_bytes()
+    copy.edit([ClearOutputs()], label="clear outputs")
+    return data
+
+
+def _save(workspace: Workspace, job: Job, answer: RunContent, revision: str) -> list[str]:
+    """Save the outputs that came back, on record; returns what has to be said about it.
+
+    A cell that was edited meanwhile keeps what it has.
     """
-    from cellwright.batch.jobs import make_folder
-    from cellwright.document.edits import SetMetadata
-    from cellwright.document.notebook import Notebook
-
-    notebook, made_from = Notebook(content), sent
-    if job.output is not None:
+    if not answer.data:
+        return []
+    book = workspace.open(job.output or job.notebook)
+    data = _keep_artifacts(answer, book.path)
+    now, then = book.load(), Notebook(data)
+    ran = {cell.handle: cell for cell in then.cells if cell.type == "code"}
+    edits: list[Edit] = []
+    notes: list[str] = []
+    for cell in now.cells:
+        found = ran.get(cell.handle)
+        if found is not None and found.hash == cell.hash:
+            shape = found.to_dict() if job.output is not None else cell.to_dict()
+            news = {name: found.to_dict()[name] for name in ("outputs", "execution_count")}
+            edits.append(Splice(cell.index, 1, [{**shape, **news}]))
+        elif found is not None:
+            notes.append(f"Cell {cell.handle} was edited meanwhile; its outputs are not saved")
+    about = {name: then.metadata[name] for name in _ABOUT_KERNEL if name in then.metadata}
+    record = then.metadata.get("papermill")
+    if job.output is not None and isinstance(record, dict):
         paths = {"input_path": job.notebook, "output_path": job.output}
-        notebook.apply(SetMetadata({"papermill": paths}))
-        make_folder(workspace, job.output)
-        made_from = b""  # a copy of an earlier batch is replaced
-    workspace.open(job.output or job.notebook).write(
-        notebook.to_bytes().decode(), whole=True, made_from=made_from.decode(), label="batch"
+        facts = {"input_revision": revision, "parameters": dict(job.parameters)}
+        about["papermill"] = {**record, **paths, **facts}
+    edits.append(SetMetadata(about))
+    book.edit(edits, base=now.revision, label=f"run on {answer.worker}")
+    return notes
+
+
+def _keep_artifacts(answer: RunContent, path: str) -> bytes:
+    """Keep the artifacts here; returns the notebook with the ids that they have now."""
+    data = answer.data
+    if not answer.artifacts:
+        return data
+    limits = load()
+    store = ArtifactStore(
+        state_directory() / "artifacts",
+        quota_bytes=limits.artifact_quota_bytes,
+        max_artifact_bytes=limits.artifact_max_bytes,
+        origin=f"notebook:{os.path.realpath(path)}",
     )
+    for old, (mime, name, content) in answer.artifacts.items():
+        new = store.put(content, mime=mime, name=name).id
+        data = data.replace(f"artifact://{old}".encode(), f"artifact://{new}".encode())
+    return data

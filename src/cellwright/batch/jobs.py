@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import itertools
 import json
 import os
@@ -174,18 +175,11 @@ def read_parameters(path: str, text: str) -> list[dict[str, Any]]:
     Raises:
         InvalidEdit: it is none of these.
     """
-    from cellwright.workspace.runs.parameters import parse_value
-
     kind = Path(path).suffix.lower()
+    text = text.removeprefix("\ufeff")  # as spreadsheets save it
     try:
         if kind in (".csv", ".tsv"):
-            import csv
-
-            rows = csv.DictReader(text.splitlines(), delimiter="\t" if kind == ".tsv" else ",")
-            return [
-                {name: parse_value(value or "") for name, value in row.items() if name}
-                for row in rows
-            ]
+            return _read_rows(text, "\t" if kind == ".tsv" else ",")
         if kind in (".yaml", ".yml"):
             found = _read_yaml(text)
         elif kind == ".toml":
@@ -204,6 +198,21 @@ def read_parameters(path: str, text: str) -> list[dict[str, Any]]:
             f"{path} must be an object, or a list of objects", hint="Names and values"
         )
     return sets
+
+
+def _read_rows(text: str, delimiter: str) -> list[dict[str, Any]]:
+    import csv
+
+    from cellwright.workspace.runs.parameters import parse_value
+
+    # Not by `splitlines`: a quoted value may have line breaks.
+    found: list[dict[str, Any]] = []
+    for row in csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter):
+        values: dict[Any, Any] = row
+        if None in values:
+            raise ValueError(f"row {len(found) + 1} has more values than there are names")
+        found.append({name: parse_value(value or "") for name, value in row.items() if name})
+    return found
 
 
 def _read_yaml(text: str) -> Any:
@@ -232,7 +241,6 @@ class JobOptions:
     kernel: str | None = None
     retries: int = 0
     keep_going: bool = False
-    only_stale: bool = False
     server: str | None = None
 
 
@@ -258,8 +266,7 @@ def run_job(
             found = _run_once(workspace, job, options, progress, begun)
             begun = None
         except CellwrightError as error:
-            words = f"{error.message}. {error.hint}" if error.hint else error.message
-            found = JobResult(job, "failed", message=f"{error.code}: {words}")
+            found = refuse_job(job, error)
         found.attempts = attempts
         found.seconds = time.time() - began
         found.notes = [*earlier, *found.notes]
@@ -269,13 +276,17 @@ def run_job(
         earlier.append(f"Attempt {attempts}: {where}{found.message or found.status}")
 
 
+def refuse_job(job: Job, error: CellwrightError) -> JobResult:
+    """Return the result of a job whose cells could not be run at all."""
+    words = f"{error.message}. {error.hint}" if error.hint else error.message
+    return JobResult(job, "failed", message=f"{error.code}: {words}")
+
+
 def _run_once(
     workspace: Workspace, job: Job, options: JobOptions, progress: Progress, begun: float | None
 ) -> JobResult:
     book = workspace.open(job.notebook)
     before = book.load()
-    if options.only_stale and all(cell.state == "fresh" for cell in book.stale().cells):
-        return JobResult(job, "skipped", cells=len(before.cells), notes=["Nothing is stale"])
     began = time.time()
     common: dict[str, Any] = {
         "timeout": options.timeout,
@@ -344,6 +355,14 @@ def is_recorded(workspace: Workspace, job: Job) -> bool:
     return said == (wanted, job.notebook, revision)
 
 
+def is_fresh(workspace: Workspace, job: Job) -> bool:
+    """Whether no result of the notebook is stale."""
+    try:
+        return all(cell.state == "fresh" for cell in workspace.open(job.notebook).stale().cells)
+    except CellwrightError:
+        return False
+
+
 def describe_run(job: Job, done: Executions) -> JobResult:
     """Return the result of a run that is over."""
     from cellwright.workspace.runs.execution import NOTHING_AGAIN
@@ -377,7 +396,10 @@ def describe_run(job: Job, done: Executions) -> JobResult:
 
 def find_first_words(execution: Execution, error: CellError | None) -> str:
     """Say in one line why a cell failed."""
-    if execution.status == "timed_out":  # its error is how the kernel was interrupted
+    # What was interrupted has an error that only says so.
+    if execution.status == "cancelled":
+        return "stopped"
+    if execution.status == "timed_out":
         return f"timed out after {execution.seconds:.1f} s"
     if error is not None:
         first = error.evalue.partition("\n")[0]

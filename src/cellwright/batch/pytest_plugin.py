@@ -5,18 +5,22 @@
 | `--cellwright` | collect `*.ipynb` |
 | `--cellwright-check`, `--check` | outputs must be those in the notebook |
 | `--cellwright-mask REGEX` | what may differ; may be repeated |
+| `--cellwright-mask-file FILE` | the same, as nbval's `--nbval-sanitize-with` has it |
 | `--cellwright-tolerance R` | numbers may differ by this part of their size |
 | `--cellwright-timeout S` | seconds for each cell |
+| `--cellwright-kernel NAME` | the kernel for all notebooks |
 
-Tags of a cell: `raises-exception`, `skip-execution`, and for outputs `ignore-output` or nbval's
-`nbval-ignore-output`; nbval's comment `# NBVAL_IGNORE_OUTPUT` is understood. Every notebook runs in
-a kernel of its own, and none is written to.
+Tags of a cell: `raises-exception`, `skip-execution` and `ignore-output`, and nbval's, which may
+also be comments: `nbval-skip` or `# NBVAL_SKIP`. The metadata `execution` of a notebook may have
+`timeout` and `allow_errors`, as for nbmake. Every notebook runs in a kernel of its own, and none is
+written to.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from typing import NamedTuple
 
 import pytest
 
@@ -27,11 +31,16 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cellwright.document.cells import Cell
+    from cellwright.document.notebook import Notebook
     from cellwright.workspace.runs.execution import Execution
     from cellwright.workspace.workspace import Workspace
 
-_IGNORE = ("ignore-output", "nbval-ignore-output")
-_COMMENT = re.compile(r"^\s*#\s*NBVAL_IGNORE_OUTPUT", re.MULTILINE)
+_SKIP = {"skip-execution", "nbval-skip"}
+_RAISES = {"raises-exception", "nbval-raises-exception"}
+_IGNORE = {"ignore-output", "nbval-ignore-output"}
+_CHECK = {"nbval-check-output"}
+_comment = re.compile(r"^\s*#\s*(NBVAL_[A-Z_]+)", re.MULTILINE)
+_mask_lines = re.compile(r"^regex: (.*)\n+replace: (.*)$", re.MULTILINE)
 _colors = re.compile(r"\x1b\[[0-9;]*m")
 _number = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 
@@ -47,6 +56,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--cellwright-mask", action="append", default=[], metavar="REGEX", help="What may differ."
     )
     group.addoption(
+        "--cellwright-mask-file",
+        metavar="FILE",
+        help="What may differ, in lines `regex: …` and `replace: …`, as nbval has them.",
+    )
+    group.addoption(
         "--cellwright-tolerance",
         type=float,
         default=0.0,
@@ -56,12 +70,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--cellwright-timeout", type=float, default=0.0, metavar="S", help="Seconds for each cell."
     )
+    group.addoption("--cellwright-kernel", metavar="NAME", help="The kernel for all notebooks.")
 
 
 def pytest_load_initial_conftests(args: list[str]) -> None:
     """Understand `--check` beside `--cellwright`; as an option it could be another plugin's."""
     if "--cellwright" in args:
         args[:] = ["--cellwright-check" if each == "--check" else each for each in args]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse masks that are none before anything runs."""
+    _list_masks(config)
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.File | None:
@@ -99,27 +119,40 @@ class NotebookTest(pytest.Item):
         workspace = _find_workspace(self.config)
         book = workspace.open(self.path)
         try:
-            cells = {cell.handle: cell for cell in book.load().cells}
-            done = book.run(check=True, timeout=option("--cellwright-timeout"), keep_going=False)
+            notebook = book.load()
+            rules = _read_rules(notebook)
+            marks = {cell.handle: _list_marks(cell) for cell in notebook.cells}
+            done = book.run(
+                _choose_cells(notebook),
+                check=True,
+                timeout=option("--cellwright-timeout") or rules.timeout,
+                kernel=option("--cellwright-kernel"),
+                keep_going=rules.allow_errors or any(map(_RAISES.intersection, marks.values())),
+            )
         except CellwrightError as error:
             hint = f"\n{error.hint}" if error.hint else ""
             raise NotebookFailed(f"{self.path.name}: {error.message}{hint}") from None
+        cells = {cell.handle: cell for cell in notebook.cells}
         for execution in done:
-            if execution.is_failure or execution.shown_error:
+            found = marks[execution.cell or ""]
+            may_fail = rules.allow_errors or found & _RAISES
+            failed = execution.is_failure or execution.shown_error
+            if failed and not (may_fail and execution.status in ("ok", "error")):
                 raise NotebookFailed(_describe(execution, cells))
-            if option("--cellwright-check"):
+            if (option("--cellwright-check") or found & _CHECK) and not found & _IGNORE:
                 self._compare(cells[execution.cell or ""], execution)
 
     def _compare(self, cell: Cell, execution: Execution) -> None:
-        if execution.check is None or execution.check.result != "differs" or _ignores(cell):
+        # An error that was announced is compared, too.
+        if execution.check is None or execution.check.result not in ("differs", "failed"):
             return
         from cellwright.document.outputs import parse_output
+        from cellwright.workspace.runs.comparison import list_parts
 
-        masks = [re.compile(text) for text in self.config.getoption("--cellwright-mask")]
-        tolerance = self.config.getoption("--cellwright-tolerance")
-        old = _flatten(cell.outputs, masks)
-        new = _flatten([parse_output(output) for output in execution.outputs], masks)
-        if len(old) == len(new) and all(map(_are_close, old, new, [tolerance] * len(old))):
+        masks = _list_masks(self.config)
+        old = _mask(list_parts(cell.outputs), masks)
+        new = _mask(list_parts(map(parse_output, execution.outputs)), masks)
+        if _are_close(old, new, self.config.getoption("--cellwright-tolerance")):
             return
         head = f"cell {cell.handle} (index {cell.index}) shows something else:"
         raise NotebookFailed(f"{head}\n{execution.check.diff}")
@@ -178,32 +211,74 @@ def _describe(execution: Execution, cells: dict[str, Cell]) -> str:
     return "\n".join(lines)
 
 
-def _ignores(cell: Cell) -> bool:
-    from cellwright.workspace.runs.parameters import has_tag
+class _Rules(NamedTuple):
+    """What the metadata of a notebook says about its test, as for nbmake."""
 
-    return any(has_tag(cell, tag) for tag in _IGNORE) or bool(_COMMENT.search(cell.source))
-
-
-def _flatten(outputs: Any, masks: list[re.Pattern[str]]) -> list[str]:
-    """All that outputs say, as text with masks; streams in one piece, pictures by their bytes."""
-    from cellwright.workspace.runs.comparison import list_parts
-
-    found = []
-    for part in list_parts(outputs):
-        text = repr(part)
-        for mask in masks:
-            text = mask.sub("…", text)
-        found.append(text)
-    return found
+    timeout: float
+    allow_errors: bool
 
 
-def _are_close(old: str, new: str, tolerance: float) -> bool:
-    """Whether two texts are the same but for small differences of their numbers."""
-    if old == new:
-        return True
-    if not tolerance or _number.sub("", old) != _number.sub("", new):
-        return False
+def _read_rules(notebook: Notebook) -> _Rules:
+    found = notebook.metadata.get("execution")
+    said = found if isinstance(found, dict) else {}
+    seconds = said.get("timeout")
+    timeout = float(seconds) if isinstance(seconds, (int, float)) else 0.0  # -1 is no limit, too
+    return _Rules(max(0.0, timeout), said.get("allow_errors") is True)
+
+
+def _list_marks(cell: Cell) -> set[str]:
+    """The tags of a cell, and those that nbval writes as comments."""
+    tags = cell.metadata.get("tags")
+    found = {tag for tag in tags if isinstance(tag, str)} if isinstance(tags, list) else set()
+    return found | {each.lower().replace("_", "-") for each in _comment.findall(cell.source)}
+
+
+def _choose_cells(notebook: Notebook) -> list[int] | None:
+    """The cells that run, if some of them do not; None for all."""
+    code = [cell for cell in notebook.cells if cell.type == "code"]
+    found = [cell.index for cell in code if not _list_marks(cell) & _SKIP]
+    return found if len(found) < len(code) else None
+
+
+def _list_masks(config: pytest.Config) -> list[tuple[re.Pattern[str], str]]:
+    """What may differ, and what is put there before outputs are compared."""
+    pairs = [(text, "…") for text in config.getoption("--cellwright-mask")]
+    path = config.getoption("--cellwright-mask-file")
+    try:
+        if path:
+            with open(path, encoding="utf-8") as file:  # noqa: PTH123  # pytest imports this always
+                pairs += _mask_lines.findall(file.read())
+        return [(re.compile(text, re.MULTILINE), put) for text, put in pairs]
+    except (OSError, ValueError, re.error) as error:
+        raise pytest.UsageError(f"cellwright: the masks: {error}") from None
+
+
+def _mask(value: Any, masks: list[tuple[re.Pattern[str], str]]) -> Any:
+    """What outputs say, with masks in all of its texts."""
+    if isinstance(value, str):
+        for mask, put in masks:
+            value = mask.sub(put, value)
+        return value
+    if isinstance(value, dict):
+        return {name: _mask(each, masks) for name, each in value.items()}
+    return [_mask(each, masks) for each in value] if isinstance(value, (list, tuple)) else value
+
+
+def _are_close(old: Any, new: Any, tolerance: float) -> bool:
+    """Whether two values are the same but for small differences of numbers, in texts too."""
+    if old == new or not tolerance:
+        return bool(old == new)
     from math import isclose
 
-    pairs = zip(_number.findall(old), _number.findall(new), strict=True)
-    return all(isclose(float(a), float(b), rel_tol=tolerance) for a, b in pairs)
+    if isinstance(old, dict) and isinstance(new, dict) and old.keys() == new.keys():
+        return all(_are_close(old[name], new[name], tolerance) for name in old)
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        return all(_are_close(*pair, tolerance) for pair in zip(old, new, strict=True))
+    if isinstance(old, (int, float)) and isinstance(new, (int, float)):
+        return isclose(old, new, rel_tol=tolerance)
+    if not (isinstance(old, str) and isinstance(new, str)):
+        return False
+    numbers = zip(_number.findall(old), _number.findall(new), strict=False)
+    return _number.sub("", old) == _number.sub("", new) and all(
+        isclose(float(a), float(b), rel_tol=tolerance) for a, b in numbers
+    )

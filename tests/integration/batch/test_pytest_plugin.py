@@ -76,6 +76,61 @@ def test_outputs_are_compared_with_masks_and_a_tolerance(tmp_path: Path) -> None
     assert "-[stdout] b\n+[stdout] a" in said
 
 
+def test_a_mask_hides_no_more_than_it_matches(tmp_path: Path) -> None:
+    said = "took 7 ms\nthe sum is 5\n"
+    write(tmp_path / "same.ipynb", ("print('took 9 ms\\nthe sum is 5')", said, ""))
+    write(tmp_path / "other.ipynb", ("print('took 9 ms\\nthe sum is 6')", said, ""))
+    for mask in ("^took .*$", "took .*"):
+        code, told = run(tmp_path, "--cellwright", "--check", "--cellwright-mask", mask)
+        assert (code, "1 failed, 1 passed" in told) == (1, True), told
+        assert "other.ipynb" in told.rpartition("short test summary")[2]
+    code, told = run(tmp_path, "--cellwright", "--cellwright-mask", "(")
+    assert (code, "cellwright: the masks: " in told) == (4, True), told
+
+
+def test_users_of_nbval_find_their_marks_and_their_file_of_masks(tmp_path: Path) -> None:
+    raises = "1 / 0"
+    write(
+        tmp_path / "good.ipynb",
+        ("# NBVAL_SKIP\nraise SystemExit(3)", "", ""),
+        ("raise SystemExit(3)", "", "nbval-skip"),
+        ("# NBVAL_RAISES_EXCEPTION\n1 / 0", "", ""),
+        (raises, "", "nbval-raises-exception"),
+        ("print('on 03/04/2026')", "on 01/02/2025\n", ""),
+        ("print(1)", "2\n", "nbval-ignore-output"),
+    )
+    write(tmp_path / "bad.ipynb", (raises, "", ""), ("1", "", "nbval-raises-exception"))
+    write(tmp_path / "checked.ipynb", ("# NBVAL_CHECK_OUTPUT\nprint(1)", "2\n", ""))
+    masks = tmp_path / "sanitize.cfg"
+    masks.write_text("[dates]\nregex: \\d{2}/\\d{2}/\\d{4}\n\nreplace: DATE\n")
+    code, said = run(tmp_path, "--cellwright")
+    assert code == 1
+    assert "2 failed, 1 passed" in said
+    assert "cell c0 (index 0): ZeroDivisionError" in said
+    assert "cell c0 (index 0) shows something else:" in said, "compared without --check, too"
+    masked = ("--cellwright", "--check", "--cellwright-mask-file", str(masks))
+    code, said = run(tmp_path, *masked, "-n", "1", "--deselect", "good.ipynb")
+    assert "2 failed" in said
+    code, said = run(tmp_path, *masked, "-k", "good")
+    # Errors that are announced are compared as well: those here are in no stored output.
+    assert "cell c2 (index 2) shows something else:" in said
+
+
+def test_users_of_nbmake_find_what_the_metadata_of_a_notebook_says(tmp_path: Path) -> None:
+    write(tmp_path / "fails.ipynb", ("1 / 0", "", ""), ("print('on')", "", ""))
+    write(tmp_path / "slow.ipynb", ("import time; time.sleep(60)", "", ""))
+    for name, about in {"fails": {"allow_errors": True}, "slow": {"timeout": 1}}.items():
+        path = tmp_path / f"{name}.ipynb"
+        shape = json.loads(path.read_text())
+        path.write_text(json.dumps({**shape, "metadata": {"execution": about}}))
+    code, said = run(tmp_path, "--cellwright")
+    assert code == 1
+    assert "1 failed, 1 passed" in said
+    assert "cell c0 (index 0): timed out after 1." in said
+    code, said = run(tmp_path, "--cellwright", "--cellwright-kernel", "nothing", "-k", "fails")
+    assert "There is no kernel `nothing`" in said
+
+
 def test_check_is_short_for_the_option_beside_cellwright(tmp_path: Path) -> None:
     write(tmp_path / "other.ipynb", ("print('a')", "b\n", ""))
     code, said = run(tmp_path, "--cellwright", "--check", "-n", "1")

@@ -156,6 +156,28 @@ def test_a_failure_is_tried_again_as_often_as_asked(
     assert run(opened, "good.ipynb", out="out", retries=2).results[0].attempts == 1
 
 
+def test_every_attempt_counts_its_cells_anew(folder: Path, opened: Callable[[], Workspace]) -> None:
+    del folder
+    events: list[dict[str, Any]] = []
+    run(opened, "bad.ipynb", out="out", retries=2, progress=events.append)
+    pending = [event["of"] for event in events if event.get("status") == "pending"]
+    assert pending == [1, 2, 3] * 3
+
+
+def test_only_stale_leaves_out_what_is_fresh(
+    folder: Path, opened: Callable[[], Workspace], kernels: MemoryKernels
+) -> None:
+    with opened() as workspace:
+        workspace.open("good.ipynb").run()
+    made = len(kernels.made)
+    report = run(opened, "good.ipynb", "bad.ipynb", "missing.ipynb", out="out", only_stale=True)
+    assert [result.status for result in report.results] == ["skipped", "error", "failed"]
+    assert report.results[0].notes == ["Nothing is stale"]
+    assert len(kernels.made) == made + 1
+    make_notebook(folder, "print a", "set x 2", "get x", name="good.ipynb")
+    assert run(opened, "good.ipynb", out="out", only_stale=True).results[0].status == "ok"
+
+
 def test_after_a_failure_a_batch_that_fails_fast_starts_nothing(
     folder: Path, opened: Callable[[], Workspace]
 ) -> None:

@@ -11,7 +11,7 @@ from unittest.mock import Mock
 import pytest
 
 from cellwright import Workspace, read
-from cellwright.batch.cluster import ClusterRunner
+from cellwright.batch.cluster import ClusterRunner, RunContent
 from cellwright.batch.jobs import Job, JobOptions, JobResult
 from tests.unit.workspace.memory import make_notebook
 
@@ -30,13 +30,17 @@ class FakeClient:
     def __init__(self, meanwhile: Callable[[], object]) -> None:
         self._meanwhile = meanwhile
 
-    def submit(self, _: object, name: str, data: bytes, *_more: object, **_how: object) -> Any:
-        def result() -> tuple[JobResult, bytes]:
+    def subscribe_topic(self, name: str, hear: object) -> None:
+        """No cell tells how far it is."""
+
+    def submit(self, _: object, sent: Any, *_more: object, **_how: object) -> Any:
+        def result() -> RunContent:
             self._meanwhile()
-            shape = json.loads(data)
+            shape = json.loads(sent.data)
             for cell in shape["cells"]:
                 cell |= {"outputs": [PRINTED], "execution_count": 1}
-            return JobResult(Job(name), "ok"), json.dumps(shape).encode()
+            result = JobResult(Job(sent.name), "ok")
+            return RunContent(result, "a worker", json.dumps(shape).encode(), {})
 
         return Mock(result=result)
 
@@ -55,10 +59,11 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Works
 
 
 def run(workspace: Workspace, job: Job, meanwhile: Callable[[], object]) -> JobResult:
-    return ClusterRunner(FakeClient(meanwhile)).run(workspace, job, JobOptions())
+    runner = ClusterRunner(FakeClient(meanwhile))
+    return runner.run(workspace, job, JobOptions(), lambda _: None)
 
 
-def test_outputs_from_a_worker_are_merged_with_what_others_edited_meanwhile(
+def test_outputs_from_a_worker_leave_what_others_edited_meanwhile(
     workspace: Workspace, tmp_path: Path
 ) -> None:
     book = workspace.open("n.ipynb")
@@ -73,7 +78,7 @@ def test_outputs_from_a_worker_are_merged_with_what_others_edited_meanwhile(
     cells = read(tmp_path / "n.ipynb").cells
     assert [cell.source for cell in cells] == ["mine", "print b", "new"]
     assert cells[1].output_types == ["stream"]
-    assert next(entry.label for entry in book.log()) == "batch"
+    assert next(entry.label for entry in book.log()) == "run on a worker"
     book.undo()
     assert [cell.source for cell in read(tmp_path / "n.ipynb").cells] == ["mine", "print b", "new"]
     assert read(tmp_path / "n.ipynb").cells[1].output_types == []
@@ -84,9 +89,13 @@ def test_a_copy_that_is_replaced_can_be_brought_back(workspace: Workspace, tmp_p
     result = run(workspace, Job("n.ipynb", {}, "copy.ipynb"), lambda: None)
     assert result.status == "ok"
     copy = read(tmp_path / "copy.ipynb")
-    assert copy.metadata["papermill"] == {"input_path": "n.ipynb", "output_path": "copy.ipynb"}
     assert [cell.source for cell in copy.cells] == ["print a", "print b"]
-    workspace.open("copy.ipynb").undo()
+    assert [cell.output_types for cell in copy.cells] == [["stream"], ["stream"]]
+    book = workspace.open("copy.ipynb")
+    assert [entry.label for entry in book.log()][:2] == ["run on a worker", "copy of n.ipynb"]
+    book.undo()
+    assert [cell.output_types for cell in read(tmp_path / "copy.ipynb").cells] == [[], []]
+    book.undo()
     assert [cell.source for cell in read(tmp_path / "copy.ipynb").cells] == ["precious"]
 
 

@@ -81,6 +81,10 @@ def test_what_cannot_be_planned_is_refused_before_anything_runs(
     [
         ("p.csv", "a,b\n1,x\n2.5,true\n", [{"a": 1, "b": "x"}, {"a": 2.5, "b": True}]),
         ("p.tsv", "a\tb\n1\t\n", [{"a": 1, "b": ""}]),
+        # As a spreadsheet saves it: a mark of UTF-8, and a text of two lines in quotes.
+        ("p.csv", '\ufeffa,b\r\n"x\ny, z",1\r\n', [{"a": "x\ny, z", "b": 1}]),
+        ("p.csv", "a,b\nx\u2028y,1\n", [{"a": "x\u2028y", "b": 1}]),
+        ("p.json", '\ufeff{"a": 1}', [{"a": 1}]),
         ("p.json", '[{"a": [1]}, {"a": null}]', [{"a": [1]}, {"a": None}]),
         ("p.json", '{"a": 1}', [{"a": 1}]),
         ("p.toml", "a = 1\n", [{"a": 1}]),
@@ -104,6 +108,11 @@ def test_yaml_is_read_if_its_library_is_there(monkeypatch: pytest.MonkeyPatch) -
         read_parameters("p.yml", "{")
 
 
+def test_a_row_with_a_comma_too_many_is_refused() -> None:
+    with pytest.raises(InvalidEdit, match="row 2 has more values than there are names"):
+        read_parameters("p.csv", "name,year\nAda,1\nSmith, John,2\n")
+
+
 @pytest.mark.parametrize(("path", "text"), [("p.json", "{"), ("p.json", "[1]"), ("p.toml", "=")])
 def test_a_file_that_holds_none_is_refused(path: str, text: str) -> None:
     with pytest.raises(InvalidEdit, match=r"p\."):
@@ -117,6 +126,7 @@ def test_a_file_that_holds_none_is_refused(path: str, text: str) -> None:
         ("error", "AssertionError", "", "AssertionError"),
         # How the kernel was interrupted says nothing about why.
         ("timed_out", "KeyboardInterrupt", "", "timed out after 5.1 s"),
+        ("cancelled", "KeyboardInterrupt", "", "stopped"),
     ],
 )
 def test_a_failure_is_said_in_one_line(status: str, name: str, value: str, message: str) -> None:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cellwright.cli import live as live_module
+from cellwright.cli.commands import batch as batch_module
+from cellwright.cli.commands.batch import LiveJobs
 from cellwright.cli.live import LiveCells
 from cellwright.cli.output import CommandOutput
 from tests.unit.cli.glass import Glass
@@ -146,6 +148,45 @@ def test_displays_are_drawn_as_show_draws_them(
     picture = {"output_type": "display_data", "data": {"image/png": PNG}}
     report(live, 0, text="not this", output=picture)
     assert any("▀" in line or "image/png" in line for line in glass.text)
+
+
+def test_the_table_of_a_batch_counts_the_cells_of_an_attempt_and_guesses_what_is_left(
+    glass: Glass, on_glass: Callable[[], LiveCells], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_glass()
+    now = SimpleNamespace(seconds=100.0)
+    monkeypatch.setattr(batch_module, "time", SimpleNamespace(monotonic=lambda: now.seconds))
+    live = LiveJobs(CommandOutput(as_json=False), 5)
+
+    def tell(job: str, event: str, **facts: Any) -> None:
+        live({"event": event, "job": job, **facts})
+
+    def end(job: str, status: str, message: str = "") -> None:
+        ok = status in ("ok", "skipped")
+        facts = {"ok": ok, "status": status, "seconds": 1.0, "cell": "c1", "message": message}
+        tell(job, "end", **facts)
+
+    def draw() -> list[str]:
+        live._draw()
+        return glass.text
+
+    end("done.ipynb", "skipped")
+    assert draw()[-1] == "1 of 5 done, 0 failed"  # how long others take is not known yet
+    tell("a.ipynb", "start")
+    assert draw()[-1] == "  a.ipynb  starts, 0 s"
+    for _ in range(2):  # two attempts
+        for number in (1, 2, 3):
+            tell("a.ipynb", "cell", status="pending", of=number)
+        tell("a.ipynb", "cell", status="ok", of=3)
+        tell("a.ipynb", "cell", status="error", of=3)
+    now.seconds = 110.0
+    assert draw()[-1] == "  a.ipynb  cell 3/3, 10 s"
+    end("a.ipynb", "error", "ValueError: no")
+    assert glass.text[-3:] == [
+        "✗ a.ipynb  error, 1.0 s",
+        "  cell c1: ValueError: no",
+        "2 of 5 done, 1 failed, about 30 s left",
+    ]
 
 
 def test_a_question_has_the_terminal_for_itself(

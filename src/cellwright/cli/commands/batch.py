@@ -201,7 +201,7 @@ class LiveJobs:
         is_drawn = is_terminal(sys.stderr) and not (output.as_json or output.quiet)
         self._area = LiveArea() if is_drawn and os.environ.get("TERM") != "dumb" else None
         self._running: dict[str, dict[str, Any]] = {}
-        self._ended = self._failed = 0
+        self._ended = self._failed = self._skipped = 0
         self._began = time.monotonic()
         self._guard = threading.RLock()
         self._ticker = Ticker(self._draw)
@@ -228,11 +228,14 @@ class LiveJobs:
                 self._running[job] = {"began": time.monotonic(), "done": 0, "of": 0}
             elif kind == "cell" and job in self._running:
                 row = self._running[job]
-                row["of"] = max(row["of"], event["of"])
+                row["of"] = event["of"]
                 row["done"] += event["status"] not in ("pending", "running")
+                if event["status"] == "pending":  # of a first attempt, or of another
+                    row["done"] = 0
             elif kind == "end":
                 self._running.pop(job, None)
                 self._ended += 1
+                self._skipped += event["status"] == "skipped"
                 self._failed += not event["ok"]
                 self._say_end(event)
 
@@ -255,8 +258,9 @@ class LiveJobs:
 
     def _list_rows(self, now: float) -> list[str]:
         words = f"{self._ended} of {self._count} done, {self._failed} failed"
-        if self._ended:
-            left = (now - self._began) / self._ended * (self._count - self._ended)
+        if self._ended > self._skipped:  # what was skipped took no time
+            each = (now - self._began) / (self._ended - self._skipped)
+            left = each * (self._count - self._ended)
             words += f", about {left:.0f} s left"
         rows = [words]
         for job, row in list(self._running.items())[:_ROWS]:

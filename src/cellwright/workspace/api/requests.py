@@ -718,8 +718,6 @@ class WriteRequest(Request["answers.EditAnswer"]):
         label: a few words for the log.
         percent: the name of the script, if the text is one; its suffix tells how a comment begins.
         whole: the text is a notebook in JSON, which the file then holds, outputs included.
-        made_from: the notebook in JSON that a whole one was made from; changes that others made
-            since are merged.
     """
 
     VERB, WHAT, HANDLER = "write", "edit a notebook", "editing:write"
@@ -735,7 +733,6 @@ class WriteRequest(Request["answers.EditAnswer"]):
     label: str = ""
     percent: str = ""
     whole: bool = False
-    made_from: str = ""
 
 
 class WriteFileRequest(Request["answers.EditAnswer"]):

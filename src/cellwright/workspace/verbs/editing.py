@@ -166,19 +166,10 @@ def write(caller: Caller, request: requests.WriteRequest) -> EditAnswer:
 
 
 def _plan_whole(request: requests.WriteRequest) -> Callable[[Notebook], Change]:
-    from cellwright.document.merge import merge
     from cellwright.document.notebook import Notebook
 
     wanted = Notebook(request.text.encode())
-    base = Notebook(request.made_from.encode()) if request.made_from else None
-
-    def make(notebook: Notebook) -> Change:
-        if base is None:
-            return notebook.become(wanted.state)
-        merged = merge(base, notebook, wanted).raise_for_conflicts()
-        return notebook.become(merged.notebook.state)
-
-    return make
+    return lambda notebook: notebook.become(wanted.state)
 
 
 def _plan_text(book: OpenNotebook, request: requests.WriteRequest) -> Callable[[Notebook], Change]:
