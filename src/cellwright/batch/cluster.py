@@ -117,7 +117,7 @@ def run_content(
     """Run a notebook given by content, on a worker; returns the result and the new content."""
     from distributed import get_worker
 
-    from cellwright.workspace.workspace import Workspace
+    from cellwright import Workspace  # which lets its kernels call tools
 
     worker = get_worker()
     worker.log_event(_TOPIC, {"job": key, "worker": worker.address})
