@@ -28,6 +28,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # A shell starts what runs in the background deaf to Ctrl-C, and all its children with it.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.umask(0o022)  # files that anyone may write are not trusted, those of tests neither
     # What a machine for builds sets for itself; users' streams have buffers.
     os.environ.pop("PYTHONUNBUFFERED", None)
     config.pluginmanager.register(Recorder(), "cellwright-report")

@@ -6,6 +6,7 @@ __version__ = "0.1.0.dev0"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from cellwright import errors as errors
     from cellwright.document.cells import BrokenCell as BrokenCell
     from cellwright.document.cells import Cell as Cell
     from cellwright.document.cells import CodeCell as CodeCell
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
 # Where each public name lives. They are imported when first used, because an agent pays for the
 # import of this package at every command.
 _HOMES = {
+    "cellwright": ("errors",),
     "cellwright.document.cells": ("BrokenCell", "Cell", "CodeCell", "MarkdownCell", "RawCell"),
     "cellwright.document.change": ("CellChange", "Change"),
     "cellwright.document.edits": (
@@ -103,7 +105,10 @@ if not TYPE_CHECKING:  # a type checker shall see the names above and no others
 
         if home == "cellwright.workspace.workspace":
             import_module("cellwright.app")  # lets the kernels of this process call tools
-        value: object = getattr(import_module(home), name)
+        is_module = home == __name__
+        value: object = (
+            import_module(f"{home}.{name}") if is_module else getattr(import_module(home), name)
+        )
         globals()[name] = value
         return value
 

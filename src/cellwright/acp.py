@@ -12,7 +12,7 @@ import os
 import stat
 from base64 import b64encode
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import acp
 from acp import schema
@@ -34,7 +34,7 @@ from cellwright.errors import CellwrightError, ConfigError, InvalidCall
 from cellwright.outputs.sanitize import make_all_visible, make_visible, one_line
 from cellwright.tools.fence import build_fence, choose_number, make_readable
 from cellwright.tools.wording import code_block, code_span, quote_path
-from cellwright.workspace.api.requests import Mode
+from cellwright.workspace.api.requests import MODES, find_mode
 
 if TYPE_CHECKING:
     from cellwright.assistant.chat import ChatEvent
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from cellwright.assistant.models.model import ToolCall
     from cellwright.assistant.permissions import Operation
     from cellwright.tools.tool import ToolResult
+    from cellwright.workspace.api.requests import Mode
 
-MODES: tuple[Mode, ...] = get_args(Mode)
 _ABOUT_MODES = {
     "ask": "Reads notebooks and files, and changes nothing",
     "edit": "Reads notebooks, and changes them where the settings allow it",
@@ -175,9 +175,10 @@ class ChatAgent:
     ) -> schema.SetSessionModeResponse:
         """Change what the assistant may do from the next turn on."""
         session = self._find(session_id)
-        if mode_id not in MODES:
+        mode = find_mode(mode_id)
+        if mode is None:
             raise acp.RequestError.invalid_params({"modeId": f"one of {', '.join(MODES)}"})
-        session.opened.state.mode = MODES[MODES.index(mode_id)]
+        session.opened.state.mode = mode
         return schema.SetSessionModeResponse()
 
     async def prompt(self, session_id: str, prompt: list[Any], **_: Any) -> schema.PromptResponse:

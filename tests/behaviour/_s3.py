@@ -54,7 +54,7 @@ ROWS = (
 
     # The kernel's environment
     row("S3-037", "106-107", "The kernel gets PI_SESSION_FILE and PI_ARTIFACTS_DIR, besides our own names", Done("tests/integration/workspace/test_eval.py::test_code_is_told_where_it_is_under_all_names")),
-    row("S3-038", "108-110", "With PI_TOOL_BRIDGE_URL, TOKEN and SESSION kernel code calls its session's tools", Done("tests/integration/test_run_stories.py::test_code_in_a_kernel_calls_the_tools_of_its_session", also=("tests/integration/tools/test_bridge.py::test_code_in_kernels_calls_the_tools_of_its_session",))),
+    row("S3-038", "108-110", "With PI_TOOL_BRIDGE_URL, TOKEN and SESSION kernel code calls its session's tools", Done("tests/integration/test_run_stories.py::test_code_in_a_kernel_calls_the_tools_of_its_session", also=("tests/integration/tools/test_bridge.py::test_code_in_kernels_calls_the_tools_of_its_session", "tests/integration/batch/test_tools.py::test_a_cell_may_call_a_tool"))),
     row("S3-039", "104", "Variables can be set and removed for each execution", Done("tests/kernels/test_behaviour.py::test_variables_and_folder_are_set_before_a_cell", also=("tests/unit/kernel/test_factory.py::test_a_sessions_variables_have_all_their_names_and_none_removes_them",))),
     row("S3-040", "112", "Code runs in the requested folder, with the variables in os.environ and the folder on sys.path", Done("tests/kernels/test_behaviour.py::test_variables_and_folder_are_set_before_a_cell", also=("tests/integration/workspace/test_eval.py::test_code_is_told_where_it_is_under_all_names",))),
 

@@ -50,6 +50,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+def catch_by_the_name_that_the_package_has() -> None:
+    try:
+        cellwright.read("analysis.ipynb")
+    except cellwright.errors.NotebookNotFound as error:
+        assert_type(error, cellwright.errors.NotebookNotFound)
+
+
 def read_and_look() -> None:
     notebook = cellwright.read("analysis.ipynb")
     assert_type(notebook, Notebook)

@@ -70,5 +70,6 @@ def test_the_names_of_the_design_are_there() -> None:
         read write Notebook Change parse_edit merge
         Replace ReplaceText Insert Delete Move Split MergeCells SetType SetMetadata ClearOutputs Splice
         Cell CodeCell MarkdownCell RawCell Output Stream Display Result ErrorOutput CellwrightError
+        Workspace AsyncWorkspace Book AsyncBook Execution Executions connect Mode CellRef errors
     """
     assert set(promised.split()) <= set(cellwright.__all__)

@@ -7,7 +7,6 @@ import contextlib
 import os
 import time
 from functools import cache
-from typing import get_args
 
 from cellwright.app.workspaces import name_actor, open_chat_workspaces
 from cellwright.assistant.availability import FILE_TOOLS
@@ -23,7 +22,7 @@ from cellwright.config.loading import load
 from cellwright.errors import ModelError, WorkspaceError
 from cellwright.journal.history import format_time
 from cellwright.outputs.sanitize import one_line
-from cellwright.workspace.api.requests import Mode
+from cellwright.workspace.api.requests import find_mode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cellwright.assistant.conversation import Watcher
+    from cellwright.workspace.api.requests import Mode
 
 
 def chat_folder() -> Path:
@@ -242,7 +242,7 @@ class Conversations:
         else:
             raise problem
         if earlier is not None:
-            found.state.mode = next((m for m in get_args(Mode) if m == earlier.mode), "ask")
+            found.state.mode = find_mode(earlier.mode) or "ask"
         if found.transcripts is not None:
             found.transcripts.hide(*self._hidden)
         found.ask_watchers()

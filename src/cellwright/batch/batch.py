@@ -116,7 +116,7 @@ def _ignore(_: dict[str, Any]) -> None:
 
 
 def _open_workspace() -> Workspace:
-    from cellwright.workspace.workspace import Workspace
+    from cellwright import Workspace  # which lets its kernels call tools
 
     return Workspace(actor="python:batch")
 

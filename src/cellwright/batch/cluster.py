@@ -166,7 +166,7 @@ def run_content(sent: _SentJob, options: JobOptions) -> RunContent:
     """Run a notebook given by content, on a worker."""
     from distributed import get_worker
 
-    from cellwright.workspace.workspace import Workspace
+    from cellwright import Workspace  # which lets its kernels call tools
 
     worker = get_worker()
     worker.log_event(_TOPIC, {"job": sent.key, "worker": worker.address})

@@ -185,7 +185,7 @@ _workspace = pytest.StashKey["Workspace"]()
 def _find_workspace(config: pytest.Config) -> Workspace:
     """The workspace of this pytest, in its own process; ended with it."""
     if _workspace not in config.stash:
-        from cellwright.workspace.workspace import Workspace
+        from cellwright import Workspace  # which lets its kernels call tools
 
         config.stash[_workspace] = Workspace(actor="pytest:cellwright", engine=False)
     return config.stash[_workspace]

@@ -88,7 +88,7 @@ def exit_code(error: CellwrightError | type[CellwrightError]) -> int:
         return FAILED
     if issubclass(kind, ExecutionCancelled):
         return INTERRUPTED
-    if issubclass(kind, (ConfigError, ModelNotConfigured, UnknownModel)):
+    if kind.code == "USAGE" or issubclass(kind, (ConfigError, ModelNotConfigured, UnknownModel)):
         return USAGE
     if issubclass(kind, (EngineError, KernelError, ModelError, EditorError)):
         return KERNEL

@@ -172,6 +172,7 @@ class LiveHost:
 
     kind = "tab"
     landing_interval: float | None = 0.1  # a person watches
+    keeps_widgets = True
 
     def __init__(self, file: FileHost) -> None:
         self.file = file

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import replace
-from typing import get_args
 
 from cellwright.app.chats import FileNames, match_names
 from cellwright.assistant.models.catalog import list_models, list_providers
@@ -21,7 +20,7 @@ from cellwright.engine import wire
 from cellwright.errors import CellwrightError, InvalidCall
 from cellwright.outputs.sanitize import make_all_visible
 from cellwright.outputs.sizes import estimate_tokens
-from cellwright.workspace.api.requests import Mode
+from cellwright.workspace.api.requests import MODES, find_mode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from cellwright.assistant.models.model import Model
     from cellwright.assistant.requests import ChatRequest, ChatState
     from cellwright.config.settings import Settings
+    from cellwright.workspace.api.requests import Mode
 
     Facts = dict[str, Any]
 
@@ -378,8 +378,7 @@ def _read_turn(params: Facts) -> int:
 
 
 def _read_mode(params: Facts) -> Mode:
-    modes: tuple[Mode, ...] = get_args(Mode)
-    found = next((mode for mode in modes if mode == params.get("mode")), None)
+    found = find_mode(params.get("mode"))
     if found is None:
-        raise InvalidCall(f"`mode` is one of {', '.join(modes)}")
+        raise InvalidCall(f"`mode` is one of {', '.join(MODES)}")
     return found

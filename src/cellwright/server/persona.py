@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import time
 from pathlib import Path
-from typing import get_args
 
 from jupyter_ai_persona_manager import BasePersona, PersonaDefaults
 from jupyter_ai_persona_manager.awareness_models import (
@@ -27,7 +26,7 @@ from cellwright.errors import CellwrightError
 from cellwright.outputs.sanitize import one_line
 from cellwright.server.chats import build_request, choose_ready_model, read_state
 from cellwright.tools.wording import code_block, code_span
-from cellwright.workspace.api.requests import Mode
+from cellwright.workspace.api.requests import MODES, find_mode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ class CellwrightPersona(BasePersona):
         options = [ModelOption(id=row["name"], name=row["title"]) for row in rows]
         current = found.chat.model.name
         self.report_model_configuration(ModelConfiguration(current=current, options=options))
-        modes = [SettingOption(id=mode, name=mode.capitalize()) for mode in get_args(Mode)]
+        modes = [SettingOption(id=mode, name=mode.capitalize()) for mode in MODES]
         mode = SettingConfiguration(id="mode", name="Mode", current=found.state.mode, options=modes)
         self.report_settings_configuration([mode])
 
@@ -84,8 +83,7 @@ class CellwrightPersona(BasePersona):
     async def update_settings(self, settings: dict[str, str | None]) -> None:
         """Change what the assistant may do."""
         found = await self._open()
-        modes = (mode for mode in get_args(Mode) if mode == settings.get("mode"))
-        found.state.mode = next(modes, found.state.mode)
+        found.state.mode = find_mode(settings.get("mode")) or found.state.mode
 
     async def process_message(self, message: Message) -> None:
         """Answer a message, up to the end of the turn or to a question to the person."""

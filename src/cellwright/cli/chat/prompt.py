@@ -18,10 +18,10 @@ from prompt_toolkit.styles import Style
 
 from cellwright.app.chats import FileNames, match_names
 from cellwright.cli.chat.slash_commands import COMMANDS
-from cellwright.cli.chat.state import MODES
 from cellwright.cli.questions import SIGN, discard_typing
 from cellwright.errors import CellwrightError
 from cellwright.outputs.sanitize import one_line
+from cellwright.workspace.api.requests import MODES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -19,7 +19,6 @@ from cellwright.cli.output import (
     INTERRUPTED,
     OK,
     STATUS_CODES,
-    USAGE,
     ReaderGone,
     Unexpected,
     exit_code,
@@ -136,7 +135,7 @@ class ChatSession:
         except Exception as error:  # noqa: BLE001  # a bug in one command must not end the chat
             found = error if isinstance(error, CellwrightError) else Unexpected(error)
             self.display.print_error(found)
-            return exit_code_of_error(found)
+            return exit_code(found)
         finally:
             self.print_warnings()
 
@@ -238,15 +237,10 @@ def buffer_log() -> Iterator[LogBuffer]:
 # built-in assistant only carries out commands, so that its failure is the command's.
 
 
-def exit_code_of_error(error: CellwrightError) -> int:
-    """The exit code for an error; a wrong slash command is wrong usage."""
-    return USAGE if isinstance(error, WrongCommand) else exit_code(error)
-
-
 def exit_code_of_turn(outcome: TurnOutcome, model: Model, prompt: str) -> int:
     """The exit code of a turn."""
     if outcome.error is not None:
-        return exit_code_of_error(outcome.error)
+        return exit_code(outcome.error)
     if outcome.ending == "stopped":
         return INTERRUPTED
     if outcome.ending == "limit":

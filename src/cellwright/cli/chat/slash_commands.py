@@ -12,9 +12,10 @@ from cellwright.assistant.context import render_context
 from cellwright.assistant.models.direct import DirectModel
 from cellwright.assistant.transcripts import Transcripts, to_markdown
 from cellwright.cli.chat.review import TurnReview
-from cellwright.cli.chat.state import MODES, WrongCommand, require_file, shorten_path
+from cellwright.cli.chat.state import WrongCommand, require_file, shorten_path
 from cellwright.errors import AlreadyExists, CellNotFound, NothingToUndo
 from cellwright.outputs.sanitize import one_line
+from cellwright.workspace.api.requests import find_mode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -216,10 +217,11 @@ class SlashCommands:
     async def _mode(self, words: list[str]) -> None:
         state = self._state
         if words:
-            mode = _require_one(words, "/mode ask|edit|agent").lower()
-            if mode not in MODES:
-                raise WrongCommand(f"There is no mode `{mode}`", hint="ask, edit or agent")
-            state.mode = MODES[MODES.index(mode)]
+            name = _require_one(words, "/mode ask|edit|agent").lower()
+            mode = find_mode(name)
+            if mode is None:
+                raise WrongCommand(f"There is no mode `{name}`", hint="ask, edit or agent")
+            state.mode = mode
         about = _MODES[state.mode]
         if state.mode == "edit" and self._chat.edit_mode_edits:
             about = "the assistant reads and changes notebooks"

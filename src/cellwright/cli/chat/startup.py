@@ -15,13 +15,14 @@ from cellwright.app.chats import chat_folder, open_chat, open_transcripts
 from cellwright.app.workspaces import wants_engine
 from cellwright.cli.chat.confirmation import Confirmer
 from cellwright.cli.chat.display import JsonDisplay, PlainDisplay, make_brief_printer
-from cellwright.cli.chat.session import ChatSession, buffer_log, exit_code_of_error
+from cellwright.cli.chat.session import ChatSession, buffer_log
 from cellwright.cli.chat.slash_commands import NO_MODEL, find_tool
-from cellwright.cli.chat.state import MODES, require_file, shorten_path
+from cellwright.cli.chat.state import require_file, shorten_path
 from cellwright.cli.options import print_warning, resolve_root
-from cellwright.cli.output import INTERRUPTED, OK, is_terminal
+from cellwright.cli.output import INTERRUPTED, OK, exit_code, is_terminal
 from cellwright.cli.questions import PlainAsker, read_in_thread, read_line
 from cellwright.errors import CellwrightError
+from cellwright.workspace.api.requests import find_mode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def run_chat(call: CommandCall, options: ChatOptions) -> int:
                 display.print_error(error)
             else:
                 call.output.fail(error)
-            return exit_code_of_error(error)
+            return exit_code(error)
 
 
 async def _hold_chat(
@@ -234,8 +235,8 @@ async def _open_chat(options: ChatOptions) -> Conversation:
         await _fill_state(opened.state, options, notebooks, opened.chat)
         if resumed is not None:
             await opened.resume(resumed if options.cell is None else replace(resumed, desk={}))
-            if options.mode is None and resumed.mode in MODES:
-                opened.state.mode = MODES[MODES.index(resumed.mode)]
+            if options.mode is None:
+                opened.state.mode = find_mode(resumed.mode) or opened.state.mode
     except BaseException:
         await opened.close()
         raise

@@ -1,4 +1,4 @@
-"""What a slash command may name: modes and files; and the error when it is wrong."""
+"""The files that a slash command may name, and the error when one is wrong."""
 
 from __future__ import annotations
 
@@ -7,12 +7,6 @@ import os
 from cellwright.assistant.requests import resolve_file
 from cellwright.errors import CellwrightError
 from cellwright.outputs.sanitize import one_line
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from cellwright.workspace.api.requests import Mode
-
-MODES: tuple[Mode, ...] = ("ask", "edit", "agent")
 
 
 class WrongCommand(CellwrightError):

@@ -49,6 +49,7 @@ else:
 
 Mode = Literal["ask", "edit", "agent"]
 """What a caller may do: read; read and propose; or everything."""
+MODES: tuple[Mode, ...] = ("ask", "edit", "agent")
 Effect = Literal["read", "edit", "run"]
 """What a verb does to a notebook or its kernel."""
 
@@ -142,6 +143,11 @@ class Request(_Base["A_co"]):
         if self.MANY:
             return [kind.from_json(each) for each in shape]  # type: ignore[return-value]
         return kind.from_json(shape)  # type: ignore[no-any-return]
+
+
+def find_mode(name: object) -> Mode | None:
+    """Return the mode of that name; None if there is none."""
+    return next((mode for mode in MODES if mode == name), None)
 
 
 _known_kinds: dict[str, dict[str, tuple[type, ...]]] = {}  # by verb, once they were asked for

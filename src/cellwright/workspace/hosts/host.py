@@ -65,6 +65,9 @@ class NotebookHost(Protocol):
     landing_interval: float | None
     """Seconds between two landings of a cell that runs; None is as the settings say."""
 
+    keeps_widgets: bool
+    """Whether an editor has the widgets of the kernel, and shows and saves them itself."""
+
     def exists(self) -> bool:
         """Whether there is a notebook."""
         ...
@@ -142,6 +145,7 @@ class ClosedHost:
     """What a host has where no editor has the notebook open, and no other process can run it."""
 
     landing_interval: float | None = None
+    keeps_widgets = False
 
     def save(self) -> None:
         """Do nothing: what was changed is stored already."""

@@ -434,8 +434,7 @@ class NotebookRun(Run):
     def _make_listener(
         self, place: int, run: CellRun, saves: InterimSaves
     ) -> Callable[[KernelEvent], None]:
-        # In a tab, the widgets are those of the page.
-        is_ours = self.book.host.kind != "tab"
+        is_ours = not self.book.host.keeps_widgets
 
         def listen(event: KernelEvent) -> None:
             if not isinstance(event, _OUTPUTS):
@@ -483,7 +482,7 @@ class NotebookRun(Run):
 
     def _take_outputs(self, runs: Sequence[CellRun]) -> list[OutputsSoFar]:
         """Return what has not landed yet: of these cells, and of earlier ones that they changed."""
-        if self.book.host.kind != "tab":
+        if not self.book.host.keeps_widgets:
             self._record.widgets = self._widgets.snapshot()
         landing = frozenset(runs)
         return [each.take_outputs() for each in self._runs if each in landing or each.is_unsaved]
