@@ -389,5 +389,6 @@ ROWS = (
     row("D-434", "§11", "Files that Cellwright writes under a name of its own go through no link: settings of a project, reports", Done("tests/integration/cli/test_batch.py::test_a_report_goes_through_no_link_that_the_person_has_not_named", also=("tests/unit/cli/test_changes.py::test_setting_a_setting_follows_no_link_of_a_repository_and_keeps_the_mode",))),
     row("D-435", "§11", "An environment that an access list lets another user write is passed over", Done("tests/unit/kernel/discovery/test_trust.py::test_a_user_whom_an_access_list_names_may_not_write_it")),
     row("D-436", "§9", "An editor that fails leaves no copy of a notebook, and what was typed is not lost", Done("tests/integration/cli/test_cli.py::test_an_editor_that_fails_or_is_none_leaves_nothing_that_was_not_typed")),
+    row("D-437", "§10", "An engine whose socket was deleted or replaced is found again, or can be ended", Done("tests/integration/engine/test_life.py::test_one_whose_place_was_deleted_is_found_again_with_its_kernels", also=("tests/integration/engine/test_life.py::test_one_that_cannot_be_found_again_can_be_ended",))),
 )
 # fmt: on
