@@ -395,5 +395,6 @@ ROWS = (
     row("D-439", "§9", "The table of a running batch has what is done and failed, the cell of each notebook that runs, and what is left", Done("tests/unit/cli/test_live.py::test_the_table_of_a_batch_counts_the_cells_of_an_attempt_and_guesses_what_is_left")),
     row("D-440", "§9", "`batch --only-stale` leaves out what is fresh", Done("tests/unit/batch/test_batch.py::test_only_stale_leaves_out_what_is_fresh")),
     row("D-441", "§9", "On a cluster no edit that was made meanwhile is lost, long outputs come along, cells tell how far they are, and copies have a history", Done("tests/integration/batch/test_cluster.py::test_a_cluster_does_what_this_machine_does", only_all=True)),
+    row("D-442", "§10", "An engine whose socket was deleted or replaced is found again, or can be ended", Done("tests/integration/engine/test_life.py::test_one_whose_place_was_deleted_is_found_again_with_its_kernels", also=("tests/integration/engine/test_life.py::test_one_that_cannot_be_found_again_can_be_ended",))),
 )
 # fmt: on

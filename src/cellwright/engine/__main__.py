@@ -18,15 +18,16 @@ import time
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
-from cellwright.engine import location, wire
+from cellwright.engine import location
 from cellwright.engine.connection import Connection
 from cellwright.engine.launch import find_peer, find_peer_process, is_reachable
 from cellwright.engine.service import Service
+from cellwright.errors import UnsafeDirectory
 from cellwright.kernel.processes import hide_memory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine
     from typing import Any
 
     from cellwright.config.settings import Settings
@@ -203,10 +204,12 @@ async def _serve(settings: Settings, locks: _EngineLocks, ready: _Ready) -> None
     server = await listen(listener)
 
     async def restore() -> bool:
-        """Be found again after the socket was deleted, or the whole runtime folder."""
+        """Be found again after the socket was deleted or replaced, or the whole runtime folder."""
         nonlocal server
-        if not locks.renew() or wire.identify_file(path) is not None:
+        if not locks.renew():
             return False  # another engine is there
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)  # noqa: PTH108  # whatever it is, no engine listens there: we have the lock
         fresh = await listen(_bind(path))
         server.close()
         server = fresh
@@ -217,7 +220,7 @@ async def _serve(settings: Settings, locks: _EngineLocks, ready: _Ready) -> None
         loop.add_signal_handler(number, service.leaving.set)
     log.info("listening on %s", path)
     ready.tell("ready")
-    draining = asyncio.ensure_future(_make_room(service, locks))
+    draining = asyncio.ensure_future(_make_room(service, locks, listen))
     try:
         await asyncio.to_thread(_sweep)
         await service.watch(restore)
@@ -258,16 +261,21 @@ def _sweep() -> None:
             log.info("ended %d processes that an engine left behind", swept)
 
 
-async def _make_room(service: Service, locks: _EngineLocks) -> None:
+async def _make_room(
+    service: Service, locks: _EngineLocks, listen: Callable[[socket.socket], Awaitable[object]]
+) -> None:
     """Once it drains, give up name and lock, so that the next engine can have them.
 
     It can still be told to stop, under the name of one that is on its way out.
     """
     await service.is_draining.wait()
-    aside = location.draining_path(os.getpid())
-    if service.has_socket:  # else it was removed, or it is another engine's
-        os.rename(service.socket, aside)  # noqa: PTH104
-    service.socket = aside
+    with contextlib.suppress(OSError, UnsafeDirectory):  # a folder that cannot be used
+        aside = location.draining_path(os.getpid())
+        if service.has_socket:
+            os.rename(service.socket, aside)  # noqa: PTH104
+        else:  # it was removed, or it is another engine's
+            await listen(_bind(aside))
+        service.move(aside)
     locks.release()
 
 

@@ -87,8 +87,7 @@ class Service:
         self.leaving = asyncio.Event()
         self.is_draining = asyncio.Event()
         self.draining = ""
-        self.socket = socket
-        self._place = wire.identify_file(socket)
+        self.move(socket)
         self._began = time.time()
         self._busy = time.monotonic()
         self._connections: dict[Connection, asyncio.Task[None]] = {}
@@ -320,6 +319,11 @@ class Service:
         """Whether what is at the path of its socket is its socket, and not another engine's."""
         return self._place is not None and wire.identify_file(self.socket) == self._place
 
+    def move(self, socket: str) -> None:
+        """Be found at this path from now on."""
+        self.socket = socket
+        self._place = wire.identify_file(socket)
+
     async def watch(self, restore: Callable[[], Awaitable[bool]] | None = None) -> None:
         """Return when it is time to leave: told to, or idle and empty for long.
 
@@ -358,7 +362,7 @@ class Service:
         except (OSError, UnsafeDirectory) as error:
             log.warning("it cannot listen again: %s", error)
             return False
-        self._place = wire.identify_file(self.socket)
+        self.move(self.socket)
         log.info("listening again on %s, which was deleted", self.socket)
         for real in self.hub.leases.renew():
             log.warning("another process has taken the lease of %s", real)

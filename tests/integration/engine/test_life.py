@@ -415,11 +415,17 @@ def delete_folder() -> None:
     shutil.rmtree(runtime_directory())
 
 
+def replace_socket() -> None:
+    delete_socket()
+    Path(location.socket_path()).write_text("a file")
+
+
 @pytest.mark.parametrize(
     "delete",
     [
         pytest.param(delete_socket, marks=pytest.mark.all),
         pytest.param(delete_socket_and_lock, marks=pytest.mark.all),
+        replace_socket,
         delete_folder,
     ],
 )
@@ -440,6 +446,17 @@ def test_one_whose_place_was_deleted_is_found_again_with_its_kernels(
     assert json.loads(refused.text)["error"]["code"] == "OWNED_ELSEWHERE"
     assert process("engine", "stop", "--json").data["pids"] == [first]
     assert not is_alive(first)
+
+
+def test_one_that_cannot_be_found_again_can_be_ended(no_engine_yet: Engine) -> None:
+    assert process("eval", "-s", "old", "x = 1").code == 0
+    first = no_engine_yet.pid
+    delete_socket()
+    Path(location.socket_path()).mkdir()  # it cannot listen there again
+    wait_for(location.draining_paths, "another place")
+    assert process("engine", "stop", "--json").data["pids"] == [first]
+    assert not is_alive(first)
+    assert location.draining_paths() == []
 
 
 @pytest.fixture

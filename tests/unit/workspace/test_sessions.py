@@ -10,7 +10,7 @@ import pytest
 from cellwright import Workspace
 from cellwright.cli.output import complete_hint
 from cellwright.config.settings import Settings
-from cellwright.errors import KernelCannot, KernelMissing
+from cellwright.errors import KernelCannot, KernelMissing, KernelUnreachable
 from cellwright.workspace.api.requests import EvalRequest, KernelRequest
 from cellwright.workspace.hub import Hub
 from cellwright.workspace.verbs import perform_on_loop
@@ -149,3 +149,10 @@ async def test_calls_have_kernels_of_their_own_if_the_setting_says_so(
     assert list(hub.sessions.pool) == []
     await evaluate(shell, "set x 1", per_call=False)
     assert (await evaluate(shell, "get x", per_call=False)).text == "1\n"
+
+
+async def test_an_address_that_is_none_is_called_so(folder: Path, hub: Hub) -> None:
+    shell = Workspace(folder, actor="cli:ada", hub=hub)
+    for address in ("http://[", "http://[::1", "ftp://x", "http://", "http://a:b@c"):
+        with pytest.raises(KernelUnreachable):
+            await evaluate(shell, "1", server=address)

@@ -598,8 +598,9 @@ def make_server_address(url: str, token: str | None, caller: Caller) -> KernelAd
 
     from cellwright.kernel.remote.server import parse_address
 
+    address = parse_address(url)[0].url  # first: it says what is wrong with the rest
     inside = dict(parse_qsl(urlsplit(url).query)).get("token")
-    return KernelAddress(parse_address(url)[0].url, "", token or inside or caller.server_token)
+    return KernelAddress(address, "", token or inside or caller.server_token)
 
 
 def find_named_server(url: str | None, settings: Settings) -> str:
