@@ -25,6 +25,7 @@ export class LiveDocument {
     this.widgets = new LiveWidgets(panel);
     this.notebook.changed.connect(this.noteChange, this);
     panel.context.saveState.connect(this.noteSave, this);
+    this.queueSaves();
     this.watchCells();
   }
 
@@ -34,6 +35,7 @@ export class LiveDocument {
   dispose(): void {
     this.notebook.changed.disconnect(this.noteChange, this);
     this.panel.context.saveState.disconnect(this.noteSave, this);
+    delete (this.panel.context as Facts).save;
     this.stops.forEach(stop => stop());
     this.stops.clear();
   }
@@ -60,15 +62,22 @@ export class LiveDocument {
     return facts;
   }
 
-  /** Save it, after any other save: that one has older cells, and may be the last to be written. */
-  async save(): Promise<void> {
-    if (this.isSaving) {
-      await new Promise<void>(done => {
-        this.waiting.push(done);
-        setTimeout(done, LONGEST_SAVE);
-      });
-    }
-    await this.panel.context.save();
+  /**
+   * Let each save wait for the one before it, whoever asks for it.
+   *
+   * Of two at once, the later one finds a file that it does not know, so that JupyterLab asks the
+   * person about it; and the older one may be the last to be written.
+   */
+  private queueSaves(): void {
+    const { context } = this.panel;
+    const save = context.save.bind(context);
+    let last = Promise.resolve();
+    context.save = () => {
+      const now = last.then(save);
+      const isOver = now.catch(() => undefined); // a person may also cancel it, which is not said otherwise
+      last = Promise.race([isOver, new Promise<void>(done => setTimeout(done, LONGEST_SAVE))]);
+      return now;
+    };
   }
 
   /** What has changed since it was last read, for an engine that has read all until then. */
@@ -311,7 +320,6 @@ export class LiveDocument {
       this.panel.context.model.dirty = true;
     }
     this.saving = null;
-    this.waiting.splice(0).forEach(done => done());
   }
 
   /** Count the changes of cells that are new, and forget those that are gone. */
@@ -355,7 +363,6 @@ export class LiveDocument {
   private readonly widgets: LiveWidgets;
   private hash = '';
   private saving: { version: number; began: number } | null = null;
-  private readonly waiting: (() => void)[] = []; // for the end of a save
   private told = -1;
   private structure = 1;
   private metadata = 1;

@@ -137,7 +137,7 @@ export class LiveTab {
         if (this.conflicts.open.length) {
           throw new Error(`cells ${this.conflicts.open.join(', ')} are in conflict with the file`);
         }
-        await this.document.save();
+        await this.panel.context.save();
         return { saved: true }; // or it had failed; what is typed meanwhile is the person's
       case 'editor.merged':
         await this.conflicts.show(params.hash, params.conflicts);

@@ -22,9 +22,14 @@ function open(...sources: string[]) {
     sharedModel.insertCell(index, { cell_type: 'code', id: 'abcdef'[index], source })
   );
   const models = { get: (index: number) => makeModel(sharedModel.cells[index]) };
-  const panel = {
+  const panel: any = {
     content: { model: { sharedModel, cells: models }, widgets: [], activeCell: null, mode: 'command' },
-    context: { saveState: signal, model: { dirty: false }, contentsModel: { hash: 'h' } }
+    context: Object.assign(Object.create({ save: () => panel.save() }), {
+      saveState: signal,
+      model: { dirty: false },
+      contentsModel: { hash: 'h' }
+    }),
+    save: async (): Promise<void> => undefined
   };
   const document = new LiveDocument(panel as any, () => false);
   const sourcesNow = () => sharedModel.cells.map(cell => cell.getSource());
@@ -55,6 +60,24 @@ function makeModel(shared: any) {
 
 const change = (document: LiveDocument, edits: any[], request = String(Math.random())) =>
   document.change(document.version, edits, request, false);
+
+test('a save waits for the one before it, also for one that fails', async () => {
+  const { document, panel } = open();
+  const begun: { succeed: () => void; fail: (reason: Error) => void }[] = [];
+  panel.save = () => new Promise((succeed, fail) => begun.push({ succeed, fail }));
+  const saves = [1, 2, 3].map(() => panel.context.save());
+  await vi.waitFor(() => expect(begun.length).toBe(1));
+  begun[0].fail(new Error('the person cancelled it'));
+  await expect(saves[0]).rejects.toThrow('cancelled');
+  await vi.waitFor(() => expect(begun.length).toBe(2));
+  begun[1].succeed();
+  await saves[1];
+  await vi.waitFor(() => expect(begun.length).toBe(3));
+  begun[2].succeed();
+  await saves[2];
+  document.dispose();
+  expect(Object.keys(panel.context)).not.toContain('save');
+});
 
 test('outputs that JupyterLab adds by itself are read, and keep no edit from being applied', () => {
   const { document, sharedModel, sourcesNow } = open('1', '2');

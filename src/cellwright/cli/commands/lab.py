@@ -10,6 +10,10 @@ import click
 from cellwright import server
 from cellwright.cli.options import CommandCall, common, require_package, resolve_root
 
+_MISSING = (
+    "this installation has no extension of JupyterLab, so agents see the notebooks that you open"
+    " there as files; `./dev lab` in a checkout builds it, for an installation after that"
+)
 _EXTENSION = "--ServerApp.jpserver_extensions={'cellwright.server': True}"
 
 
@@ -36,11 +40,23 @@ def lab_command(call: CommandCall, words: tuple[str, ...], *, no_browser: bool) 
     if os.path.exists(built):  # noqa: PTH110
         # We run from the sources, where `./dev lab` has built it; a wheel installs it for Jupyter.
         command.append(f"--LabApp.extra_labextensions_path={built}")
+    elif not is_extension_installed():
+        call.output.warn([_MISSING])
     if notebook is not None:
         command.append(f"--LabApp.default_url=/lab/tree/{_find_inside(notebook, root)}")
     if no_browser:
         command.append("--no-browser")
     os.execv(command[0], [*command, *words[notebook is not None :]])  # noqa: S606  # our own interpreter
+
+
+def is_extension_installed() -> bool:
+    """Return whether JupyterLab finds our extension; a wheel that was built without Node has none."""
+    from jupyter_core.paths import jupyter_path
+
+    return any(
+        os.path.isdir(os.path.join(place, "cellwright-lab"))  # noqa: PTH112, PTH118
+        for place in jupyter_path("labextensions")
+    )
 
 
 def _find_inside(notebook: str, root: str) -> str:
