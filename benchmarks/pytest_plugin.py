@@ -34,6 +34,15 @@ SILENT = "failed silently"
 QUIET = "no output is an error, and nbmake looks at outputs only"
 REASONS = {
     "nbclient-Check-History-in-Memory": "nbclient keeps IPython's history in memory, and we where the user has it",
+    **dict.fromkeys(
+        (
+            "nbval-exceptions",
+            "nbval-index",
+            "nbval-sample_notebook",
+            "nbval-test-exceptions-fail-storedmismatch",
+        ),
+        "only we have nbval's tags",
+    ),
     "nbmake-mock": "only nbmake has its metadata `mock`",
     "nbmake-post_cell_execute": "only nbmake has its metadata `post_cell_execute`",
     "nbmake-post_cell_execute_error": "only nbmake has its metadata `post_cell_execute`",

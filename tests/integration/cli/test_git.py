@@ -326,6 +326,24 @@ def test_notebooks_are_stored_without_outputs_and_no_other_byte_changes(bare: Re
     assert call("git", "install", "--strip-key", "x").code == 2
 
 
+def test_what_is_not_stored_is_in_no_diff(bare: Repo) -> None:
+    succeed("git", "install", "--strip")
+    value = json.loads(samples.SALES)
+    value["cells"][4]["metadata"] = {"tags": ["keep_output"]}
+    data = json.dumps(value).encode()
+    bare.file.write_bytes(edited(data, {"op": "clear_outputs"}))
+    bare.git("add", NAME)
+    bare.git("commit", "--quiet", "--message", "x")
+    bare.file.write_bytes(edited(data, {"op": "replace", "cell": 0, "source": "# Other"}))
+    lines = bare.git("diff", "-U99").splitlines()
+    changed = [line for line in lines if line[:1] in "+-" and line[:3] not in ("+++", "---")]
+    assert "+# Other" in changed
+    shown = [line for line in changed if line[1:2] == "│"]
+    assert shown, "a cell that keeps its outputs shows them"
+    cells = "\n".join(lines).split("# %% [")
+    assert [number for number, cell in enumerate(cells[1:]) if "│" in cell] == [4]
+
+
 def test_what_is_no_notebook_is_stored_as_it_is(bare: Repo) -> None:
     succeed("git", "install", "--strip")
     bare.file.write_bytes(b"{ not json")

@@ -270,7 +270,7 @@ def test_a_jupyter_kernel_can_be_asked_for_and_is_then_what_the_session_has(
     answer = workspace.eval([code], kernel="python3", session="j")
     assert texts(answer) == ["'ZMQInteractiveShell'\n"]
     assert texts(workspace.eval([code], session="j")) == ["'ZMQInteractiveShell'\n"]
-    with pytest.raises(KernelCannot, match="stand in for runner"):
+    with pytest.raises(KernelCannot, match="Kernel `python3` cannot stand in for runner"):
         workspace.eval(["1"], session="j", runner=True)
     assert texts(workspace.eval([{"code": "1", "reset": True}], session="j")) == ["1\n"]
 

@@ -112,13 +112,17 @@ def _change_drivers(change: Callable[..., str], *, everywhere: bool) -> str:
 
 
 @git_command.command(hidden=True)
+@click.option("--strip", is_flag=True)
 @click.argument("path")
-def textconv(path: str) -> None:
+def textconv(path: str, *, strip: bool) -> None:
     """Print the text that git compares: sources and short outputs, or the file if it is broken."""
     from cellwright.document.files import read
 
     try:
-        text = render_for_diff(read(path))
+        notebook = read(path)
+        if strip:  # git compares the file in the folder, which has what is not committed
+            notebook.apply(make_strip_edits(notebook, ()))
+        text = render_for_diff(notebook)
     except CellwrightError as error:
         try:
             text = _read_file(path).decode("utf-8", "backslashreplace")
@@ -437,7 +441,8 @@ def driver_settings(strip: Sequence[str] | None = None) -> dict[str, str]:
     start = find_start_command()
     call = f"{shlex.join(start.words)} git"
     is_there = " && ".join(f"test -e {shlex.quote(path)}" for path in start.needs)
-    show = f'if {is_there}; then {call} textconv -- "$1" || cat -- "$1"; else cat -- "$1"; fi'
+    text = f"{call} textconv{'' if strip is None else ' --strip'}"
+    show = f'if {is_there}; then {text} -- "$1" || cat -- "$1"; else cat -- "$1"; fi'
     by_cell = f'{call} merge-driver -L "$4" -P "$5" -X "$6" -Y "$7" -- "$1" "$2" "$3"'
     by_line = 'git merge-file -L ours -L base -L theirs --marker-size="$4" "$2" "$1" "$3"'
     merge = f"if {is_there}; then {by_cell}; else {by_line}; fi".replace("%", "%%")

@@ -270,7 +270,7 @@ class SessionManager:
             is_other = session.note and not self._kernels.would_start(order, session.transport)
             if is_other and not cell.reset:
                 raise KernelCannot(
-                    session.note,
+                    session.note.removeprefix("kernel "),
                     f"stand in for {what} in session `{request.session}`",
                     hint="Reset the session, or use another",
                 )
@@ -355,7 +355,7 @@ class SessionManager:
             and not self._kernels.would_start(order, session.transport)
         ):
             if not restart:
-                had = session.note or notebook_kernel or "the default kernel"
+                had = session.note or notebook_kernel or "default"
                 raise KernelCannot(
                     had, f"be changed for {asked} while it has state", hint="Restart with it"
                 )
