@@ -485,10 +485,10 @@ class Runner:
         cell = self._running = str(next(self._ids))
         self._has_started = self._is_interrupted_early = False
         self._question = None
-        process.kept.memory.note()
         process.inbox.claim()
         try:
             process.outbox.send(self._request(cell, code))
+            process.kept.memory.note()  # no cell is killed for memory within a moment
             while (frame := await process.inbox.next()) is not None:
                 if frame.get("id") != cell and not (self._has_started and frame.get("id") == ""):
                     self._take_unclaimed(frame)

@@ -41,12 +41,24 @@ async def test_a_cell_gives_started_its_result_and_one_finished(cells: Driver) -
         ("if True:\n    3", None),
         ("'%d' % 5", "'5'"),
         ("1 != 2", "True"),
+        ("# coding: latin-1\n'grüße €'", "'grüße €'"),
+        ("(y := 4)", "4"),
     ],
 )
 async def test_the_last_expression_is_the_result(
     cells: Driver, source: str, result: str | None
 ) -> None:
     assert (await cells.ok(source)).result == result
+
+
+@pytest.mark.parametrize(
+    "source", ["'\ud800'", "'a\0b'", "0o8", "yield 3", "\t1", "await f(", "(" * 300]
+)
+async def test_what_is_no_expression_fails_as_python_says(cells: Driver, source: str) -> None:
+    with pytest.raises((SyntaxError, ValueError)) as python:
+        compile(source, "<cell 1>", "exec")
+    raised = (await cells.run(source)).raised
+    assert (raised.ename, raised.evalue) == (type(python.value).__name__, str(python.value))
 
 
 async def test_names_and_history_live_on(cells: Driver) -> None:

@@ -22,26 +22,32 @@ PIPE_BYTES = 1 << 20  # more than a pipe holds
 control = -1  # requests come in here
 frames = -1  # frames go out here
 pipes: Sequence[int] = ()  # what is written to descriptors 1 and 2 comes out of these
-is_kept = False  # whether a keeper watches over this process
 
 
-def prepare(channel: int | None = None, owner: int = 0) -> None:
-    """Move stdin and stdout out of reach and, with a channel to the owner, continue below a keeper.
+def prepare() -> None:
+    """Move stdin and stdout out of reach.
 
     After this, nothing that a cell, a library or a child process writes can pass for a frame:
     descriptors 1 and 2 are pipes of ours, 0 is empty, and the wire is closed in children.
     """
-    global control, frames, pipes, is_kept  # noqa: PLW0603
+    global control, frames, pipes  # noqa: PLW0603
     control = _move(0, HIGH)
     frames = _move(1, HIGH + 1)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)
     pipes = (_catch(1, HIGH + 2), _catch(2, HIGH + 3))
-    if channel is not None:
-        os.set_inheritable(channel, False)
-        is_kept = keeper.fork_below(channel, owner, _prepare_keeper)
-        os.close(channel)
+
+
+def continue_below(channel: int, owner: int) -> bool:
+    """Continue below a keeper; returns whether it watches over this process.
+
+    As late as possible: after a fork, every page that is written to is copied first.
+    """
+    os.set_inheritable(channel, False)
+    is_kept = keeper.fork_below(channel, owner, _prepare_keeper)
+    os.close(channel)
+    return is_kept
 
 
 def _prepare_keeper() -> Callable[[], None]:

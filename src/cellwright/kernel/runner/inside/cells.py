@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 AWAITS = 0x80  # CO_COROUTINE, the flag of code with an await at its top level
 TOP_LEVEL_AWAIT = 0x2000  # flags for `compile`, by number because `ast` takes long to load
 ONLY_AST = 0x400
+UTF8 = 0x100 | 0x800  # the source is UTF-8, whatever its first lines say
+EXPRESSION = 258  # `Py_eval_input`
 SHORT = 1000
 CANCEL_SECONDS = 2.0  # what an interrupted cell may take to clean up
 HISTORY = ("_", "__", "___")
@@ -113,7 +115,7 @@ class CellExecutor:
             show_sources(linecache, self.sources)
         if len(source) < SHORT:  # most cells are one expression, which needs no syntax tree
             try:
-                code = compile(source, filename, "eval", TOP_LEVEL_AWAIT, dont_inherit=True)
+                code = compile_expression(source, filename)
             except (SyntaxError, ValueError):
                 pass
             else:
@@ -222,6 +224,44 @@ class CellExecutor:
             from .magics import Magics
 
             builtins.__cellwright__ = Magics(self)  # type: ignore[attr-defined]
+
+
+def _find_compiler() -> Any:
+    """Find what `compile` calls in the end; None if that cannot be had.
+
+    The first call of `compile` itself makes all types of syntax trees, which takes as long as a
+    tenth of the start of Python.
+    """
+    try:
+        import _ctypes
+
+        class Number(_ctypes._SimpleCData):  # type: ignore[type-arg]  # noqa: SLF001
+            _type_ = "i"
+
+        class Code(_ctypes._SimpleCData):  # type: ignore[type-arg]  # noqa: SLF001
+            _type_ = "O"
+
+        class Flags(_ctypes.Array):  # type: ignore[type-arg]
+            _type_, _length_ = Number, 2
+
+        class Compiler(_ctypes.CFuncPtr):
+            _flags_, _restype_ = 5, Code  # a function of Python itself, which may raise
+
+        find = Compiler(_ctypes.dlsym(_ctypes.dlopen(None, 0), "Py_CompileStringExFlags"))  # type: ignore[arg-type]
+        flags = _ctypes.byref(Flags(TOP_LEVEL_AWAIT | UTF8, sys.version_info[1]))
+    except (ImportError, AttributeError, OSError, TypeError, ValueError):
+        return None
+    return lambda source, filename: find(source, filename, EXPRESSION, flags, -1)
+
+
+_compile_utf8 = _find_compiler()
+
+
+def compile_expression(source: str, filename: str) -> Any:
+    """Compile a cell that is one expression; raises `SyntaxError` or `ValueError` if it is not."""
+    if _compile_utf8 is None or "\0" in source:
+        return compile(source, filename, "eval", TOP_LEVEL_AWAIT, dont_inherit=True)
+    return _compile_utf8(source.encode(), filename.encode())
 
 
 class CellLoop:

@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import builtins
 import faulthandler
+import gc
 import os
 import sys
 from _thread import _count as count_threads
 
+from . import boot
 from .cells import CellExecutor, InterruptHandler
 from .display import Displays
 from .streams import OutputStreams, Stdin
@@ -23,12 +25,13 @@ if TYPE_CHECKING:
 TOO_MANY = 100  # failures in a row, after which nothing here works any more
 
 
-def serve(boot: Any) -> NoReturn:
-    """Set up the process for cells, say hello, and serve."""
+def serve(channel: int | None = None, owner: int = 0) -> NoReturn:
+    """Set up the process for cells, say hello, and serve; below a keeper, with a channel to the owner."""
+    boot.prepare()
     interrupts = InterruptHandler()
     interrupts.disarm()
     wire = RunnerWire(boot.control, boot.frames, interrupts)
-    streams = OutputStreams(wire, interrupts, boot.pipes, is_kept=boot.is_kept)
+    streams = OutputStreams(wire, interrupts, boot.pipes)
     # A crash in C code then prints where; the keeper passes it on.
     faulthandler.enable(2)
     displays = Displays(streams)
@@ -40,14 +43,16 @@ def serve(boot: Any) -> NoReturn:
     sys.argv = [""]
     os.environ.setdefault("MPLBACKEND", "Agg")
     cells.enter(None, {})
+    _call_all_old()
+    is_kept = channel is not None and boot.continue_below(channel, owner)
     wire.send(
         "hello",
         pid=os.getpid(),
         python=sys.version.split()[0],
         implementation=sys.implementation.name,
-        kept=boot.is_kept,
+        kept=is_kept,
     )
-    streams.start()
+    streams.start(is_kept=is_kept)
     failures = 0
     while failures < TOO_MANY:
         try:
@@ -189,6 +194,17 @@ def _excuse_our_thread() -> None:
 
         with_ours = ("ignore", _ForkWarning, DeprecationWarning, None, 0)
         _warnings.filters.insert(0, with_ours)
+
+
+def _call_all_old() -> None:
+    """Let the garbage collector count from here, and leave what there is where it is."""
+    try:
+        if not gc.get_freeze_count():
+            gc.freeze()
+            gc.unfreeze()
+    except AttributeError:  # another Python than CPython
+        pass
+    gc.enable()
 
 
 def _leave(streams: OutputStreams) -> NoReturn:

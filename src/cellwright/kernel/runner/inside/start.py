@@ -5,6 +5,7 @@
 Old interpreters must get as far as the check of their version: nothing newer may stand here.
 """
 
+import gc
 import sys
 
 NAME = "_cellwright_runner"
@@ -20,15 +21,14 @@ def start():  # type: ignore[no-untyped-def]  # noqa: ANN201, D103
     package = type(sys)(NAME)
     package.__path__ = [folder]
     sys.modules[NAME] = package
+    gc.disable()  # until `serve`
     before = sys.dont_write_bytecode, sys.pycache_prefix
     sys.dont_write_bytecode = False
     if len(sys.argv) > 3:
         sys.pycache_prefix = sys.argv[3]
-    boot = __import__(NAME + ".boot", fromlist=["boot"])
-    boot.prepare(*map(int, sys.argv[1:3]))
     loop = __import__(NAME + ".loop", fromlist=["loop"])
     sys.dont_write_bytecode, sys.pycache_prefix = before
-    loop.serve(boot)
+    loop.serve(*map(int, sys.argv[1:3]))
 
 
 start()  # type: ignore[no-untyped-call]

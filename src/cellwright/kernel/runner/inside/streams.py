@@ -51,9 +51,7 @@ WATCH_MS = 1000  # how often an unkept runner looks for its parent
 class OutputStreams:
     """Both streams, their pipes, and the thread that serves them."""
 
-    def __init__(
-        self, wire: RunnerWire, hold: InterruptHandler, pipes: Sequence[int], *, is_kept: bool
-    ) -> None:
+    def __init__(self, wire: RunnerWire, hold: InterruptHandler, pipes: Sequence[int]) -> None:
         self.wire = wire
         self.hold = hold  # text that is between two places must not get lost to an interrupt
         self.cell = ""  # the id of the cell that output belongs to; empty between cells
@@ -65,7 +63,7 @@ class OutputStreams:
         self.last = self.out  # the one that was printed to last
         self._by_pipe = {pipes[0]: self.out, pipes[1]: self.err}
         self._open = dict(self._by_pipe)
-        self._parent = 0 if is_kept else os.getppid()
+        self._parent = 0  # to be watched
         self._woken, self._wake = os.pipe()
         for end in (self._woken, self._wake):
             os.set_blocking(end, False)
@@ -79,14 +77,15 @@ class OutputStreams:
         self._next_tick = 0.0
         sys.stdout = sys.__stdout__ = self.out.text  # type: ignore[misc]
         sys.stderr = sys.__stderr__ = self.err.text  # type: ignore[misc]
+
+    def start(self, *, is_kept: bool) -> None:
+        """Start the thread; after hello, which it would delay."""
+        self._parent = 0 if is_kept else os.getppid()
         os.register_at_fork(
             before=self._before_fork,
             after_in_parent=self._after_fork,
             after_in_child=self._after_fork_in_child,
         )
-
-    def start(self) -> None:
-        """Start the thread; after hello, which it would delay."""
         start_new_thread(self._serve, ())
 
     def other(self, stream: OutputStream) -> OutputStream:
