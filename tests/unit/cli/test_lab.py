@@ -22,7 +22,7 @@ def test_an_installation_without_the_extension_is_said(
     """A checkout that was installed before `./dev lab` has none, and JupyterLab says nothing of it."""
     started: list[list[str]] = []
     monkeypatch.setattr(os, "execv", lambda _, words: started.append(words))
-    monkeypatch.setattr(lab, "require_library", lambda: None)
+    monkeypatch.setattr(lab, "require_package", lambda *_: None)
     monkeypatch.setattr(server, "__file__", str(tmp_path / "server" / "__init__.py"))
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "share"))
     folders = {"beside us": "server/labextensions", "where Jupyter looks": "share/labextensions"}
