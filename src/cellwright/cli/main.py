@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "read": ("text", "Print a notebook as editable text"),
     "write": ("text", "Write edited text back into a notebook"),
-    "sync": ("text", "Keep a notebook and its script in step"),
+    "sync": ("text", "Keep a notebook and its script in sync"),
     "show": ("show", "Show a notebook with its outputs"),
     "edit": ("edit", "Change cells: replace, insert, delete, move, or a list of edits"),
     "new": ("edit", "Create a notebook without cells"),
@@ -58,7 +58,7 @@ COMMANDS = {
     "acp": ("chat", "Serve the assistant to an editor over the Agent Client Protocol"),
     "key": ("chat", "Store the API key of a language model in the keyring"),
     "git": ("git", "Let git diff and merge notebooks by cell"),
-    "strip": ("git", "Remove outputs and what programs leave in notebooks"),
+    "strip": ("git", "Remove outputs, counts and metadata of programs"),
     "check-clean": ("git", "Report notebooks that are not stripped"),
     "lint": ("git", "Report invalid notebooks, stale outputs and secrets in them"),
     "conformance": ("conformance", "Test one side of the Notebook Manipulator Protocol"),

@@ -1,14 +1,13 @@
 """The directories where Cellwright keeps things on this machine, and how a file in them is locked.
 
 Every save needs the runtime directory, because the locks are there, so that part imports only
-`fcntl`, `os` and `stat`. The other directories are the usual ones of the platform.
+`os` and `stat`. The other directories are the usual ones of the platform.
 """
 
 # pathlib is slow to import, and every save runs this code.
 # ruff: noqa: PTH102, PTH103, PTH105, PTH111, PTH115, PTH116, PTH117, PTH118, PTH119, PTH120, PTH211
 from __future__ import annotations
 
-import fcntl
 import os
 import stat
 import sys
@@ -117,6 +116,8 @@ def lock_file(descriptor: int, *, shared: bool = False, waits: bool = False) -> 
     Raises:
         OSError: the system cannot lock it.
     """
+    import fcntl
+
     how = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     try:
         fcntl.flock(descriptor, how if waits else how | fcntl.LOCK_NB)

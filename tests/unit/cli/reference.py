@@ -49,8 +49,8 @@ terminal; `NO_COLOR` switches them off and `FORCE_COLOR` on.
 | 3 | a bad notebook, text or cell reference, or a save that the system refused |
 | 4 | a kernel, the engine, an editor or a language model failed |
 | 5 | the mode forbids it: `MODE_FORBIDS` |
-| 6 | a conflict: `CONFLICT`, an unknown base revision: `UNKNOWN_REVISION`, or another process runs \
-the notebook, `OWNED_ELSEWHERE`, or a turn of the chat: `CHAT_BUSY` |
+| 6 | a conflict: `CONFLICT`; an unknown base revision: `UNKNOWN_REVISION`; another process runs the \
+notebook: `OWNED_ELSEWHERE`; or a turn of the chat runs: `CHAT_BUSY` |
 | 70 | a bug in Cellwright: `INTERNAL_ERROR` |
 | 124 | a cell or a run took longer than its limit: `EXECUTION_TIMED_OUT`, or another writer kept the \
 notebook locked too long: `LOCKED` |

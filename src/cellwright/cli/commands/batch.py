@@ -81,7 +81,7 @@ def batch_command(call: CommandCall, notebooks: tuple[str, ...], **options: Any)
     """Run many notebooks, each in a kernel of its own, several at a time.
 
     With --out the notebooks stay as they are, and copies get the outputs; parameters are a cell in
-    the copy, as papermill has it. A notebook is run once for each set of parameters. TEMPLATE is a
+    the copy, as with papermill. A notebook is run once for each set of parameters. TEMPLATE is a
     path with {stem}, {folder}, {index} or names of parameters. Ctrl-C keeps what is done, and
     --resume runs the rest.
 

@@ -60,7 +60,7 @@ def git_command() -> None:
 @git_command.command()
 @click.option("--global", "everywhere", is_flag=True, help="For all repositories of this user.")
 @click.option(
-    "--strip", is_flag=True, help="Commit without outputs, counts and what programs leave in cells."
+    "--strip", is_flag=True, help="Commit without outputs, counts and metadata of programs."
 )
 @click.option(
     "--strip-key",
@@ -533,7 +533,7 @@ _SECRETS = {
 @_strip_keys
 @common
 def strip_command(call: CommandCall, notebooks: tuple[str, ...], *, keys: tuple[str, ...]) -> int:
-    """Remove outputs, counts and what programs leave in cells.
+    """Remove outputs, counts and metadata that programs leave in cells.
 
     Every other byte stays, and `cellwright undo` brings them back. A cell with the tag keep_output
     keeps its outputs.
@@ -562,7 +562,7 @@ def strip_command(call: CommandCall, notebooks: tuple[str, ...], *, keys: tuple[
 def check_clean_command(
     call: CommandCall, notebooks: tuple[str, ...], *, keys: tuple[str, ...]
 ) -> int:
-    """Report notebooks with outputs, counts or what programs leave in cells; exit 1 if one has.
+    """Report notebooks with outputs, counts or metadata of programs; exit 1 if there is one.
 
     \b
     cellwright check-clean '**/*.ipynb'

@@ -161,7 +161,7 @@ def write_command(
 ) -> None:
     """Write edited text into a notebook; create the notebook if it is missing.
 
-    The text is the whole notebook: cells that are missing in it are deleted.
+    The text is the whole notebook: cells that are missing from it are deleted.
     Cells that the text did not change keep every byte. With --base, changes that others made since
     are merged, and a cell that both sides changed is a conflict.
 

@@ -10,6 +10,7 @@ before sees, once it has the lock, that the path leads to no or another file, an
 
 from __future__ import annotations
 
+import fcntl  # noqa: F401  # now: a save that began opens no module
 import os
 import time
 

@@ -190,7 +190,7 @@ class LocalKernel:
         """
         if self.is_alive:
             return
-        await self._stop(now=True)
+        await self.shutdown(now=True)
         spec = self._resolve()
         process = await self._start_process(spec)
         self._context = jupyter.KernelContext(self.launch.cwd, self.launch.env)
@@ -210,7 +210,7 @@ class LocalKernel:
                 await self._open(process, transport)
             except BaseException as error:
                 has_ended_itself = process.exit is not None and not process.was_stopped
-                await self._stop(now=True)
+                await self.shutdown(now=True)
                 if not isinstance(error, KernelStartFailed) or not has_ended_itself:
                     raise
                 failure = failure or error
@@ -358,15 +358,12 @@ class LocalKernel:
         """Start one that others use too again, dead or alive; leave another to the session."""
         if not self.is_lent:
             return False
-        await self._stop(now=not self.is_alive)
+        await self.shutdown(now=not self.is_alive)
         await self.start()
         return True
 
     async def shutdown(self, *, now: bool = False) -> None:
         """End the kernel and everything it started; `now` without asking it first."""
-        await self._stop(now=now)
-
-    async def _stop(self, *, now: bool) -> None:
         if self._process is not None:
             await self._process.stop(now=now)
         if self._release is not None:

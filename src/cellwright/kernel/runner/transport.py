@@ -465,7 +465,7 @@ class Runner:
         if self.is_alive:
             return
         if self._process is not None:
-            await self._end(now=True)
+            await self.shutdown(now=True)
         process = self._process = spawn_runner(self.launch, _weakly(self._take_unclaimed))
         self._release = weakref.finalize(self, RunnerProcess.close, process)
         self._running = None
@@ -473,7 +473,7 @@ class Runner:
         try:
             await process.wait_ready(self._start_timeout)
         except BaseException:
-            await self._end(now=True)
+            await self.shutdown(now=True)
             raise
 
     async def execute(self, code: Code) -> AsyncIterator[KernelEvent]:
@@ -549,9 +549,6 @@ class Runner:
 
     async def shutdown(self, *, now: bool = False) -> None:
         """End the process and everything it started; `now` without asking it first."""
-        await self._end(now=now)
-
-    async def _end(self, *, now: bool) -> None:
         process = self._process
         if process is None:
             return
