@@ -19,8 +19,12 @@ CLIENT_PYTHON = "_CELLWRIGHT_CLIENT_PYTHON"
 
 # What pays for the agent, or opens an account: code that an agent writes must not use it unasked.
 _is_secret = re.compile(
-    r"(?:.*[\W_])?(?:(?:API_?|AUTH_?|SECRET_|ACCESS_|ACCOUNT_|PRIVATE_|STORAGE_)KEY(?:_ID)?"
-    r"|(?:API_?|AUTH_?|ACCESS_?)?TOKEN|SECRET|CREDENTIALS?|CONNECTION_STRING)"
+    r"(?:.*[\W_])?(?:(?:API_?|AUTH_?|SECRET_|ACCESS_|ACCOUNT_|PRIVATE_|STORAGE_"
+    r"|ENCRYPTION_|MASTER_|SIGNING_)KEYS?(?:_ID)?"
+    # As some are called that need no API in their names.
+    r"|(?:ANTHROPIC|COHERE|GEMINI|KAGGLE|MISTRAL|OPENAI)_KEYS?"
+    r"|(?:API_?|AUTH_?|ACCESS_?)?TOKEN|(?:API_?|AUTH_?|ACCESS_?)TOKENS|SECRETS?"
+    r"|CREDENTIALS?|CONNECTION_STRING)"
     r"|.+_PAT|.+_TOKEN_\w+|AWS_CONTAINER_CREDENTIALS_\w+",
     re.IGNORECASE | re.DOTALL,
 ).fullmatch

@@ -17,6 +17,7 @@ from tests.integration.hostile.repository import (
     FORGED,
     NAMES,
     PAYLOAD,
+    UNSAFE,
     code,
     display,
     markdown,
@@ -208,6 +209,44 @@ def test_a_kernel_sends_nothing_raw_to_a_terminal(
         assert exit_code != 70, (words, shown)
     assert asked
     assert not any(doors.find_raw(prompt) for prompt in asked)
+
+
+def test_no_door_to_a_kernel_sends_anything_raw_to_a_terminal(
+    hostile_kernel: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Batches, copies, scripts, editors and settings, with hostile names, outputs and values."""
+    odd = NAMES["escapes"]
+    (hostile_kernel / odd).write_text(notebook(code("x", id=PAYLOAD)))
+    (hostile_kernel / "sets.json").write_text(json.dumps([{PAYLOAD: PAYLOAD}, {"q": PAYLOAD}]))
+    (hostile_kernel / "bad.py").write_text(f"# %% id={UNSAFE}\nx\n", encoding="utf-8")
+    monkeypatch.setenv("VISUAL", f"no{UNSAFE}".replace("\0", ""))
+    for words in (
+        *(["batch", name, "--out", "out", "--report", "html"] for name in (odd, "nb.ipynb")),
+        ["batch", "nb.ipynb", "--out", "sets", "--params", "sets.json"],
+        ["batch", "nb.ipynb", "--out", "x/{stem}-{q}.ipynb", "--matrix", f"q={UNSAFE}"],
+        ["batch", "nb.ipynb", "--out", f"{UNSAFE}/{{nothing}}.ipynb"],
+        ["batch", "nb.ipynb", "--report", UNSAFE],
+        ["batch", "nb.ipynb", "--out", "y", "--report", f"html=no/{UNSAFE}/x"],
+        ["run", "nb.ipynb", "-o", f"copy{odd}", "-p", f"q={UNSAFE}"],
+        ["run", "nb.ipynb", "-p", f"{UNSAFE}=1"],
+        ["run", "nb.ipynb", "--server", f"http://{UNSAFE}"],
+        ["eval", "x", "--session", UNSAFE],
+        *(["sync", name, f"{number}.py"] for number, name in enumerate((odd, "nb.ipynb"))),
+        ["sync", "nb.ipynb", f"{UNSAFE}.py"],
+        ["sync", "nb.ipynb", "bad.py"],
+        ["read", "--percent", odd],
+        ["edit", odd],
+        ["config", UNSAFE],
+        ["config", "set", "lock_timeout", UNSAFE],
+        ["config", "set", "assistant_model", UNSAFE],
+        ["config", "--origin"],
+        *([name, UNSAFE] for name in ("attach", "cancel", "artifact")),
+        *([name] for name in ("runs", "sessions")),
+        [UNSAFE],
+    ):
+        exit_code, shown = doors.type_command(*words)
+        assert doors.find_raw(shown) is None, (words, doors.find_raw(shown))
+        assert exit_code != 70, (words, shown)
 
 
 @pytest.mark.anyio
