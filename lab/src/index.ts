@@ -6,6 +6,7 @@ import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 
 import { chatPlugin } from './chat/plugin';
+import type { PersonRuns } from './runs';
 import { drawLongStreams } from './streams';
 import { keepEditorStyles } from './styles';
 import { LiveTab, TabSettings } from './tab';
@@ -36,7 +37,10 @@ const plugin: JupyterFrontEndPlugin<void> = {
       follow: () => settings?.composite.follow === true,
       stale: () => settings?.composite.stale !== false
     };
-    const tabs = new Map<NotebookPanel, LiveTab>();
+    // One notebook may have several views in a page, which share all but where the person is.
+    const tabs = new Map<NotebookPanel['context'], LiveTab>();
+    const listViews = (context: NotebookPanel['context']) =>
+      tracker.filter(panel => panel.context === context && !panel.isDisposed);
 
     const answer = async (method: string, params: Facts): Promise<Facts> => {
       const found = [...tabs.values()].find(tab => tab.path === params.path);
@@ -47,23 +51,37 @@ const plugin: JupyterFrontEndPlugin<void> = {
     };
     const wire = new Wire(app.serviceManager.serverSettings, answer);
 
-    const add = async (panel: NotebookPanel): Promise<void> => {
-      await panel.context.ready;
-      if (panel.isDisposed || tabs.has(panel)) {
+    const add = async (panel: NotebookPanel, runs?: PersonRuns): Promise<void> => {
+      const { context } = panel;
+      await context.ready;
+      if (panel.isDisposed) {
         return;
       }
-      const isCurrent = () => tracker.currentWidget === panel;
-      const { contents } = app.serviceManager;
-      const tab = new LiveTab(panel, wire, contents, isCurrent, set);
-      tabs.set(panel, tab);
-      panel.disposed.connect(() => tabs.delete(panel));
+      if (tabs.has(context)) {
+        tabs.get(context)!.presence.watch(panel);
+        panel.disposed.connect(() => tabs.get(context)?.leave(panel));
+        return;
+      }
+      const views = {
+        list: () => listViews(context),
+        current: () => listViews(context).find(view => view === tracker.currentWidget) ?? null
+      };
+      const tab = new LiveTab(panel, wire, app.serviceManager.contents, views, set, runs);
+      tabs.set(context, tab);
+      panel.disposed.connect(() => {
+        tabs.delete(context);
+        views
+          .list()
+          .slice(0, 1)
+          .forEach(other => void add(other, tab.runs));
+      });
       if (wire.isOpen) {
         tab.register();
       }
     };
 
     const addCommand = (name: string, label: string, act: (tab: LiveTab) => unknown): void => {
-      const find = () => tracker.currentWidget && tabs.get(tracker.currentWidget);
+      const find = () => tracker.currentWidget && tabs.get(tracker.currentWidget.context);
       const command = `cellwright:${name}`;
       app.commands.addCommand(command, {
         label,

@@ -18,6 +18,7 @@ const KINDS: { [type: string]: string } = { comm_open: 'open', comm_msg: 'msg', 
 export class Manipulator {
   constructor(
     private readonly panel: NotebookPanel,
+    private readonly listViews: () => NotebookPanel[],
     private readonly pass: (facts: Facts) => Promise<unknown>
   ) {
     panel.sessionContext.kernelChanged.connect(this.attach, this);
@@ -107,7 +108,8 @@ export class Manipulator {
   }
 
   private findRunning(request: string): string | null {
-    const found = this.panel.content.widgets.find(widget => {
+    const widgets = this.listViews().flatMap(view => [...view.content.widgets]);
+    const found = widgets.find(widget => {
       const future = (widget as CodeCell).outputArea?.future;
       return future && !future.isDisposed && future.msg.header.msg_id === request;
     });

@@ -5,19 +5,20 @@ import type { Facts } from './wire';
 
 const PAUSE = 50;
 
+/** The views of one notebook in a page, and the one where the person is. */
+export type Views = { list: () => NotebookPanel[]; current: () => NotebookPanel | null };
+
 /** Calls `tell` whenever the person goes somewhere else in a notebook, soon after. */
 export class PresenceWatcher {
   constructor(
     private readonly panel: NotebookPanel,
-    private readonly isCurrent: () => boolean,
+    private readonly views: Views,
     private readonly life: () => string | null,
     private readonly readNew: () => Facts,
     private readonly tell: (facts: Facts) => void
   ) {
-    const { content, context, sessionContext } = panel;
-    content.activeCellChanged.connect(this.note, this);
-    content.selectionChanged.connect(this.note, this);
-    content.stateChanged.connect(this.note, this);
+    const { context, sessionContext } = panel;
+    views.list().forEach(view => this.watch(view));
     context.model.stateChanged.connect(this.note, this);
     sessionContext.kernelChanged.connect(this.note, this);
     sessionContext.statusChanged.connect(this.note, this);
@@ -27,10 +28,12 @@ export class PresenceWatcher {
   }
 
   dispose(): void {
-    const { content, context, sessionContext } = this.panel;
-    content.activeCellChanged.disconnect(this.note, this);
-    content.selectionChanged.disconnect(this.note, this);
-    content.stateChanged.disconnect(this.note, this);
+    const { context, sessionContext } = this.panel;
+    for (const { content } of this.views.list()) {
+      content.activeCellChanged.disconnect(this.note, this);
+      content.selectionChanged.disconnect(this.note, this);
+      content.stateChanged.disconnect(this.note, this);
+    }
     context.model.stateChanged.disconnect(this.note, this);
     sessionContext.kernelChanged.disconnect(this.note, this);
     sessionContext.statusChanged.disconnect(this.note, this);
@@ -40,14 +43,22 @@ export class PresenceWatcher {
     clearTimeout(this.timer);
   }
 
+  /** Look where the person is in another view, too. */
+  watch({ content }: NotebookPanel): void {
+    content.activeCellChanged.connect(this.note, this);
+    content.selectionChanged.connect(this.note, this);
+    content.stateChanged.connect(this.note, this);
+  }
+
   describe(): Facts {
-    const { content, context, sessionContext } = this.panel;
+    const current = this.views.current();
+    const { content, context, sessionContext } = current ?? this.panel;
     const kernel = sessionContext.session?.kernel;
     return {
       active: content.activeCell?.model.id ?? null,
       selected: listSelected(content),
       mode: content.mode,
-      focused: this.isCurrent() && document.hasFocus(),
+      focused: current !== null && document.hasFocus(),
       dirty: context.model.dirty,
       kernel: kernel ? { id: kernel.id, life: this.life() } : null
     };

@@ -1,35 +1,37 @@
 // What the person runs in a tab: told to the engine, so that it is on record.
 import type { Cell } from '@jupyterlab/cells';
-import { NotebookActions, NotebookPanel } from '@jupyterlab/notebook';
+import { Notebook, NotebookActions, NotebookPanel } from '@jupyterlab/notebook';
 import type { Kernel, KernelMessage } from '@jupyterlab/services';
 
 import type { Facts } from './wire';
 
 type Run = { source: string; began: number; count: number | null; life: string; request?: string };
-type Args = { notebook: unknown; cell: Cell; success?: boolean; error?: { errorName?: string } | null };
+type Args = { notebook: Notebook; cell: Cell; success?: boolean; error?: { errorName?: string } | null };
 
 const now = () => Date.now() / 1000;
 
-/** Follows the cells that the person runs in one tab, and the life of their kernel. */
+/** Follows the cells that the person runs in all views of a notebook, and the life of their kernel. */
 export class PersonRuns {
-  constructor(
-    private readonly panel: NotebookPanel,
-    private readonly tell: (facts: Facts) => void
-  ) {
+  constructor(private readonly context: NotebookPanel['context']) {
+    const { sessionContext } = context;
     NotebookActions.executionScheduled.connect(this.begin, this);
     NotebookActions.executed.connect(this.end, this);
-    panel.sessionContext.iopubMessage.connect(this.take, this);
-    panel.sessionContext.kernelChanged.connect(this.forget, this);
-    panel.sessionContext.statusChanged.connect(this.noteStatus, this);
+    sessionContext.iopubMessage.connect(this.take, this);
+    sessionContext.kernelChanged.connect(this.forget, this);
+    sessionContext.statusChanged.connect(this.noteStatus, this);
     this.listen();
   }
+
+  /** Where it is told what happens to these cells. */
+  tell: (facts: Facts) => void = () => undefined;
 
   dispose(): void {
     NotebookActions.executionScheduled.disconnect(this.begin, this);
     NotebookActions.executed.disconnect(this.end, this);
-    this.panel.sessionContext.iopubMessage.disconnect(this.take, this);
-    this.panel.sessionContext.kernelChanged.disconnect(this.forget, this);
-    this.panel.sessionContext.statusChanged.disconnect(this.noteStatus, this);
+    const { sessionContext } = this.context;
+    sessionContext.iopubMessage.disconnect(this.take, this);
+    sessionContext.kernelChanged.disconnect(this.forget, this);
+    sessionContext.statusChanged.disconnect(this.noteStatus, this);
     this.kernel?.anyMessage.disconnect(this.noteRequest, this);
   }
 
@@ -49,11 +51,23 @@ export class PersonRuns {
     return this.running.has(id);
   }
 
+  /** Forget what the person runs in a view that is closed: it shows no more; returns whether they did. */
+  leave(view: Notebook): boolean {
+    const { size } = this.running;
+    for (const [cell, runs] of this.running) {
+      if (this.views.get(runs[0]) === view) {
+        this.running.delete(cell);
+      }
+    }
+    return this.running.size < size;
+  }
+
   private begin(_: unknown, { notebook, cell }: Args): void {
-    if (notebook === this.panel.content && cell.model.type === 'code') {
+    if (notebook.model === this.context.model && cell.model.type === 'code') {
       const { id, sharedModel } = cell.model;
       const run = { source: sharedModel.getSource(), began: now(), count: null, life: '' };
       this.running.set(id, [...(this.running.get(id) ?? []), run]);
+      this.views.set(run, notebook);
       this.tell({ cell: id, status: 'pending' });
     }
   }
@@ -61,7 +75,7 @@ export class PersonRuns {
   private end(_: unknown, { notebook, cell, success, error }: Args): void {
     const { id } = cell.model;
     const [run, ...later] = this.running.get(id) ?? [];
-    if (notebook !== this.panel.content || !run) {
+    if (!run || this.views.get(run) !== notebook) {
       return;
     }
     if (later.length) {
@@ -108,7 +122,7 @@ export class PersonRuns {
 
   private listen(): void {
     this.kernel?.anyMessage.disconnect(this.noteRequest, this);
-    this.kernel = this.panel.sessionContext.session?.kernel ?? null;
+    this.kernel = this.context.sessionContext.session?.kernel ?? null;
     this.kernel?.anyMessage.connect(this.noteRequest, this);
   }
 
@@ -121,4 +135,5 @@ export class PersonRuns {
   private kernel: Kernel.IKernelConnection | null = null;
   /** By cell: the oldest first, if the person runs it again before it is over. */
   private readonly running = new Map<string, Run[]>();
+  private readonly views = new WeakMap<Run, Notebook>();
 }

@@ -6,7 +6,7 @@ import type { Contents } from '@jupyterlab/services';
 import { Conflicts } from './conflicts';
 import { LiveDocument } from './document';
 import { Manipulator } from './manipulator';
-import { PresenceWatcher } from './presence';
+import { PresenceWatcher, Views } from './presence';
 import { Review } from './review';
 import { PersonRuns } from './runs';
 import { StaleMarks } from './stale';
@@ -24,20 +24,21 @@ export class LiveTab {
     readonly panel: NotebookPanel,
     private readonly wire: Wire,
     contents: Contents.IManager,
-    isCurrent: () => boolean,
-    private readonly settings: TabSettings
+    private readonly views: Views,
+    private readonly settings: TabSettings,
+    readonly runs = new PersonRuns(panel.context)
   ) {
-    this.runs = new PersonRuns(panel, facts => this.tell('executed', facts));
+    this.runs.tell = facts => this.tell('executed', facts);
     this.document = new LiveDocument(panel, id => this.runs.has(id));
     this.conflicts = new Conflicts(panel, contents);
     this.presence = new PresenceWatcher(
       panel,
-      isCurrent,
+      views,
       () => this.runs.life,
       () => this.document.readNew(),
       facts => this.tell('presence', facts)
     );
-    this.manipulator = new Manipulator(panel, facts => this.call('manipulate', facts));
+    this.manipulator = new Manipulator(panel, views.list, facts => this.call('manipulate', facts));
     this.review = new Review(panel, {
       undo: change => this.wire.call('undo', { path: this.path, change }),
       accept: (changes, cells) => this.tell('accept', { changes, cells }),
@@ -52,6 +53,7 @@ export class LiveTab {
 
   /** The path that the engine knows it by. */
   path: string;
+  readonly presence: PresenceWatcher;
   readonly review: Review;
   readonly stale: StaleMarks;
 
@@ -101,6 +103,14 @@ export class LiveTab {
     }
   }
 
+  /** Another view of it is closed: what the person runs there, the engine puts into the notebook. */
+  leave(view: NotebookPanel): void {
+    if (this.runs.leave(view.content)) {
+      this.tell('gone', {});
+      this.register();
+    }
+  }
+
   dispose(): void {
     clearTimeout(this.again);
     this.unwatch();
@@ -108,7 +118,10 @@ export class LiveTab {
     this.presence.dispose();
     this.document.dispose();
     this.manipulator.dispose();
-    this.runs.dispose();
+    this.runs.leave(this.panel.content);
+    if (!this.views.list().length) {
+      this.runs.dispose(); // or they are those of the tab that comes after
+    }
     this.tell('gone', {});
   }
 
@@ -165,8 +178,12 @@ export class LiveTab {
       if (event.event === 'cell') {
         this.setState(event.handle, event.status === 'running' ? 'running' : 'idle');
         if (event.status === 'running') {
+          this.others.add(event.handle);
           this.follow(event.handle);
+        } else {
+          this.others.delete(event.handle);
         }
+        void this.attach();
         return;
       }
       if (event.event === 'changed') {
@@ -176,6 +193,30 @@ export class LiveTab {
       }
       this.stale.note();
     });
+  }
+
+  /** Use the kernel in which others run the notebook, if this page has none: it has only one. */
+  private async attach(): Promise<void> {
+    const { sessionContext } = this.panel;
+    const { sessionManager } = sessionContext;
+    const isNeeded = () => !this.panel.isDisposed && !sessionContext.session?.kernel;
+    if (this.isAttaching || !isNeeded()) {
+      return;
+    }
+    this.isAttaching = true;
+    try {
+      await sessionManager.refreshRunning();
+      const kernel = [...sessionManager.running()].find(each => each.path === this.path)?.kernel;
+      if (kernel && isNeeded()) {
+        await sessionContext.changeKernel({ id: kernel.id, name: kernel.name });
+      }
+    } catch (error) {
+      console.warn(`Cellwright: ${this.path} has no kernel here:`, (error as Error).message);
+    }
+    this.isAttaching = false;
+    if (this.others.size && isNeeded()) {
+      setTimeout(() => void this.attach(), AGAIN); // it may only be starting
+    }
   }
 
   private noteChange(event: Facts): void {
@@ -225,11 +266,11 @@ export class LiveTab {
 
   private actor = '';
   private again = 0;
+  private isAttaching = false;
+  private readonly others = new Set<string>(); // cells that run for others
   private refused = '';
   private unwatch: () => void = () => undefined;
   private readonly document: LiveDocument;
   private readonly conflicts: Conflicts;
-  private readonly presence: PresenceWatcher;
   private readonly manipulator: Manipulator;
-  private readonly runs: PersonRuns;
 }

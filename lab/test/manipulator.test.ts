@@ -14,9 +14,11 @@ function open(...names: string[]) {
     const sessionContext = { session: { kernel } } as any;
     sessionContext.kernelChanged = new Signal<any, any>(sessionContext);
     sessionContext.iopubMessage = new Signal<any, any>(sessionContext);
-    new Manipulator({ sessionContext, content: { widgets: [] } } as any, async facts => {
+    const panel = { sessionContext, content: { widgets: [] } } as any;
+    const pass = async (facts: any) => {
       passed.push(`${name} ${facts.kind}`);
-    });
+    };
+    new Manipulator(panel, () => [panel], pass);
     return sessionContext.iopubMessage;
   });
   const say = (type: string, session: string, cause: string, content: object = {}) =>

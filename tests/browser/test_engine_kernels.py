@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from cellwright.errors import KernelMissing
 from tests.browser.conftest import LAB, PANEL, Server, cells, keep_picture, run_cell, texts
 from tests.browser.test_runs import begin_run
 from tests.engines import wait_for
@@ -72,6 +74,31 @@ def test_a_tab_uses_the_kernel_of_the_engine_and_asks_the_engine_to_interrupt_an
     # It is shut down here, and gone there.
     page.evaluate(f"async () => await {PANEL}.sessionContext.shutdown()")
     wait_for(lambda: session.session not in [each.session for each in agent.sessions()], "its end")
+
+
+def test_a_tab_without_a_kernel_uses_the_one_in_which_an_agent_runs_the_notebook(
+    server: Server, open_page: OpenPage, agent: Any
+) -> None:
+    """Or the person's next run would start a second one, without the variables."""
+    server.write("later.ipynb", "x = 41", "x + 1")
+    page = open_page("later.ipynb")
+    page.evaluate(f"async () => await {PANEL}.sessionContext.shutdown()")
+    book = agent.open("later.ipynb")
+
+    def run() -> bool:
+        with contextlib.suppress(KernelMissing):
+            return bool(book.run(["a"]).ok)
+        return False
+
+    wait_for(run, "the engine to know that the kernel of the page is gone")
+    wait_idle(page)
+    assert texts(run_cell(page, 1)) == "42"
+    (session,) = [each for each in agent.sessions() if each.session.endswith("later.ipynb")]
+    assert cells(page)["b"]["count"] == 2
+    assert book.run(["b"]).ok
+    assert [each.pid for each in agent.sessions() if each.session == session.session] == [
+        session.pid
+    ]
 
 
 @pytest.mark.parametrize("began", ["tab", "engine"])

@@ -213,9 +213,20 @@ HALVES = {
 }
 
 
+def make_hostile_outputs(payload: str) -> list[dict[str, Any]]:
+    """One output of each kind that has the payload in all its texts."""
+    bundle = {"text/html": payload, "text/markdown": payload, "text/plain": payload}
+    return [
+        {"output_type": "display_data", "data": bundle, "metadata": {"name": payload}},
+        {"output_type": "display_data", "data": {"text/markdown": payload}, "metadata": {}},
+        {"output_type": "stream", "name": "stdout", "text": payload},
+        {"output_type": "error", "ename": payload, "evalue": payload, "traceback": [payload]},
+    ]
+
+
 @pytest.mark.parametrize("half", ["first", pytest.param("second", marks=pytest.mark.all)])
 def test_no_text_of_others_runs_in_the_page(server: Server, open_page: OpenPage, half: str) -> None:
-    """In conflict bars, review bars, reasons, and the name of the notebook."""
+    """In conflict bars, review bars, the name of the notebook, outputs and metadata of cells."""
     payloads = HALVES[half]
     name = f"<img src=x onerror=window.pwned=1>{half}.ipynb"
     path = server.write(name, *(f"{chr(97 + n)} = 0" for n in range(len(payloads))))
@@ -243,9 +254,29 @@ def test_no_text_of_others_runs_in_the_page(server: Server, open_page: OpenPage,
     texts = page.locator(".cw-review span").all_text_contents()
     assert [text.removeprefix("Changed by mcp:") for text in texts] == list(payloads)
     page.mouse.move(300, 300)
-    run = page.evaluate("() => new Promise(done => setTimeout(() => done(window.pwned), 300))")
-    assert run is None
+    run = "() => new Promise(done => setTimeout(() => done(window.pwned), 300))"
+    assert page.evaluate(run) is None
     assert leaks == []
+    # Another program writes them into outputs and metadata, which are merged into the page.
+    shape = json.loads(path.read_text())
+    for cell, payload in zip(shape["cells"], payloads, strict=True):
+        cell["metadata"] = {"tags": [payload], "name": payload, "trusted": True}
+        cell["outputs"] = make_hostile_outputs(payload)
+    new = path.with_suffix(".new")
+    new.write_text(json.dumps(shape), encoding="utf-8")
+    new.replace(path)
+    page.wait_for_function(
+        f"() => [...{PANEL}.content.model.cells].every(model => model.outputs.length === 4)"
+    )
+    for number in range(count):
+        page.evaluate(f"async at => await {PANEL}.content.scrollToItem(at)", number)
+        page.wait_for_function(
+            f"""at => {PANEL}.content.widgets[at].node
+                .querySelectorAll('.jp-OutputArea-output').length === 4""",
+            arg=number,
+        )
+    assert page.evaluate(run) is None
+    keep_picture(page, f"payloads-{half}")
     assert page.locator(".cw-bar img, .cw-bar script, .cw-bar svg, .cw-bar a").count() == 0
 
 

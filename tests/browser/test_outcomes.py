@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Error
 
 from cellwright import connect
-from cellwright.errors import EngineLost
+from cellwright.errors import EngineLost, NotebookNotFound
 from tests.browser.conftest import (
     FIRST,
     PANEL,
@@ -24,6 +24,7 @@ from tests.browser.conftest import (
     start_server,
     texts,
 )
+from tests.browser.test_runs import begin_run, wait_heard
 from tests.engines import ask, wait_for
 
 if TYPE_CHECKING:
@@ -161,6 +162,50 @@ def test_two_pages_and_an_engine_that_is_killed_lose_nothing(
     assert ["".join(cell["source"]) for cell in saved] == wanted
 
 
+def test_a_notebook_with_two_views_in_one_page_stays_there_when_one_of_them_is_closed(
+    server: Server, open_page: OpenPage, agent: Any
+) -> None:
+    """The person runs a cell in each of them, and closes it: the other one has what the cell says."""
+    gates = [server.folder / f"go-view-{number}" for number in range(2)]
+    sources = [
+        f"import os, time\nprint('begun', flush=True)\nwhile not os.path.exists({str(go)!r}): time.sleep(0.02)\nprint('end')"
+        for go in gates
+    ]
+    path = server.write("views.ipynb", *sources, "c = 0")
+    page = open_page("views.ipynb")
+    wait_heard(server, page)
+    book = agent.open("views.ipynb")
+    views = "[...window.jupyterapp.shell.widgets('main')].filter(each => each.context)"
+    for number, cell in enumerate("ab"):
+        page.evaluate(
+            "async () => { await window.jupyterapp.commands.execute('docmanager:clone') }"
+        )
+        page.wait_for_function(f"() => {views}.length === 2")
+        place = 1 - number  # the newer view first, and then the older one
+        page.evaluate(f"place => window.jupyterapp.shell.activateById({views}[place].id)", place)
+        page.wait_for_function(f"place => {PANEL} === {views}[place]", arg=place)
+        begin_run(page, number)
+        wait_for(lambda cell=cell: book.presence().active == cell, "the place of the person")
+        wait_for(lambda number=number: book.read().cells[number].status == "running", "the run")
+        page.evaluate(f"() => {PANEL}.dispose()")
+        page.wait_for_function(f"() => {views}.length === 1 && {views}[0].hasClass('cw-shared')")
+        page.evaluate(f"() => window.jupyterapp.shell.activateById({views}[0].id)")
+        edit = {"op": "replace", "cell": "c", "source": f"c = {number + 1}"}
+        answer = book.edit([edit])
+        assert (answer.host, cells(page)["c"]["source"]) == ("tab", f"c = {number + 1}")
+        gates[number].touch()
+        page.wait_for_function(
+            f"cell => {views}[0].content.model.cells.get(cell).executionCount === cell + 1",
+            arg=number,
+        )
+        assert texts(cells(page)[cell]) == "begun\nend\n"
+    page.evaluate(f"async () => await {PANEL}.context.save()")
+    assert page.locator(".jp-Dialog").all_inner_texts() == []
+    assert ["".join(cell["source"]) for cell in read_saved(path)] == [*sources, "c = 2"]
+    wait_for(lambda: "running" not in [run.status for run in book.executions()], "the records")
+    assert [(run.cell, run.status) for run in book.executions()] == [("a", "ok"), ("b", "ok")]
+
+
 def test_a_connection_that_breaks_is_made_again_and_both_sides_are_merged(
     server: Server, open_page: OpenPage
 ) -> None:
@@ -247,6 +292,29 @@ def test_a_notebook_that_is_deleted_while_it_is_open_is_still_in_its_page(
     page.evaluate(f"async () => await {PANEL}.context.save()")
     saved = read_saved(path)
     assert ["".join(cell["source"]) for cell in saved] == ["typed", "more"]
+
+
+def test_a_notebook_that_is_deleted_in_the_file_browser_of_its_page_is_not_made_again(
+    server: Server, open_page: OpenPage, agent: Any
+) -> None:
+    """JupyterLab ends its kernel and closes its tab, also while an agent's cell runs there."""
+    source = "import time\nprint('begun', flush=True)\nwhile True: time.sleep(0.02)"
+    path = server.write("trash.ipynb", source)
+    page = open_page("trash.ipynb")
+    book = agent.open("trash.ipynb")
+    run = book.run(["a"], detach=0.0)
+    page.wait_for_function(f"() => {PANEL}.content.model.cells.get(0).outputs.length > 0")
+    page.locator(".jp-DirListing-item", has_text="trash.ipynb").click(button="right")
+    page.locator(".lm-Menu-item", has_text="Move to Trash").click()
+    page.locator(".jp-Dialog").get_by_role("button", name="Move to Trash").click()
+    (cell,) = agent.attach(run.run).answer
+    assert cell.status == "died"
+    assert cell.saved or cell.artifact, "the file had it, or the artifact has"
+    page.wait_for_function(f"() => {PANEL}?.context?.path !== 'trash.ipynb'")
+    wait_for(lambda: not path.exists(), "the file to be gone")
+    with pytest.raises(NotebookNotFound):
+        book.edit([{"op": "replace", "cell": "a", "source": "again"}])
+    assert not path.exists()
 
 
 def test_what_is_typed_while_the_notebook_is_saved_is_still_to_be_saved(

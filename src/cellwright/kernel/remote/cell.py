@@ -223,7 +223,7 @@ class RemoteCell:
 
     def _take_iopub(self, message: RemoteMessage, *, is_ours: bool) -> Iterator[KernelEvent]:
         if message.kind == "status":
-            self._take_state(str(message.content.get("execution_state", "")), is_ours=is_ours)
+            self._take_state(message, is_ours=is_ours)
         elif message.kind == "shutdown_reply":
             self.has_died = True
         elif is_ours:
@@ -245,12 +245,16 @@ class RemoteCell:
             if event is not None:
                 yield event
 
-    def _take_state(self, state: str, *, is_ours: bool) -> None:
+    def _take_state(self, message: RemoteMessage, *, is_ours: bool) -> None:
+        state = str(message.content.get("execution_state", ""))
         if is_ours:
             self.was_seen = True
             self._is_idle = state == "idle"
-        elif state in DEATHS or state == "starting":
-            # A kernel that starts while a cell runs was restarted by another client.
+        elif state in DEATHS:
+            self.has_died = True
+        elif state == "starting" and str(message.header.get("session", "")) != self.process:
+            # It was restarted by another client. What the process that has our cell said when it
+            # began may come late: it answers on another socket.
             self.has_died = True
 
     def _take_fence(self, message: RemoteMessage) -> None:

@@ -110,8 +110,21 @@ def test_a_kernel_that_its_server_calls_dead_has_died(name: str) -> None:
     assert is_over(run)
 
 
+def start(process: str) -> RemoteMessage:
+    header = {"msg_type": "status", "session": process}
+    return RemoteMessage("iopub", header, {}, content={"execution_state": "starting"})
+
+
+def test_what_the_process_of_a_cell_said_when_it_began_may_come_late() -> None:
+    """It answers on another socket, and has the cell then: no other process took its place."""
+    run, _ = fed(start("kernel-1"), state("busy"), reply(), state("idle"))
+
+    assert not run.has_died
+    assert run.status == "ok"
+
+
 def test_a_kernel_that_starts_anew_or_says_goodbye_has_died() -> None:
-    assert fed(state("starting", ""))[0].has_died
+    assert fed(start("kernel-2"))[0].has_died
     assert fed(said("shutdown_reply", "", restart=True))[0].has_died
     assert not fed(state("busy", ""), state("idle", ""))[0].has_died
 
