@@ -398,5 +398,8 @@ ROWS = (
     row("D-442", "§10", "An engine whose socket was deleted or replaced is found again, or can be ended", Done("tests/integration/engine/test_life.py::test_one_whose_place_was_deleted_is_found_again_with_its_kernels", also=("tests/integration/engine/test_life.py::test_one_that_cannot_be_found_again_can_be_ended",))),
     row("D-443", "§2", "A notebook with two views in one page stays open there when one of them is closed, and what the person runs in either is whole", Done("tests/browser/test_outcomes.py::test_a_notebook_with_two_views_in_one_page_stays_there_when_one_of_them_is_closed", only_all=True)),
     row("D-444", "§2", "A tab without a kernel uses the one in which an agent runs its notebook", Done("tests/browser/test_engine_kernels.py::test_a_tab_without_a_kernel_uses_the_one_in_which_an_agent_runs_the_notebook", only_all=True)),
+    row("D-445", "§9", "`git diff` shows nothing that git does not store", Done("tests/integration/cli/test_git.py::test_what_is_not_stored_is_in_no_diff")),
+    row("D-446", "§9", "A notebook from stdin is run with -o as one from a file is", Done("tests/integration/cli/test_run.py::test_a_notebook_from_stdin_is_run_as_a_copy_is")),
+    row("D-447", "§9", "The history of a path that never was a notebook cannot be forgotten", Done("tests/unit/workspace/test_forgetting.py::test_a_path_that_never_was_a_notebook_has_nothing_to_forget")),
 )
 # fmt: on

@@ -6,6 +6,7 @@
 | `--cellwright-check`, `--check` | outputs must be those in the notebook |
 | `--cellwright-mask REGEX` | what may differ; may be repeated |
 | `--cellwright-mask-file FILE` | the same, as nbval's `--nbval-sanitize-with` has it |
+| `--cellwright-skip MIME` | outputs of this type may differ, such as `image/*`; may be repeated |
 | `--cellwright-tolerance R` | numbers may differ by this part of their size |
 | `--cellwright-timeout S` | seconds for each cell |
 | `--cellwright-kernel NAME` | the kernel for all notebooks |
@@ -59,6 +60,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--cellwright-mask-file",
         metavar="FILE",
         help="What may differ, in lines `regex: …` and `replace: …`, as nbval has them.",
+    )
+    group.addoption(
+        "--cellwright-skip",
+        action="append",
+        default=[],
+        metavar="MIME",
+        help="Outputs of this type may differ, such as image/*.",
     )
     group.addoption(
         "--cellwright-tolerance",
@@ -150,8 +158,9 @@ class NotebookTest(pytest.Item):
         from cellwright.workspace.runs.comparison import list_parts
 
         masks = _list_masks(self.config)
-        old = _mask(list_parts(cell.outputs), masks)
-        new = _mask(list_parts(map(parse_output, execution.outputs)), masks)
+        skipped = self.config.getoption("--cellwright-skip")
+        now = map(parse_output, execution.outputs)
+        old, new = (_mask(list_parts(each), masks, skipped) for each in (cell.outputs, now))
         if _are_close(old, new, self.config.getoption("--cellwright-tolerance")):
             return
         head = f"cell {cell.handle} (index {cell.index}) shows something else:"
@@ -253,15 +262,23 @@ def _list_masks(config: pytest.Config) -> list[tuple[re.Pattern[str], str]]:
         raise pytest.UsageError(f"cellwright: the masks: {error}") from None
 
 
-def _mask(value: Any, masks: list[tuple[re.Pattern[str], str]]) -> Any:
-    """What outputs say, with masks in all of its texts."""
+def _mask(value: Any, masks: list[tuple[re.Pattern[str], str]], skipped: list[str]) -> Any:
+    """What outputs say, with masks in all of its texts and without some types."""
     if isinstance(value, str):
         for mask, put in masks:
             value = mask.sub(put, value)
         return value
     if isinstance(value, dict):
-        return {name: _mask(each, masks) for name, each in value.items()}
-    return [_mask(each, masks) for each in value] if isinstance(value, (list, tuple)) else value
+        from fnmatch import fnmatchcase
+
+        return {
+            name: _mask(each, masks, skipped)
+            for name, each in value.items()
+            if not any(fnmatchcase(name, pattern) for pattern in skipped)
+        }
+    if isinstance(value, (list, tuple)):
+        return [_mask(each, masks, skipped) for each in value]
+    return value
 
 
 def _are_close(old: Any, new: Any, tolerance: float) -> bool:

@@ -116,6 +116,23 @@ def test_users_of_nbval_find_their_marks_and_their_file_of_masks(tmp_path: Path)
     assert "cell c2 (index 2) shows something else:" in said
 
 
+def test_types_that_differ_from_machine_to_machine_are_left_out(tmp_path: Path) -> None:
+    show = "from IPython.display import display\ndisplay({'image/png': 'AAAA', 'text/plain': %r}, raw=True)"
+    for name, text in {"same": "x", "other": "y"}.items():
+        write(tmp_path / f"{name}.ipynb", (show % text, "", ""))
+        shape = json.loads((tmp_path / f"{name}.ipynb").read_text())
+        data = {"image/png": "BBBB", "text/plain": "x"}
+        shape["cells"][0]["outputs"] = [
+            {"output_type": "display_data", "data": data, "metadata": {}}
+        ]
+        (tmp_path / f"{name}.ipynb").write_text(json.dumps(shape))
+    code, said = run(tmp_path, "--cellwright", "--check")
+    assert (code, "2 failed" in said) == (1, True), said
+    code, said = run(tmp_path, "--cellwright", "--check", "--cellwright-skip", "image/*")
+    assert (code, "1 failed, 1 passed" in said) == (1, True), said
+    assert "other.ipynb" in said.rpartition("short test summary")[2]
+
+
 def test_users_of_nbmake_find_what_the_metadata_of_a_notebook_says(tmp_path: Path) -> None:
     write(tmp_path / "fails.ipynb", ("1 / 0", "", ""), ("print('on')", "", ""))
     write(tmp_path / "slow.ipynb", ("import time; time.sleep(60)", "", ""))

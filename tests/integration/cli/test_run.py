@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.engines import engine_of_its_own
 from tests.unit.cli import samples
-from tests.unit.cli.calling import Answer, call
+from tests.unit.cli.calling import Answer, call, process
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -206,3 +207,24 @@ def test_several_notebooks_run_even_if_one_fails_and_one_comes_from_stdin(folder
     assert call("run", "-", "-o", "no.ipynb", stdin=b"{").code == 3
     assert not (folder / "no.ipynb").exists()
     assert call("run", "-", "--no-engine", stdin=given).code == 2
+
+
+def test_a_notebook_from_stdin_is_run_as_a_copy_is(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = samples.code("a", "n = 1")
+    first["metadata"] = {"tags": ["parameters"]}
+    (folder / "one.ipynb").write_bytes(samples.write(first, samples.code("b", "print(n)")))
+    given = (folder / "one.ipynb").read_bytes()
+    words = ("-p", "n=5", "-o")
+    with engine_of_its_own(monkeypatch):
+        for name, source, stdin in (("file", "one.ipynb", b""), ("pipe", "-", given)):
+            answer = process("run", source, *words, f"{name}.ipynb", stdin=stdin)
+            assert (answer.code, answer.text) == (0, "5\n"), answer
+        assert process("sessions", "--json").data["sessions"] == [], "their kernels were their own"
+    sources = [
+        [cell["source"] for cell in json.loads((folder / f"{name}.ipynb").read_bytes())["cells"]]
+        for name in ("file", "pipe")
+    ]
+    assert sources[0] == sources[1]
+    assert len(sources[1]) == 3, "the parameters are a cell"

@@ -86,6 +86,17 @@ def test_copies_say_how_their_run_went_as_papermill_does(
     assert states == ["completed", "failed", "pending"]
 
 
+def test_a_copy_that_runs_nothing_needs_no_kernel(
+    folder: Path, opened: Callable[[], Workspace], kernels: MemoryKernels
+) -> None:
+    make_notebook(folder, name="empty.ipynb")
+    assert run(opened, "empty.ipynb", out="out").results[0].status == "ok"
+    with opened() as workspace:
+        done = workspace.open("good.ipynb").run([], output="copy.ipynb")
+    assert (list(done), done.done, kernels.made) == ([], True, [])
+    assert (folder / "copy.ipynb").read_bytes() == (folder / "good.ipynb").read_bytes()
+
+
 def test_without_out_notebooks_are_run_in_place(
     folder: Path, opened: Callable[[], Workspace]
 ) -> None:

@@ -157,3 +157,5 @@ def test_sessions_are_listed_in_columns() -> None:
     ]
     rows = session_rows(sessions)
     assert len({(row.index("idle"), row.index("/home")) for row in rows}) == 1
+    there = SessionView.from_json({**sessions[0].to_json(), "server": "http://there:8888"})
+    assert session_rows([there])[0].endswith("  http://there:8888\n")

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+import pytest
+
 from cellwright import Workspace
 from cellwright.config.settings import Settings
+from cellwright.errors import NotebookNotFound
 from cellwright.workspace.hub import Hub
 from tests.unit.workspace import memory
 
@@ -44,6 +47,19 @@ async def test_history_and_artifacts_of_a_notebook_go_and_those_of_others_stay(
     assert hub.artifacts.list() == []
     await hub.end_kernels()
     hub.release_resources()
+
+
+def test_a_path_that_never_was_a_notebook_has_nothing_to_forget(folder: Path) -> None:
+    memory.make_notebook(folder, "x", name="a.ipynb")
+    memory.make_notebook(folder, "x", name="new.ipynb")
+    with Workspace(folder, actor="test:ada") as workspace:
+        workspace.open("a.ipynb").edit([{"op": "insert", "source": "x"}])
+        with pytest.raises(NotebookNotFound):
+            workspace.forget("aa.ipynb")
+        assert workspace.forget("new.ipynb").changes == 0
+        (folder / "a.ipynb").unlink()
+        assert workspace.forget("a.ipynb", before=1).changes == 0
+        assert workspace.forget("a.ipynb").changes == 1
 
 
 def test_all_means_all_in_the_root(folder: Path) -> None:

@@ -354,12 +354,12 @@ def sessions_command(call: CommandCall) -> None:
 
 
 def session_rows(sessions: Sequence[SessionView]) -> list[str]:
-    """Render sessions, one a line; those of notebooks have their paths as names."""
+    """Render sessions, one a line: the path of a notebook or a name, and a folder or a server."""
     names = [one_line(each.session) for each in sessions]
     kernels = [one_line(each.kernel or "no kernel") for each in sessions]
     wide, kind = (max(map(len, column), default=0) for column in (names, kernels))
     return [
-        f"{name:{wide}}  {each.state:6}  {kernel:{kind}}  {one_line(each.cwd)}\n"
+        f"{name:{wide}}  {each.state:6}  {kernel:{kind}}  {one_line(each.server or each.cwd)}\n"
         for each, name, kernel in zip(sessions, names, kernels, strict=True)
     ]
 

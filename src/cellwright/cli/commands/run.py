@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import time
@@ -29,7 +30,7 @@ from cellwright.cli.output import (
     read_input,
     style_status,
 )
-from cellwright.errors import CellwrightError
+from cellwright.errors import CellwrightError, SessionNotFound
 from cellwright.workspace.api.answers import EvalAnswer
 
 TYPE_CHECKING = False
@@ -112,10 +113,15 @@ def run_command(call: CommandCall, words: tuple[str, ...], **options: Any) -> in
     options["parameters"] = _collect_parameters(options["parameters"])
     options = {name: value for name, value in options.items() if value not in (None, {}, ())}
     with call.workspace(start=True) as workspace:
-        if notebooks == ["-"]:
-            notebooks = [_save_stdin(workspace, options)]
+        is_given = notebooks == ["-"]
+        if is_given:
+            clears = not chosen and not options.get("stale")
+            notebooks = [_save_stdin(workspace, options, clears=clears)]
         if len(notebooks) == 1:
             code, data, error = _run_notebook(call, workspace, notebooks[0], cells, options)
+            if is_given and "detach" not in options:  # its kernel was its own, as that of a copy
+                with contextlib.suppress(SessionNotFound):
+                    workspace.kernel("shutdown", session=notebooks[0])
             if call.output.as_json:
                 print_json({"ok": code == OK, "data": data, "error": error})
             return code
@@ -158,15 +164,21 @@ def _read_parameters(name: str) -> dict[str, Any]:
     return values
 
 
-def _save_stdin(workspace: Workspace, options: dict[str, Any]) -> str:
-    """Save the notebook on stdin as the output, on record, to be run there; returns its name."""
+def _save_stdin(workspace: Workspace, options: dict[str, Any], *, clears: bool) -> str:
+    """Save the notebook on stdin, on record, as a copy with parameters; returns its name."""
     output: str | None = options.pop("output", None)
     if output is None:
         raise click.UsageError("A notebook on stdin needs -o OUT.ipynb")
     from cellwright.document.notebook import Notebook
+    from cellwright.workspace.runs.copies import make_copy_edits
 
-    given = Notebook(sys.stdin.buffer.read()).to_bytes()  # raises if it is none
-    workspace.open(output).write(given.decode(), whole=True, label="copy of stdin")
+    notebook = Notebook(sys.stdin.buffer.read())  # raises if it is none
+    edits = make_copy_edits(notebook, options.pop("parameters", None), clears=clears)
+    if edits:
+        notebook.apply(edits)
+    text = notebook.to_bytes().decode()
+    workspace.open(output).write(text, whole=True, label="copy of stdin")
+    options["restart"] = True
     return output
 
 

@@ -178,14 +178,13 @@ class NotebookRun(Run):
         path: str = book.real
         if options.check:  # in the same folder: the notebook's own kernel keeps its state
             path = f"{options.copy_of or book.real}.check-{self.id}"
-        is_copied_only = options.copy_of is not None and not self._chosen  # that needs no kernel
         with self.stop.watch_clock():
             self._session, self._withheld = await self._sessions.open_notebook(
                 path,
                 book.caller,
                 kernel=options.kernel,
                 notebook_kernel=find_kernel_name(self._notebook),
-                restart=options.restart and not options.check and not is_copied_only,
+                restart=options.restart and not options.check,
                 address=None if options.has_own_kernel else book.host.kernel(),
                 request=options,
                 copy_of=options.copy_of or (book.real if options.check else None),

@@ -197,7 +197,11 @@ def forget(caller: Caller, request: requests.ForgetRequest) -> ForgetAnswer:
         before=before,
         dry_run=request.dry_run,
     )
-    name = None if book is None else book.name
+    name = None
+    if book is not None:
+        name = book.name
+        is_recorded = bool(doomed or any(found) or journal.log(book.real, limit=1))
+        _refuse_unknown(book, is_recorded=is_recorded)
     return ForgetAnswer(name, *found, len(doomed), list_set_aside(journal.path))
 
 

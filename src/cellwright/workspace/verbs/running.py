@@ -117,6 +117,10 @@ async def run_cells(caller: Caller, request: requests.RunRequest) -> Executions:
         )
 
     run = await caller.hub.in_file_thread(prepare)
+    if request.output is not None and not run.executions:  # a copy alone needs no kernel
+        from cellwright.workspace.runs.execution import Executions
+
+        return Executions(done=True, skipped=run.skipped)
     await follow_run(run)
     return run.answer()
 
