@@ -365,8 +365,10 @@ class ArtifactSpill:
         except (CellwrightError, OSError) as error:
             self._give_up(error)
             return
-        self._write(bytes(self._held))
-        self._held.clear()
+        held, self._held = self._held, bytearray()
+        for start in range(0, len(held), _BLOCK):  # not a copy of all of it
+            if self._writer is not None:
+                self._write(bytes(held[start : start + _BLOCK]))
 
     def forget_held(self) -> None:
         """Drop what is held; what has been written stays."""

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _OVERHEAD = 200  # bytes of an output besides its content
 _PIECE = 60  # bytes of a piece of a stream besides its text
 _LONG_PIECE = 4 * 2**10  # bytes; longer ones are not joined, which takes long
+_JOINED = 2**18  # characters
 _KEPT_ERROR = 8 * 2**20  # characters of an error in an artifact
 
 
@@ -56,11 +57,11 @@ class CollectedOutput:
         """The output in nbformat's shape, without the text of a stream."""
         return {**self.head, **self.content.value}
 
-    def to_json(self) -> dict[str, Any]:
-        """The output in nbformat's shape."""
+    def to_json(self, *, in_pieces: bool = False) -> dict[str, Any]:
+        """The output in nbformat's shape; the text of a stream perhaps as a list of pieces."""
         if self.pieces is not None:
-            text = "".join(self.pieces)
-            self.pieces[:] = [text]  # joined only once
+            _join_small(self.pieces)
+            text = self.pieces.copy() if in_pieces else "".join(self.pieces)
             return {**self.head, "text": text}
         return deepcopy(self.value)
 
@@ -127,16 +128,19 @@ class Collector:
             self._apply_limit()
         return True
 
-    def outputs(self) -> list[dict[str, Any]]:
-        """The outputs in nbformat 4's shape, the text of a stream as one string."""
+    def outputs(self, *, in_pieces: bool = False) -> list[dict[str, Any]]:
+        """The outputs in nbformat 4's shape, the text of a stream as one string, or in pieces."""
         note = self._limit.note() if self._limit is not None else None
-        found = [entry.to_json() for entry in self._entries]
+        found = [entry.to_json(in_pieces=in_pieces) for entry in self._entries]
         return found if note is None else [note, *found]
 
     def finish(self) -> list[dict[str, Any]]:
         """End the artifact, if there is one; returns the outputs."""
         if self._limit is not None:
             self._limit.finish()
+        for entry in self._entries:
+            if entry.pieces is not None:  # all that asks from now on gets the same text
+                entry.pieces[:] = ["".join(entry.pieces)]
         return self.outputs()
 
     def _clear(self) -> None:
@@ -313,9 +317,9 @@ class OutputLimit:
         pieces = entry.pieces
         if content.size < len(pieces) * _LONG_PIECE:
             # Many small pieces take more room than their text; joined they may fit.
-            pieces[:] = ["".join(pieces)]
-            size = len(pieces[0].encode("utf-8", "surrogatepass"))
-            self.set_size(content, _OVERHEAD + size + _PIECE)
+            _join_small(pieces)
+            size = sum(len(piece.encode("utf-8", "surrogatepass")) + _PIECE for piece in pieces)
+            self.set_size(content, _OVERHEAD + size)
         dropped = 0
         for piece in pieces:
             needed = self._size - self._most_bytes
@@ -337,6 +341,18 @@ class OutputLimit:
         if not pieces:
             self.set_size(content, 0)
         return not pieces
+
+
+def _join_small(pieces: list[str]) -> None:
+    """Join neighbours until each piece is long, and none so long that to cut it costs much."""
+    joined: list[str] = []
+    start = size = 0
+    for end, piece in enumerate(pieces):
+        if end > start and size + len(piece) > _JOINED:
+            joined.append("".join(pieces[start:end]))
+            start, size = end, 0
+        size += len(piece)
+    pieces[:] = [*joined, "".join(pieces[start:])]
 
 
 def _as_line(value: dict[str, Any]) -> bytes:

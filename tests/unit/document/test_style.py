@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tracemalloc
 from dataclasses import replace
 from typing import Any
 
@@ -616,3 +617,28 @@ def test_a_long_text_is_written_in_blocks_as_it_is_in_one(
         notebook.apply(SetOutputs("one", outputs, 1))
         written.append(notebook.to_bytes())
     assert written[1:] == written[:1] * 3
+
+
+@pytest.mark.parametrize("size", [7, 1000, 200_000])
+def test_text_in_pieces_is_written_as_the_whole_is(size: int) -> None:
+    text = "".join(f"é line {number}\r\n" * (number % 3) + "x" * number for number in range(700))
+    pieces = [text[start : start + size] for start in range(0, len(text), size)]
+    written = []
+    for given in (text, pieces):
+        notebook = Notebook(write(value(ONE, TWO), JUPYTER))
+        notebook.apply(SetOutputs("one", [{"output_type": "stream", "name": "a", "text": given}]))
+        written.append(notebook.to_bytes())
+    assert written[0] == written[1]
+
+
+def test_a_flood_is_written_with_little_memory_beside_the_file() -> None:
+    pieces = ["x" * 99 + "\n"] * 50_000
+    notebook = Notebook(write(value(ONE, TWO), JUPYTER))
+    notebook.apply(SetOutputs("one", [{"output_type": "stream", "name": "a", "text": ["a\n"]}]))
+    tracemalloc.start()
+    try:
+        notebook.apply(SetOutputs("one", [{"output_type": "stream", "name": "a", "text": pieces}]))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 1.3 * len(notebook.to_bytes())  # it was 3 times that

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from cellwright.document._bytes.validity import cell_keys, cell_metadata_problem, is_valid_id
-from cellwright.document._json.scan import OPEN_ARRAY, QUOTE, decode, members
+from cellwright.document._json.scan import OPEN_ARRAY, OPEN_OBJECT, QUOTE, decode, members
 from cellwright.document._json.writing import (
     ListShape,
     Style,
@@ -82,7 +82,7 @@ class CellWriter:
     def fit_metadata(self, raw: bytes, cell_type: str, index: int) -> bytes:
         """Drop metadata that are not valid for this type, such as a wrong `collapsed` of code."""
         member = self._members(raw, index).get("metadata")
-        if member is None or not is_object(raw[member.start :]):
+        if member is None or raw[member.start] != OPEN_OBJECT:
             return raw
         metadata = self._load(raw, member, f"The metadata of cell {index}")
         bad = [
@@ -107,11 +107,8 @@ class CellWriter:
     ) -> bytes:
         """Replace the outputs and the execution count of a code cell."""
         style, indent = self.style(raw)
-        shape = ListShape.of_style(style, indent)
-        written = [_write_output(output, style, indent + style.unit) for output in outputs]
-        listed = b"[" + shape.opening + shape.separator.join(written) + shape.closing + b"]"
         changes = {
-            "outputs": listed if written else b"[]",
+            "outputs": _write_outputs(outputs, style, indent) if outputs else b"[]",
             "execution_count": style.encode(count),
         }
         return change_members(raw, changes, style, indent, f"cell {index}")
@@ -162,7 +159,7 @@ class CellWriter:
         changes: dict[str, bytes | None] = {}
         if "source" not in found:
             changes["source"] = b"[]"
-        if "metadata" not in found or not is_object(raw[found["metadata"].start :]):
+        if "metadata" not in found or raw[found["metadata"].start] != OPEN_OBJECT:
             changes["metadata"] = b"{}"
         # One type's members, left on a cell of another, would make it invalid.
         foreign = {"outputs", "execution_count", "attachments"} - cell_keys(cell_type, self.minor)
@@ -275,16 +272,36 @@ class CellWriter:
         return True
 
 
-def _write_output(output: Mapping[str, Any], style: Style, indent: bytes) -> bytes:
+def _write_outputs(
+    outputs: Sequence[Mapping[str, Any]], style: Style, indent: bytes
+) -> Iterator[bytes]:
+    """Write a list of outputs, in pieces."""
+    shape = ListShape.of_style(style, indent)
+    before = b"[" + shape.opening
+    for output in outputs:
+        yield before
+        yield from _write_output(output, style, indent + style.unit)
+        before = shape.separator
+    yield shape.closing + b"]"
+
+
+def _write_output(output: Mapping[str, Any], style: Style, indent: bytes) -> Iterator[bytes]:
     from cellwright.document.outputs import to_file_shape
 
     text = output.get("text")
-    if output.get("output_type") != "stream" or not isinstance(text, str) or len(text) < _LONG_TEXT:
-        return style.encode(to_file_shape(output), indent)
-    inner = indent + style.unit
+    is_stream = output.get("output_type") == "stream"
+    if is_stream and isinstance(text, list):
+        texts = text
+    elif is_stream and isinstance(text, str) and len(text) >= _LONG_TEXT:
+        texts = [text]
+    else:
+        yield style.encode(to_file_shape(output), indent)
+        return
     rest = style.encode(to_file_shape({**output, "text": ""}), indent)
-    lines = style.encode_lines(text, inner)
-    return change_members(rest, {"text": lines}, style, inner, "an output")
+    place = read_members(rest, "an output")["text"]
+    yield rest[: place.start]
+    yield from style.encode_lines(texts, indent + style.unit)
+    yield rest[place.end :]
 
 
 def new_id(taken: Container[str | None]) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from io import BytesIO
 from itertools import islice
 from json.encoder import encode_basestring as quote
 
@@ -24,7 +25,7 @@ from cellwright.errors import DuplicateKey, InvalidMetadata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
 _BLOCK = 2**16
@@ -108,19 +109,16 @@ class Style:
             raise InvalidMetadata(f"not a JSON value ({error})") from None
         return self.spell(text)
 
-    def encode_lines(self, text: str, indent: bytes = b"") -> bytes:
-        """Write a text as a list of lines, a block at a time: it may be all that a cell printed."""
-        if not text:
-            return b"[]"
+    def encode_lines(self, texts: Iterable[str], indent: bytes = b"") -> Iterator[bytes]:
+        """Write a text as a list of lines, both in pieces: it may be all that a cell printed."""
         shape = ListShape.of_style(self, indent)
         separator = shape.separator.decode()
-        blocks, start = [], 0
-        while start < len(text):
-            end = text.find("\n", start + _BLOCK) + 1 or len(text)
-            lines = text[start:end].splitlines(keepends=True)
-            blocks.append(self.spell(separator.join(map(quote, lines))))
-            start = end
-        return b"[" + shape.opening + shape.separator.join(blocks) + shape.closing + b"]"
+        before = b"[" + shape.opening
+        for block in _cut_at_lines(texts):
+            yield before
+            yield self.spell(separator.join(map(quote, block.splitlines(keepends=True))))
+            before = shape.separator
+        yield shape.closing + b"]" if before is shape.separator else b"[]"
 
     def spell(self, text: str) -> bytes:
         """The bytes of JSON text, escaped as the file escapes; never fails."""
@@ -130,6 +128,20 @@ class Style:
             # A character above U+FFFF becomes two escapes, as UTF-16 has it.
             return re.sub(r"[^\x00-\x7f]+", _escape, text).encode()
         return _surrogates.sub(_escape, text).encode()
+
+
+def _cut_at_lines(texts: Iterable[str]) -> Iterator[str]:
+    """The same text in pieces of whole lines."""
+    begun: list[str] = []
+    for text in texts:
+        start = 0
+        while end := text.find("\n", start + (0 if begun else _BLOCK)) + 1:
+            yield "".join([*begun, text[start:end]])
+            begun, start = [], end
+        begun.append(text[start:])
+    rest = "".join(begun)
+    if rest:
+        yield rest
 
 
 def _escape(found: re.Match[str]) -> str:
@@ -237,14 +249,14 @@ def read_members(raw: bytes, where: str) -> dict[str, Member]:
 
 def change_members(
     raw: bytes,
-    changes: Mapping[str, bytes | None],
+    changes: Mapping[str, bytes | Iterable[bytes] | None],
     style: Style,
     indent: bytes,
     where: str,
     *,
     found: dict[str, Member] | None = None,
 ) -> bytes:
-    """The object with members set to these bytes, or removed where None.
+    """The object with members set to these bytes, which may come in pieces, or removed where None.
 
     `indent` is the indentation of the object's members; it is used for new members only. `found`
     are its members if they have been read: a long output takes its time.
@@ -253,7 +265,8 @@ def change_members(
     raw = _replace_and_remove(raw, found, changes)
     new = {key: value for key, value in changes.items() if value is not None and key not in found}
     for key, value in new.items():
-        raw = _add(raw, key, value, style, indent)
+        whole = value if isinstance(value, bytes) else b"".join(value)
+        raw = _add(raw, key, whole, style, indent)
     return raw
 
 
@@ -291,13 +304,13 @@ def _equal(old: bytes, value: Any) -> bool:
 
 
 def _replace_and_remove(
-    raw: bytes, found: dict[str, Member], changes: Mapping[str, bytes | None]
+    raw: bytes, found: dict[str, Member], changes: Mapping[str, bytes | Iterable[bytes] | None]
 ) -> bytes:
     ordered = list(found.values())
     removed = {key for key, value in changes.items() if value is None and key in found}
     if ordered and len(removed) == len(ordered):
         return b"{}"
-    pieces: list[bytes] = []
+    new = BytesIO()  # to join pieces, all of them would have to be there beside the whole
     done = 0
     kept_before = False
     for i, member in enumerate(ordered):
@@ -306,16 +319,17 @@ def _replace_and_remove(
                 start, end = ordered[i - 1].end, member.end
             else:
                 start, end = member.key_start, ordered[i + 1].key_start
-            pieces.append(raw[done:start])
+            new.write(raw[done:start])
             done = end
             continue
         kept_before = True
         value = changes.get(member.key)
         if value is not None:
-            pieces += (raw[done : member.start], value)
+            new.write(raw[done : member.start])
+            new.writelines((value,) if isinstance(value, bytes) else value)
             done = member.end
-    pieces.append(raw[done:])
-    return b"".join(pieces)
+    new.write(raw[done:])
+    return new.getvalue()
 
 
 def _add(raw: bytes, key: str, value: bytes, style: Style, indent: bytes) -> bytes:

@@ -212,6 +212,8 @@ _MESSAGES_WAITING = 1  # they are long
 _CHECKED_APART = 2**20  # bytes; to check the signature of more takes long
 _M_MMAP_THRESHOLD = -3
 _LARGE_BLOCK = 256 * 2**10
+_M_ARENA_MAX = -8
+_ARENAS = 2
 
 _log = logging.getLogger("cellwright.kernel")
 
@@ -525,10 +527,10 @@ class Backpressure:
 
 
 def return_large_blocks() -> bool:
-    """Have freed blocks of 256 KiB and more returned to the system.
+    """Have freed blocks of 256 KiB and more returned to the system, and threads share the rest.
 
     Otherwise the C library of Linux keeps them, and the messages of a flood leave several times
-    their size behind. This affects the whole process, so that only an engine should call it.
+    their size behind; and what one thread has freed is of no use to the others. This affects the whole process, so that only an engine should call it.
     Returns whether it is possible here.
     """
     if not sys.platform.startswith("linux"):
@@ -536,6 +538,8 @@ def return_large_blocks() -> bool:
     import ctypes
 
     try:
-        return bool(ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _LARGE_BLOCK))
+        set_option = ctypes.CDLL(None).mallopt
+        set_option(_M_ARENA_MAX, _ARENAS)
+        return bool(set_option(_M_MMAP_THRESHOLD, _LARGE_BLOCK))
     except AttributeError:  # another C library
         return False

@@ -16,6 +16,7 @@ import json
 import time
 from typing import NamedTuple
 
+from cellwright.document.change import Change
 from cellwright.document.edits import SetMetadata, SetOutputs
 from cellwright.errors import (
     AmbiguousCell,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cellwright.document.cells import Cell
-    from cellwright.document.change import Change, State
+    from cellwright.document.change import State
     from cellwright.document.edits import Edit
     from cellwright.document.notebook import Notebook
     from cellwright.journal import Recording
@@ -94,7 +95,8 @@ class CellRun:
     def take_outputs(self) -> OutputsSoFar:
         """Return what it has said so far; as in Jupyter, a cell that still runs has no count."""
         self.is_unsaved = False  # what changes from now on is for the next landing
-        return OutputsSoFar(self, self.collector.outputs(), self.count if self.is_over else None)
+        outputs = self.collector.outputs(in_pieces=not self.is_over)  # there is more to come
+        return OutputsSoFar(self, outputs, self.count if self.is_over else None)
 
     def find_in(self, notebook: Notebook) -> Cell | None:
         """Find the cell where it is now: by its id, or by its source where it has none."""
@@ -431,7 +433,8 @@ class RunRecord:
                 if not recordings:
                     self._record(*executed)
             elif recordings:
-                self._announced = (recordings[-1], made[0], label)
+                change = Change(made[0].before, made[0].after, made[0].origins)
+                self._announced = (recordings[-1], change, label)  # without the text of its edits
                 self._before, self._newest = befores[0], newest[0]
             recordings.clear()
 
