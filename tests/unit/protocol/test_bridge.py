@@ -23,7 +23,7 @@ INSERT = {
 
 
 async def settle(stage: Stage) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         await stage.bridge.settle()
 
 

@@ -12,6 +12,8 @@ from cellwright import Workspace
 from cellwright.errors import OutsideRoot, RunNotFound
 from cellwright.workspace.activity import NotebookEvents
 from cellwright.workspace.api.answers import WatchAnswer
+from cellwright.workspace.hosts.file import FileHost
+from cellwright.workspace.verbs import running
 from tests.unit.workspace.memory import MemoryKernels, make_hub, make_notebook
 
 if TYPE_CHECKING:
@@ -66,6 +68,46 @@ def test_a_watch_tells_of_edits_here_and_of_changes_made_without_us(
     assert (first["change"], first["cells"]) == (answer.change, ["sum"])
     assert first["revision"] == answer.revision
     assert (second["event"], second["notebook"]) == ("outside", book.real)
+
+
+def test_an_edit_that_is_saved_and_not_yet_told_is_not_called_outside(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "_LOOK_EVERY", 0.05)
+    ready, saved, looked, told = (threading.Event() for _ in range(4))
+    sign, publish = FileHost.signature, NotebookEvents.publish
+    heard: list[str] = []
+
+    def look(host: FileHost) -> str | None:
+        found = sign(host)
+        if looked.is_set():
+            assert told.wait(20)
+        elif saved.is_set():
+            looked.set()
+        return found
+
+    def publish_late(events: NotebookEvents, notebook: str, event: str, **facts: Any) -> None:
+        saved.set()
+        assert looked.wait(20)
+        publish(events, notebook, event, **facts)
+        told.set()
+
+    def until() -> bool:
+        ready.set()
+        return bool(heard)
+
+    watcher = threading.Thread(
+        target=lambda: workspace.watch(
+            "nb.ipynb", progress=lambda event: heard.append(event["event"]), until=until
+        )
+    )
+    watcher.start()
+    assert ready.wait(20)
+    monkeypatch.setattr(FileHost, "signature", look)
+    monkeypatch.setattr(NotebookEvents, "publish", publish_late)
+    workspace.open("nb.ipynb").edit(EDIT)
+    watcher.join(20)
+    assert heard == ["changed"]
 
 
 def test_a_watch_of_all_notebooks_hears_of_those_in_the_root_alone(folder: Path) -> None:

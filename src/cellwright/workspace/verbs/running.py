@@ -338,7 +338,7 @@ async def watch(caller: Caller, request: requests.WatchRequest) -> WatchAnswer:
         return await hub.in_file_thread(hub.find_host(book).signature)
 
     try:
-        seen = await look()
+        seen, has_differed = await look(), False
         if request.announce:
             progress({"event": "watching", "notebook": real, "when": time.time()})
         # What happened before the end is reported.
@@ -351,13 +351,16 @@ async def watch(caller: Caller, request: requests.WatchRequest) -> WatchAnswer:
                     event = await waiting.get()
             except TimeoutError:
                 now = await look()
-                if now == seen or real is None:
+                if now == seen or real is None or not waiting.empty():
+                    continue
+                if not has_differed:  # an edit of ours is in the file before it is reported
+                    has_differed = True
                     continue
                 if hub.has_runs and hub.runs.is_busy(real):
                     seen = now  # what a cell says is saved now and then, while it runs
                     continue
                 event = {"event": "outside", "notebook": real, "when": time.time()}
-            seen = await look()
+            seen, has_differed = await look(), False
             if real is None and not caller.knows(f"notebook:{event['notebook']}"):
                 continue
             count += 1
