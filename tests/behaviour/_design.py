@@ -393,5 +393,6 @@ ROWS = (
     row("D-438", "§9", "`git diff` shows nothing that git does not store", Done("tests/integration/cli/test_git.py::test_what_is_not_stored_is_in_no_diff")),
     row("D-439", "§9", "A notebook from stdin is run with -o as one from a file is", Done("tests/integration/cli/test_run.py::test_a_notebook_from_stdin_is_run_as_a_copy_is")),
     row("D-440", "§9", "The history of a path that never was a notebook cannot be forgotten", Done("tests/unit/workspace/test_forgetting.py::test_a_path_that_never_was_a_notebook_has_nothing_to_forget")),
+    row("D-441", "§6", "A server that gave a notebook no kernel is not kept to", Done("tests/integration/batch/test_servers.py::test_a_server_that_gave_no_kernel_is_not_kept_to")),
 )
 # fmt: on
