@@ -161,11 +161,15 @@ class SessionPool:
             raise SessionNotFound(key.session)
         await self._end(self._sessions[key])
 
-    async def end_unstarted(self, session: Session) -> None:
-        """End a session whose kernel never started, so that the next one may have another."""
+    async def end_unstarted(self, session: Session) -> bool:
+        """End a session whose kernel never started, so that the next one may have another.
+
+        Returns whether that was so.
+        """
         is_unused = session.state == "new" and not session.executions
         if is_unused and self._sessions.get(session.key) is session:
             await self._end(session)
+        return is_unused
 
     @contextlib.asynccontextmanager
     async def per_call(self, key: Key, start: Start) -> AsyncIterator[Session]:

@@ -10,7 +10,7 @@ import pytest
 
 from cellwright import Workspace
 from cellwright.batch import run_batch
-from cellwright.errors import KernelCannot
+from cellwright.errors import KernelCannot, KernelError
 from tests.engines import wait_for
 from tests.integration.kernel.remote.servers import end, running
 
@@ -82,6 +82,17 @@ def test_a_server_is_chosen_by_call_for_a_notebook_or_by_setting(
         assert [row.server for row in workspace.kernel_specs() if row.default] == [gateway.url]
     assert run_batch(["n.ipynb"], out="out").ok
     assert there in printed(folder / "out/n.ipynb")
+
+
+def test_a_server_that_gave_no_kernel_is_not_kept_to(folder: Path) -> None:
+    write(folder / "n.ipynb", WHERE)
+    with Workspace(".", engine=False) as workspace:
+        book = workspace.open("n.ipynb")
+        for restart in (False, True):
+            with pytest.raises(KernelError, match="nothing listens"):
+                book.run(server="http://127.0.0.1:1", restart=restart)
+            book.run()
+            assert str(folder) in printed(folder / "n.ipynb")
 
 
 def test_a_gateway_that_is_stopped_and_started_is_told_and_the_notebook_runs_again(

@@ -202,8 +202,8 @@ class NotebookRun(Run):
                     self._usage = await finish_despite_cancel(self._measure_kernel())
                 if options.has_own_kernel and not (options.keep_kernel and self.stop.is_set):
                     await finish_despite_cancel(self._sessions.pool.end(self._session.key))
-                else:
-                    await self._sessions.pool.end_unstarted(self._session)
+                elif await self._sessions.pool.end_unstarted(self._session) and options.server:
+                    self._sessions.disconnect(self._session.key)  # it gave no kernel to keep to
                 self._report_failed_landing()
 
     async def _measure_kernel(self) -> dict[str, float] | None:
