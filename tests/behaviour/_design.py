@@ -401,14 +401,6 @@ ROWS = (
     row("D-445", "§9", "`git diff` shows nothing that git does not store", Done("tests/integration/cli/test_git.py::test_what_is_not_stored_is_in_no_diff")),
     row("D-446", "§9", "A notebook from stdin is run with -o as one from a file is", Done("tests/integration/cli/test_run.py::test_a_notebook_from_stdin_is_run_as_a_copy_is")),
     row("D-447", "§9", "The history of a path that never was a notebook cannot be forgotten", Done("tests/unit/workspace/test_forgetting.py::test_a_path_that_never_was_a_notebook_has_nothing_to_forget")),
-    row("D-433", "§9", "A mask of the pytest plugin hides no more of an output than it matches, line by line", Done("tests/integration/batch/test_pytest_plugin.py::test_a_mask_hides_no_more_than_it_matches")),
-    row("D-434", "§9", "The tags, comments and masks of nbval, and the metadata of nbmake, mean in the pytest plugin what they mean there", Done("tests/integration/batch/test_pytest_plugin.py::test_users_of_nbval_find_their_marks_and_their_file_of_masks", also=("tests/integration/batch/test_pytest_plugin.py::test_users_of_nbmake_find_what_the_metadata_of_a_notebook_says",))),
-    row("D-435", "§9", "The table of a running batch has what is done and failed, the cell of each notebook that runs, and what is left", Done("tests/unit/cli/test_live.py::test_the_table_of_a_batch_counts_the_cells_of_an_attempt_and_guesses_what_is_left")),
-    row("D-436", "§9", "`batch --only-stale` leaves out what is fresh", Done("tests/unit/batch/test_batch.py::test_only_stale_leaves_out_what_is_fresh")),
-    row("D-437", "§9", "On a cluster no edit that was made meanwhile is lost, long outputs come along, cells tell how far they are, and copies have a history", Done("tests/integration/batch/test_cluster.py::test_a_cluster_does_what_this_machine_does", only_all=True)),
-    row("D-438", "§9", "`git diff` shows nothing that git does not store", Done("tests/integration/cli/test_git.py::test_what_is_not_stored_is_in_no_diff")),
-    row("D-439", "§9", "A notebook from stdin is run with -o as one from a file is", Done("tests/integration/cli/test_run.py::test_a_notebook_from_stdin_is_run_as_a_copy_is")),
-    row("D-440", "§9", "The history of a path that never was a notebook cannot be forgotten", Done("tests/unit/workspace/test_forgetting.py::test_a_path_that_never_was_a_notebook_has_nothing_to_forget")),
-    row("D-441", "§6", "A server that gave a notebook no kernel is not kept to", Done("tests/integration/batch/test_servers.py::test_a_server_that_gave_no_kernel_is_not_kept_to")),
+    row("D-448", "§6", "A server that gave a notebook no kernel is not kept to", Done("tests/integration/batch/test_servers.py::test_a_server_that_gave_no_kernel_is_not_kept_to")),
 )
 # fmt: on
