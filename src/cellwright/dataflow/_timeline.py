@@ -222,6 +222,15 @@ def solve(
     """The least set that fulfils its equation; it and all that it depends on get into `solved`."""
     if start in solved:
         return solved[start]
+    value, whole, without_code = equation(start)
+    if all(map(solved.__contains__, whole)) and all(map(solved.__contains__, without_code)):
+        for each in whole:
+            value |= solved[each]
+        for each in without_code:
+            value |= solved[each] & ~code
+        budget.spend(1 + len(whole) + len(without_code))
+        solved[start] = value
+        return value
     equations: dict[Node, Equation] = {}
     order: dict[Node, None] = {}  # each after what it depends on, but for circles
     has_circles = False
@@ -631,6 +640,8 @@ class Timeline:
 
     def _find_holders(self, mask: int) -> set[str]:
         """The names through which one of these objects may be reached."""
+        if not mask:  # of most cells
+            return set()
         return {self._by_number[number] for number in self._reach.find(mask)}
 
     def _cover(self, mark: Mark, *, is_opaque: bool) -> None:

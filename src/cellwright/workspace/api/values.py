@@ -43,6 +43,7 @@ class Value:
     _ANNOTATIONS: ClassVar[dict[str, str]] = {}
     _DEFAULTS: ClassVar[dict[str, Any]] = {}
     _NESTED: ClassVar[dict[str, type[Value]] | None] = None
+    _LEFT_OUT: ClassVar[dict[str, Any]] = {}
 
     def __init_subclass__(cls) -> None:
         annotations = dict(cls._ANNOTATIONS)
@@ -138,20 +139,20 @@ class Value:
         """Return the value that `to_json` made into data."""
         if cls._NESTED is None:
             cls._NESTED = cls._find_nested()
-        nested, known = cls._NESTED, cls._ANNOTATIONS
-        # Those of `OPTIONAL` are left out while they are None.
-        found = {**cls._DEFAULTS, **dict.fromkeys(cls.OPTIONAL)}
-        if shape.keys() <= known.keys():
-            found |= shape
-        else:
-            found |= {name: value for name, value in shape.items() if name in known}
-        for name, kind in nested.items():
-            if found.get(name) is not None:
-                found[name] = _restore(kind, found[name])
-        if found.keys() != known.keys():
-            return cls(**found)  # which says what is missing
+            # Those of `OPTIONAL` are left out while they are None.
+            cls._LEFT_OUT = {**cls._DEFAULTS, **dict.fromkeys(cls.OPTIONAL)}
+        known = cls._ANNOTATIONS
         made = cls.__new__(cls)
-        made.__dict__.update(found)
+        found = made.__dict__
+        found |= cls._LEFT_OUT
+        found |= shape
+        if len(found) != len(known) or found.keys() != known.keys():
+            # Without what is new to us; the usual way in says what is missing.
+            made = cls(**{name: value for name, value in found.items() if name in known})
+            found = made.__dict__
+        for name, kind in cls._NESTED.items():
+            if found[name] is not None:
+                found[name] = _restore(kind, found[name])
         return made
 
     @classmethod
@@ -160,7 +161,7 @@ class Value:
         for kind in cls.__mro__:
             names = vars(sys.modules[kind.__module__])
             for field, annotation in kind.__dict__.get("__annotations__", {}).items():  # noqa: RUF063
-                for word in _class_names(annotation):
+                for word in _class_names(annotation) if field in cls._ANNOTATIONS else ():
                     if isinstance(names.get(word), type) and hasattr(names[word], "from_json"):
                         found[field] = names[word]
         return found
