@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,7 +13,7 @@ from tests.conftest import ROOT
 from tests.engines import wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from playwright.sync_api import Page
 
@@ -75,12 +76,12 @@ def test_the_tab_passes_the_conformance_kit_by_real_messages(
     pass_kit(server, open_page, f"kit-{pages}", pages)
 
 
-@pytest.mark.all
-@pytest.mark.parametrize("pages", [1, 2])
-def test_the_tab_passes_the_conformance_kit_with_the_oldest_ipykernel(
-    server: Server, open_page: OpenPage, pages: int
-) -> None:
-    """Its threads speak in the name of whatever request came last, from any page."""
+@pytest.fixture
+def oldest(server: Server) -> Iterator[str]:
+    """Return the name of a kernel of the oldest ipykernel, which the server has for this test only.
+
+    With two kernels for Python, JupyterLab asks which one a notebook of another kernel is to have.
+    """
     python = ROOT / ".dev" / "ipykernel6" / "bin" / "python"
     assert python.exists(), "`./dev test --all` makes it"
     spec = {
@@ -92,7 +93,17 @@ def test_the_tab_passes_the_conformance_kit_with_the_oldest_ipykernel(
     place = server.folder.parent / "jupyter-data" / "kernels" / "oldest"
     place.mkdir(parents=True, exist_ok=True)
     (place / "kernel.json").write_text(json.dumps(spec), encoding="utf-8")
-    page = pass_kit(server, open_page, f"kit-oldest-{pages}", pages, kernel="oldest")
+    yield place.name
+    shutil.rmtree(place)
+
+
+@pytest.mark.all
+@pytest.mark.parametrize("pages", [1, 2])
+def test_the_tab_passes_the_conformance_kit_with_the_oldest_ipykernel(
+    server: Server, open_page: OpenPage, oldest: str, pages: int
+) -> None:
+    """Its threads speak in the name of whatever request came last, from any page."""
+    page = pass_kit(server, open_page, f"kit-oldest-{pages}", pages, kernel=oldest)
     page.evaluate(
         f"""() => {{ {PANEL}.content.model.sharedModel.insertCell(0, {{
             cell_type: 'code', source: 'import ipykernel; print(ipykernel.__version__)'}}) }}"""
