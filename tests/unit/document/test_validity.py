@@ -168,6 +168,16 @@ def test_a_member_of_a_cell_is_a_problem_exactly_where_nbformat_sees_one(
         assert (value, cell_problem(cell, minor) is None) == (value, accepts(minor, cell))
 
 
+@for_each("output", OUTPUTS)
+def test_members_of_an_output_have_a_problem_exactly_where_nbformat_sees_one(
+    output: dict[str, Any],
+) -> None:
+    for key in output:
+        for value in ODD:
+            cell = code("", "id") | {"outputs": [{**output, key: value}]}
+            assert (key, value, cell_problem(cell, 5) is None) == (key, value, accepts(5, cell))
+
+
 def test_only_the_named_keys_are_looked_at() -> None:
     metadata = {"tags": 1, "k": 2}
     assert cell_metadata_problem(metadata, "code", 5, ["k", "gone"]) is None
