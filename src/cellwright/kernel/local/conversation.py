@@ -166,7 +166,6 @@ class LocalConversation:
         self._cells: dict[str, CellMessages] = {}
         self._cell_ids: OrderedDict[str, str | None] = OrderedDict()
         self._probes: set[asyncio.Future[None]] = set()
-        self._moving: asyncio.Future[bool] | None = None
         self._handed_out = 0
         self._nudges: dict[str, CellMessages] = {}
         self._input_request: Mapping[str, Any] | None = None
@@ -221,7 +220,6 @@ class LocalConversation:
         for cell in list(self._cells.values()):
             cell.end()
         self._answer_probes()
-        self._end_move(has_worked=False)
         self._channels.close()
 
     def close(self) -> None:
@@ -332,18 +330,6 @@ class LocalConversation:
             self._probes.discard(answer)
         return answer.done() and not self._has_ended
 
-    async def move(self, code: str) -> bool:
-        """Have a kernel that is prepared for it run code that changes its folder and variables."""
-        self._moving = asyncio.get_running_loop().create_future()
-        self.send("control", "cellwright_move_request", {"code": code})
-        if self._has_ended:
-            return False
-        return await self._moving
-
-    def _end_move(self, *, has_worked: bool) -> None:
-        if self._moving is not None and not self._moving.done():
-            self._moving.set_result(has_worked)
-
     def _answer_probes(self) -> None:
         for probe in self._probes:
             if not probe.done():
@@ -366,8 +352,6 @@ class LocalConversation:
             self._take_reply(message)
         elif channel == "control" and message.type == "kernel_info_reply":
             self._answer_probes()
-        elif channel == "control" and message.type == "cellwright_move_reply":
-            self._end_move(has_worked=message.content.get("status") == "ok")
         elif channel == "stdin" and message.type == "input_request":
             cell = self._cells.get(message.parent_id or "")
             self._input_request = message.header

@@ -77,37 +77,6 @@ except Exception:
 """
 
 
-# What an ipykernel runs once, when it is started ahead of need. It does what IPython does only for
-# the first value that it shows, and collects the garbage of its start. And it makes it take its folder and its variables by one message,
-# which takes half as long as a silent cell; where that is not possible, a silent cell does it.
-_WARM_UP = """
-def warm_up():
-    from IPython import get_ipython
-    shell = get_ipython()
-    shell.display_formatter.format(1)
-    kernel = shell.kernel
-
-    def move(stream, ident, parent):
-        del kernel.control_handlers["cellwright_move_request"]
-        content = {"status": "ok"}
-        try:
-            exec(parent["content"]["code"], {})
-        except BaseException:
-            content = {"status": "error"}
-        kernel.session.send(stream, "cellwright_move_reply", content, parent, ident=ident)
-
-    kernel.control_handlers["cellwright_move_request"] = move
-
-try:
-    warm_up()
-except Exception:
-    pass
-from gc import collect
-collect()
-"""
-_CAN_MOVE = "'cellwright_move_request' in get_ipython().kernel.control_handlers"
-
-
 class LocalKernel:
     """A kernel that runs here, under a keeper: it and everything it starts end with this process.
 
@@ -128,7 +97,6 @@ class LocalKernel:
         self._release: weakref.finalize[[KernelProcess], LocalKernel] | None = None
         self._info: KernelInfo | None = None
         self._context = jupyter.KernelContext(launch.cwd, launch.env)
-        self._can_move = False
 
     @property
     def info(self) -> KernelInfo:
@@ -195,7 +163,6 @@ class LocalKernel:
         process = await self._start_process(spec)
         self._context = jupyter.KernelContext(self.launch.cwd, self.launch.env)
         self._info = _describe(process)
-        self._can_move = False
         if self._info.implementation == "ipython" and process.conversation is not None:
             preparation = jupyter.isolate_code(_PREPARATION)
             process.conversation.prepare(jupyter.build_execute_request(preparation))
@@ -246,14 +213,6 @@ class LocalKernel:
             reason = f"{error.strerror or error}" + (f" ({missing})" if missing else "")
             raise KernelStartFailed(name, reason) from error
 
-    async def warm_up(self) -> None:
-        """Have the kernel ready for a quick first cell, wherever and for whomever it will run."""
-        if self._conversation is not None and self.info.implementation == "ipython":
-            request = jupyter.build_execute_request(jupyter.isolate_code(_WARM_UP))
-            request["user_expressions"] = {"can_move": _CAN_MOVE}
-            cell = await self._conversation.run_silently(request)
-            self._can_move = jupyter.read_expression(cell.reply or {}, "can_move") == "True"
-
     async def execute(self, code: Code) -> AsyncIterator[KernelEvent]:
         """Run one cell. Leaving the iterator early does not stop the cell; interrupt does.
 
@@ -264,15 +223,10 @@ class LocalKernel:
         if process is None or conversation is None:
             yield Finished("died", exit=self.exit)
             return
+        if process.kept is not None:
+            process.kept.memory.note()
         is_python = self.info.language == "python"
         cwd, env = self._context.find_changes(code.cwd, code.env)
-        if self._can_move and code.silent and not code.source:
-            self._can_move = False  # the kernel takes it once
-            if await conversation.move(jupyter.write_context_code(cwd, env)):
-                self._context.remember(cwd, env)
-                yield Started()
-                yield Finished("ok")
-                return
         if cwd is not None or env:
             if not is_python:
                 raise KernelCannot(
@@ -301,8 +255,6 @@ class LocalKernel:
         cell = conversation.begin(
             request, cell_id=code.cell_id, silent=code.silent, metadata=code.metadata
         )
-        if process.kept is not None:
-            process.kept.memory.note()  # no cell is killed for memory within a moment
         try:
             if code.silent:
                 yield Started()
