@@ -161,11 +161,13 @@ def repair_journal(database: JournalDatabase) -> Repair:
     The old files are deleted if every row was read, and otherwise kept as `.salvaged-…`.
     """
     path = database.path
+    is_damaged = find_damage(path) is not None
     new = f"{path}.repair-{os.getpid()}"
     for suffix in ("", *_LOGS):
         _remove(new + suffix)
     target = JournalDatabase(new, lambda _: None)
     lost: dict[str, int] = {}
+    done: list[tuple[int, str]] = []
 
     def copy(source: str, connection: sqlite3.Connection) -> int:
         salvage = _Salvage(connection)
@@ -174,13 +176,19 @@ def repair_journal(database: JournalDatabase) -> Repair:
         return changes
 
     def replace(connection: sqlite3.Connection) -> tuple[int, str]:
-        # Inside a transaction of the current journal, so that no change is made meanwhile.
-        found = copy(path, connection)
-        target.close()
-        aside = name_aside(path)
-        rename_with_logs(path, aside)
-        os.rename(new, path)  # noqa: PTH104
-        return found, aside
+        # Inside a transaction of the current journal, so that no change is made meanwhile. A
+        # damaged one may not be able to end it, and then we are called again with the new one.
+        if not done:
+            found = copy(path, connection)
+            target.close()
+            aside = name_aside(path)
+            try:
+                rename_with_logs(path, aside)
+                os.rename(new, path)  # noqa: PTH104
+            except OSError as error:
+                raise JournalUnavailable(f"{error.strerror} ({path})") from error
+            done.append((found, aside))
+        return done[0]
 
     try:
         broken = list_broken(path)
@@ -200,7 +208,7 @@ def repair_journal(database: JournalDatabase) -> Repair:
             for suffix in ("", *_LOGS):
                 _remove(old + suffix)
     sources = [os.path.basename(each) for each in broken]
-    if lost[path]:
+    if is_damaged or lost[path]:
         recovered += found
         sources.append(os.path.basename(path))
     return Repair(recovered, sum(lost.values()), tuple(sources))
@@ -237,6 +245,8 @@ class _Salvage:
         """Copy all that is readable; returns the number of changes."""
         self.lost, self._numbers = 0, {}
         books = {row[0]: row for row in self._rows("notebook")}
+        for number, name in self._find_more_books() if self.lost else ():
+            books.setdefault(number, (number, name, 0, 0, 0, None, None, None, None))
         states: dict[int, list[tuple[Any, ...]]] = {}
         changes: dict[int, list[ChangeRow]] = {}
         for row in self._rows("state"):
@@ -383,6 +393,14 @@ class _Salvage:
                 return
             last = row[0]
             yield row
+
+    def _find_more_books(self) -> list[tuple[int, bytes]]:
+        """The notebooks as their index has them, which is on other pages than their rows."""
+        sql = "SELECT id, path FROM notebook INDEXED BY sqlite_autoindex_notebook_1"
+        try:
+            return self._connection.execute(sql).fetchall()
+        except sqlite3.DatabaseError:
+            return []
 
     def _find_after(self, table: str, last: int) -> tuple[Any, ...] | None:
         """The next row behind a damaged page, found by its id."""

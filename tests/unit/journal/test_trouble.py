@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 import threading
@@ -435,6 +436,39 @@ def test_who_only_looks_does_not_wait_for_who_writes_much(tmp_path: Path, book: 
             looking.start()
             looking.join(30)
             assert looked == ["done"]
+
+
+def test_repair_deletes_no_history_that_it_could_not_bring_back(tmp_path: Path, book: Path) -> None:
+    """Any page of the journal in use may be empty: then its last transaction cannot even end."""
+    path = tmp_path / "j"
+    with Journal(path) as journal:
+        for _ in range(5):
+            use(journal, book)
+        handles = [entry.id for entry in journal.log(book)]
+    change_rows(path, "PRAGMA wal_checkpoint(TRUNCATE)")
+    sound = path.read_bytes()
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        size = connection.execute("PRAGMA page_size").fetchone()[0]
+        sql = "SELECT rootpage FROM sqlite_master WHERE name = 'notebook'"
+        notebooks = connection.execute(sql).fetchone()[0]
+    for page in range(1, len(sound) // size):
+        for left in tmp_path.glob("j*"):
+            left.unlink()
+        start = page * size
+        path.write_bytes(sound[:start] + bytes(size) + sound[start + size :])
+        with Journal(path) as journal:
+            problems = journal.find_problems()
+            found = journal.repair()
+            kept = [entry.id for entry in journal.log(book)]
+            assert journal.find_problems() == []
+        if problems or found.lost:
+            assert found.sources, (page, problems)
+        if kept != handles:
+            assert found.lost, (page, kept)
+            (aside,) = tmp_path.glob("j.salvaged-*[0-9]")
+            assert aside.stat().st_size >= len(sound) - size
+        if page + 1 == notebooks:
+            assert kept == handles, "the index of their paths still names the notebooks"
 
 
 @pytest.mark.parametrize("damage", [garbage, cut_short, overwritten])
