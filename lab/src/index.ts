@@ -59,7 +59,12 @@ const plugin: JupyterFrontEndPlugin<void> = {
       }
       if (tabs.has(context)) {
         tabs.get(context)!.presence.watch(panel);
-        panel.disposed.connect(() => tabs.get(context)?.leave(panel));
+        panel.disposed.connect(() => {
+          const tab = tabs.get(context);
+          if (tab && tab.panel !== panel) {
+            tab.leave(panel); // it did not become the view of the tab meanwhile
+          }
+        });
         return;
       }
       const views = {

@@ -62,6 +62,9 @@ export class LiveTab {
     const facts = this.presence.describe();
     this.wire.call('editor.register', { path: this.path, ...facts }).then(
       answer => {
+        if (this.panel.isDisposed) {
+          return;
+        }
         this.actor = answer.actor;
         this.refused = '';
         this.panel.addClass('cw-shared');
@@ -106,7 +109,6 @@ export class LiveTab {
   /** Another view of it is closed: what the person runs there, the engine puts into the notebook. */
   leave(view: NotebookPanel): void {
     if (this.runs.leave(view.content)) {
-      this.tell('gone', {});
       this.register();
     }
   }
@@ -120,9 +122,9 @@ export class LiveTab {
     this.manipulator.dispose();
     this.runs.leave(this.panel.content);
     if (!this.views.list().length) {
-      this.runs.dispose(); // or they are those of the tab that comes after
+      this.runs.dispose();
+      this.tell('gone', {}); // or another view registers, with these runs
     }
-    this.tell('gone', {});
   }
 
   /** Answer a request of the engine. */

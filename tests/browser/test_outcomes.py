@@ -312,6 +312,11 @@ def test_a_notebook_that_is_deleted_in_the_file_browser_of_its_page_is_not_made_
     assert cell.saved or cell.artifact, "the file had it, or the artifact has"
     page.wait_for_function(f"() => {PANEL}?.context?.path !== 'trash.ipynb'")
     wait_for(lambda: not path.exists(), "the file to be gone")
+
+    def is_gone() -> bool:
+        return all(row.path != "trash.ipynb" for row in agent.list(opened=True))
+
+    wait_for(is_gone, "the engine to know that the tab is gone")
     with pytest.raises(NotebookNotFound):
         book.edit([{"op": "replace", "cell": "a", "source": "again"}])
     assert not path.exists()

@@ -124,6 +124,9 @@ class Editors:
         editor.outside = await self._hub.in_file_thread(OutsideChanges, host, editor, recall)
         # Nothing is awaited from here on: another page may come or go at any time.
         host = self._hosts.setdefault(real, host)
+        for old in host.editors:
+            if old.connection is client:
+                self._runs.leave(old, real)  # the page says again which of its runs it shows
         host.add(editor)
         if real not in self._watching:
             self._watching[real] = asyncio.ensure_future(self._watch_file(host))
