@@ -94,6 +94,13 @@ async def test_a_long_file_is_cut_after_300_lines_with_the_call_that_goes_on(
     assert shown(rest)[-1] == "line 1000"
 
 
+async def test_a_file_of_exactly_300_lines_is_whole(call: Call, folder: Path) -> None:
+    (folder / "all.txt").write_text("line\n" * 300)
+    answer = await read(call, "all.txt")
+    assert len(shown(answer)) == 300
+    assert "LEFT OUT" not in answer.text
+
+
 async def test_lines_that_do_not_fit_are_left_out_by_whole_lines(call: Call, folder: Path) -> None:
     (folder / "a.txt").write_text("".join(f"{'x' * 90} {at}\n" for at in range(1, 101)))
     answer = await read(call, "a.txt:1-100", max_tokens=500)
