@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _OVERHEAD = 200  # bytes of an output besides its content
 _PIECE = 60  # bytes of a piece of a stream besides its text
 _LONG_PIECE = 4 * 2**10  # bytes; longer ones are not joined, which takes long
-_JOINED = 2**18  # characters
+_JOINED = 2**20  # characters
 _KEPT_ERROR = 8 * 2**20  # characters of an error in an artifact
 
 
