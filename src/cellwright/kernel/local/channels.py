@@ -530,8 +530,8 @@ def return_large_blocks() -> bool:
     """Have freed blocks of 256 KiB and more returned to the system, and threads share the rest.
 
     Otherwise the C library of Linux keeps them, and the messages of a flood leave several times
-    their size behind; and what one thread has freed is of no use to the others. This affects the whole process, so that only an engine should call it.
-    Returns whether it is possible here.
+    their size behind; and what one thread has freed is of no use to the others. This affects the
+    whole process, so that only an engine should call it. Returns whether it is possible here.
     """
     if not sys.platform.startswith("linux"):
         return False
