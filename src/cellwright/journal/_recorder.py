@@ -225,7 +225,10 @@ class JournalRecorder:
                 return True
             if select_announced(connection, book):
                 return True
-            self._learn(key, self.database.generation, KnownState.of(state, book.last_state))
+            known = self._knows(key)
+            content = known.content if known and known.state == book.last_state else None
+            found = KnownState.of(state, book.last_state, content)
+            self._learn(key, self.database.generation, found)
             return False
 
         def work(writer: ChangeWriter) -> ChangeRow | None:

@@ -121,16 +121,24 @@ def save_state(
 
 def load_state(connection: sqlite3.Connection, store: PieceStore, state: int) -> StateContent:
     """The content of the state with this number."""
-    row = connection.execute(
-        "SELECT skeleton, gaps, old, stretches FROM state WHERE id = ?", (state,)
-    ).fetchone()
-    if row is None:
+    return load_states(connection, store, [state])[0]
+
+
+def load_states(
+    connection: sqlite3.Connection, store: PieceStore, states: Sequence[int]
+) -> list[StateContent]:
+    """The contents of these states; what they share is read once."""
+    sql = "SELECT skeleton, gaps, old, stretches FROM state WHERE id = ?"
+    rows = [connection.execute(sql, (state,)).fetchone() for state in states]
+    if None in rows:
         raise JournalDamaged("a state is missing")
-    stretches = unpack(row[3])
-    lists = store.load(stretches)
-    return StateContent(
-        row[0], row[1], row[2], list(chain.from_iterable(unpack(lists[n]) for n in stretches))
-    )
+    stretches = [unpack(row[3]) for row in rows]
+    loaded = store.load(chain.from_iterable(stretches))
+    lists = {number: unpack(piece) for number, piece in loaded.items()}
+    return [
+        StateContent(row[0], row[1], row[2], [*chain.from_iterable(lists[each] for each in mine)])
+        for row, mine in zip(rows, stretches, strict=True)
+    ]
 
 
 def delete_state(connection: sqlite3.Connection, store: PieceStore, state: int) -> None:

@@ -199,10 +199,8 @@ def rebuild_change(
     if not rows:
         raise ChangeNotFound(handle)
     store = PieceStore(connection)
-    was, now = (
-        _states.load_state(connection, store, state)
-        for state in (rows[0].before_state, rows[0].after_state)
-    )
+    both_states = (rows[0].before_state, rows[0].after_state)
+    was, now = _states.load_states(connection, store, both_states)
     origins = _changes.decode_origins(rows[0].origins)
     stay = range(len(origins))  # no cell came, went or moved: that is then quick to see
     if here is not None and origins == [*stay]:
