@@ -149,11 +149,12 @@ class OutputSink:
         """End the stream: finish the artifact if something was left out; returns the summary."""
         if self._final is None:
             self._lines.feed(self._sanitizer.finish())
-            is_truncated = self._summary().truncated
-            if is_truncated:
+            found = self._summary()
+            if found.truncated:
                 self._spill.start()
-            self._spill.end(keep=is_truncated)
-            self._final = self._summary()
+            self._spill.end(keep=found.truncated)
+            has_spilled = found.truncated or found.artifact or found.warning
+            self._final = self._summary() if has_spilled else found
         return self._final
 
     def _feed(self, text: str) -> None:

@@ -613,11 +613,11 @@ class NotebookRun(Run):
             seconds=outcome.seconds,
             count=run.count,
             error=error,
-            expected=_expects_error(cell)
-            and (
+            expected=(
                 outcome.status == "error"
                 or (outcome.status == "ok" and find_error_output(outputs) is not None)
-            ),
+            )
+            and _expects_error(cell),
             saved=landed.saved,
             stale=landed.stale,
             save_error=landed.save_error,
