@@ -632,8 +632,12 @@ class NotebookRun(Run):
         """Whether the last kernel died with its engine, under a cell; this is the first after it."""
         if self._session.executions > 1 or self.options.check:
             return False
-        newest = self.book.list_executions()[-1:]
-        return any(each.status == "running" and each.kernel != ran.kernel for each in newest)
+        from cellwright.workspace.staleness import find_previous_life
+
+        executions = self.book.list_executions()
+        # Which need not be the last on record: short cells before it may have landed after that.
+        life = find_previous_life(executions, ran.kernel)
+        return any(each.status == "running" and each.kernel == life for each in executions)
 
     def _find_loss(
         self, cell: Cell, ran: CellOutcome, *, is_orphan: bool

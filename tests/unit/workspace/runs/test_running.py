@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from cellwright.document.edits import Replace
 from cellwright.errors import InvalidEdit
+from cellwright.journal.executions import ExecutionRecord
 from cellwright.kernel.transport import Code
 from cellwright.workspace.api.requests import RunRequest
 from cellwright.workspace.hosts.file import FileHost
@@ -33,8 +35,6 @@ from tests.unit.workspace.memory import (
 )
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from cellwright import Book, Workspace
     from cellwright.kernel.session import CellOutcome
 
@@ -364,3 +364,28 @@ async def test_outputs_that_are_in_the_file_but_perhaps_not_on_the_disk_are_save
     assert [(each.status, each.saved) for each in done] == [("ok", True)] * 3
     assert all("m.ipynb" in " ".join(each.notes) for each in done)
     assert b"c\\n" in (folder / "m.ipynb").read_bytes()
+
+
+async def test_what_died_with_its_engine_is_told_whatever_was_put_on_record_last(
+    book: Book, runner: Workspace
+) -> None:
+    """A short cell may land after the next one is on record as running."""
+    cells = book.read().cells
+    for number, status in ((1, "running"), (0, "ok")):
+        record = ExecutionRecord(
+            cell=f"c{number}",
+            index=number,
+            hash=cells[number].hash,
+            source=cells[number].source,
+            kernel="of an engine that was killed",
+            status=status,
+            count=1,
+            began=1000.0 + number,
+            seconds=0.1,
+            actor="test:ada",
+        )
+        runner.caller.hub.journal.record_execution(Path(book.path), record)
+    first, second = [await run(book, "c2") for _ in range(2)]
+    assert first[0].lost == ["c0"]
+    assert any("Variables lost: those of c0" in note for note in first[0].notes)
+    assert second[0].lost == []
