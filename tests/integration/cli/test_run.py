@@ -194,7 +194,7 @@ def test_several_notebooks_run_even_if_one_fails_and_one_comes_from_stdin(folder
     assert (answer.code, answer.text) == (0, "2\n")
     assert outputs(folder / "four.ipynb")[0][0]["text"] == ["2\n"]
     entries = call("log", "four.ipynb", "--json").data["entries"]
-    assert [entry["kind"] for entry in entries] == ["create"]  # it had these outputs
+    assert [entry["kind"] for entry in entries] == ["run", "create"]
     one = (folder / "one.ipynb").read_bytes()
     assert call("run", "-", "-o", "one.ipynb", "--mode", "ask", stdin=given).code != 0
     assert (folder / "one.ipynb").read_bytes() == one

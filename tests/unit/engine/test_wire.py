@@ -9,6 +9,7 @@ import pytest
 from cellwright import errors
 from cellwright.engine import wire
 from cellwright.errors import CellConflict, CellwrightError, Conflict, InvalidCall
+from cellwright.workspace.api.requests import VERBS
 from cellwright.workspace.caller import Caller
 from tests.cases import for_each
 
@@ -107,3 +108,9 @@ def test_the_address_of_a_server_reaches_the_engine_and_no_kernel(tmp_path: Path
     variables, _ = served.build_environment()
     assert variables["PLAIN"] == "yes"
     assert not [value for value in variables.values() if "of-a-server" in value]
+
+
+def test_no_verb_has_a_parameter_that_the_wire_has_itself() -> None:
+    """The engine takes these out of every call, so that the verb would never see its own."""
+    fields = {field for kind in VERBS.values() for field in kind.FIELDS}
+    assert fields.isdisjoint({"can_ask", "silent", "whole"})

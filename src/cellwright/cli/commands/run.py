@@ -177,7 +177,7 @@ def _save_stdin(workspace: Workspace, options: dict[str, Any], *, clears: bool) 
     if edits:
         notebook.apply(edits)
     text = notebook.to_bytes().decode()
-    workspace.open(output).write(text, whole=True, label="copy of stdin")
+    workspace.open(output).write(text, json=True, label="copy of stdin")
     options["restart"] = True
     return output
 

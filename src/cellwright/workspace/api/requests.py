@@ -723,7 +723,7 @@ class WriteRequest(Request["answers.EditAnswer"]):
         backup: also write a copy of the old file.
         label: a few words for the log.
         percent: the name of the script, if the text is one; its suffix tells how a comment begins.
-        whole: the text is a notebook in JSON, which the file then holds, outputs included.
+        json: the text is a whole notebook in JSON, which the file then holds, outputs included.
     """
 
     VERB, WHAT, HANDLER = "write", "edit a notebook", "editing:write"
@@ -738,7 +738,7 @@ class WriteRequest(Request["answers.EditAnswer"]):
     backup: bool = False
     label: str = ""
     percent: str = ""
-    whole: bool = False
+    json: bool = False
 
 
 class WriteFileRequest(Request["answers.EditAnswer"]):

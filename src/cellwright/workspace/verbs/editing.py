@@ -159,7 +159,7 @@ def describe_executions(
 def write(caller: Caller, request: requests.WriteRequest) -> EditAnswer:
     """Make the notebook say what an edited text view says, or hold a whole notebook."""
     book = caller.open(request.path)
-    make = _plan_whole(request) if request.whole else _plan_text(book, request)
+    make = _plan_whole(request) if request.json else _plan_text(book, request)
     return book.change(
         make, create=True, dry_run=request.dry_run, backup=request.backup, label=request.label
     )
