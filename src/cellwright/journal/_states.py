@@ -204,7 +204,8 @@ def build_change_of(
     """Build the states before and after a change as if `here` were one of the two.
 
     That needs the changed cells alone. None if cells came, went or moved, or if `here` has the
-    changed ones neither as they were nor as they became.
+    changed ones neither as they were nor as they became. None also if a changed cell has no id of
+    its own: then which cell it is today is for a merge of the whole states to say.
     """
     slots = here.layout.slots
     if was.old or now.old or here.old is not None or was.gaps != now.gaps:
@@ -213,6 +214,9 @@ def build_change_of(
         return None
     pairs = zip(was.cells, now.cells, strict=True)
     places = [place for place, (a, b) in enumerate(pairs) if a != b]
+    ids, handle_of = here.snapshot.ids, here.snapshot.resolver.handle
+    if any(handle_of(place) != ids[place] for place in places):
+        return None
     changed = [content.cells[place] for place in places for content in (was, now)]
     loaded = store.load([was.skeleton, now.skeleton, *changed])
     for side, other in ((was, now), (now, was)):

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from typing import TYPE_CHECKING
+
 import pytest
 
 import cellwright
+from cellwright import Notebook, Replace
 from cellwright.errors import ChangeNotFound, Conflict, NothingToUndo
 from cellwright.journal import Journal
 from tests.unit.journal.conftest import Desk, notebook_bytes
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_undo_takes_back_the_newest_change_across_a_restart(desk: Desk) -> None:
@@ -213,3 +220,27 @@ def test_blame_knows_changes_made_outside_and_undos(desk: Desk) -> None:
 
 def test_blame_of_a_notebook_without_history_is_empty(desk: Desk) -> None:
     assert desk.journal.blame(desk.path) == []
+
+
+def test_cells_without_ids_are_undone_alike_whether_all_of_them_are_read_or_not(
+    tmp_path: Path,
+) -> None:
+    """Which of two equal cells a change was about is for a merge of the whole states to say."""
+    cell = {"cell_type": "code", "metadata": {}, "source": []}
+    cell |= {"outputs": [], "execution_count": None}
+    shape = {"cells": [cell, cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 0}
+    notebook = Notebook(json.dumps(shape).encode())
+    path = tmp_path / "n.ipynb"
+    with Journal(tmp_path / "j") as journal:
+        changes = []
+        for sources in (("", "\n"), ("\n", "")):
+            edits = [Replace(place, source) for place, source in enumerate(sources)]
+            entry = journal.begin(path, notebook.apply(edits), actor="test:me").finish()
+            assert entry is not None
+            changes.append(entry)
+        found = []
+        for here in (None, notebook.state):
+            undone = Notebook.of_state(notebook.state)
+            undone.apply(journal.change(changes[0], here).inverse())
+            found.append(undone.to_bytes())
+    assert found[0] == found[1]
