@@ -238,14 +238,14 @@ def _find_compiler() -> Any:
         class Number(_ctypes._SimpleCData):  # type: ignore[type-arg]  # noqa: SLF001
             _type_ = "i"
 
-        class Code(_ctypes._SimpleCData):  # type: ignore[type-arg]  # noqa: SLF001
+        class _CodeObject(_ctypes._SimpleCData):  # type: ignore[type-arg]  # noqa: SLF001
             _type_ = "O"
 
         class Flags(_ctypes.Array):  # type: ignore[type-arg]
             _type_, _length_ = Number, 2
 
         class Compiler(_ctypes.CFuncPtr):
-            _flags_, _restype_ = 5, Code  # a function of Python itself, which may raise
+            _flags_, _restype_ = 5, _CodeObject  # a function of Python itself, which may raise
 
         find = Compiler(_ctypes.dlsym(_ctypes.dlopen(None, 0), "Py_CompileStringExFlags"))  # type: ignore[arg-type]
         flags = _ctypes.byref(Flags(TOP_LEVEL_AWAIT | UTF8, sys.version_info[1]))
