@@ -403,5 +403,6 @@ ROWS = (
     row("D-447", "§9", "The history of a path that never was a notebook cannot be forgotten", Done("tests/unit/workspace/test_forgetting.py::test_a_path_that_never_was_a_notebook_has_nothing_to_forget")),
     row("D-448", "§6", "A server that gave a notebook no kernel is not kept to", Done("tests/integration/batch/test_servers.py::test_a_server_that_gave_no_kernel_is_not_kept_to")),
     row("D-449", "§11", "A repair of the history deletes nothing that it could not bring back, whichever page is damaged", Done("tests/unit/journal/test_trouble.py::test_repair_deletes_no_history_that_it_could_not_bring_back")),
+    row("D-450", "§9", "With a tolerance, outputs with a number more or less differ", Done("tests/unit/batch/test_tolerance.py::test_outputs_are_close_if_each_number_is")),
 )
 # fmt: on

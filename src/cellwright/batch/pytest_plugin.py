@@ -231,7 +231,7 @@ def _read_rules(notebook: Notebook) -> _Rules:
     found = notebook.metadata.get("execution")
     said = found if isinstance(found, dict) else {}
     seconds = said.get("timeout")
-    timeout = float(seconds) if isinstance(seconds, (int, float)) else 0.0  # -1 is no limit, too
+    timeout = float(seconds) if isinstance(seconds, (int, float)) else 0.0  # -1 means no limit, too
     return _Rules(max(0.0, timeout), said.get("allow_errors") is True)
 
 
@@ -295,7 +295,8 @@ def _are_close(old: Any, new: Any, tolerance: float) -> bool:
         return isclose(old, new, rel_tol=tolerance)
     if not (isinstance(old, str) and isinstance(new, str)):
         return False
-    numbers = zip(_number.findall(old), _number.findall(new), strict=False)
-    return _number.sub("", old) == _number.sub("", new) and all(
-        isclose(float(a), float(b), rel_tol=tolerance) for a, b in numbers
-    )
+    before, now = _number.findall(old), _number.findall(new)
+    if len(before) != len(now) or _number.sub("", old) != _number.sub("", new):
+        return False
+    pairs = zip(before, now, strict=True)
+    return all(isclose(float(a), float(b), rel_tol=tolerance) for a, b in pairs)

@@ -462,7 +462,7 @@ def _find_editor() -> list[str]:
     try:
         return split(command)
     except ValueError as error:
-        raise click.UsageError(f"The editor `{command}` is no command: {error}") from None
+        raise click.UsageError(f"The editor `{command}` is not a valid command: {error}") from None
 
 
 def _open_editor(command: list[str], place: str) -> str | None:
