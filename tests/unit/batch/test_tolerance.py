@@ -22,5 +22,5 @@ from cellwright.batch.pytest_plugin import _are_close
         ({"a": 1}, {"b": 1}, False),
     ],
 )
-def test_outputs_are_close_if_each_number_is(old: Any, new: Any, is_close: bool) -> None:  # noqa: FBT001
+def test_outputs_are_close_if_each_number_is(old: Any, new: Any, is_close: bool) -> None:
     assert _are_close(old, new, 0.01) is is_close
