@@ -52,11 +52,15 @@ class Tab:
         )
         return found
 
-    def type(self, cell: str, source: str) -> None:
+    def append(self, cell: str, text: str) -> None:
+        """Type at the end of what is there now: an agent's line may have come since we looked."""
         self.page.evaluate(
-            """([id, source]) => window.story.content.model.sharedModel.cells
-                .find(cell => cell.id === id).setSource(source)""",
-            [cell, source],
+            """([id, text]) => {
+                const cell = window.story.content.model.sharedModel.cells.find(c => c.id === id);
+                const end = cell.getSource().length;
+                cell.updateSource(end, end, text);
+            }""",
+            [cell, text],
         )
 
     def insert(self, cell: str, source: str, at: int) -> None:
@@ -66,12 +70,20 @@ class Tab:
             [cell, source, at],
         )
 
-    def resolve(self, conflict: dict[str, Any], *, take: bool) -> None:
-        self.page.evaluate(
-            """([id, index]) => window.story.content.widgets.find(w => w.model.id === id).node
-                .querySelectorAll('.cw-conflict button')[index].click()""",
-            [conflict["cell"], int(take)],
+    def resolve(self, conflict: dict[str, Any], *, take: bool) -> bool:
+        """Choose one side, unless the file has something else by now."""
+        chosen: bool = self.page.evaluate(
+            """([{cell, other}, index]) => {
+                const { node } = window.story.content.widgets.find(w => w.model.id === cell);
+                const isSame = node.querySelector('.cw-conflict pre')?.textContent === other;
+                if (isSame) {
+                    node.querySelectorAll('.cw-conflict button')[index].click();
+                }
+                return isSame;
+            }""",
+            [conflict, int(take)],
         )
+        return chosen
 
     def save(self) -> bool:
         """Save as a person does who would be asked if the file is another than the tab knows."""

@@ -97,7 +97,7 @@ class Story:
 
     def type_in(self, page: Any) -> None:
         cell = self.random.choice(page.cells)
-        page.type(cell["id"], cell["source"] + "\n" + self.make_token())
+        page.append(cell["id"], "\n" + self.make_token())
 
     def add_cell(self) -> None:
         if self.pages:
@@ -194,9 +194,9 @@ class Story:
                 mine = set(_TOKEN.findall(here["source"])) if here else set()
                 theirs = set(_TOKEN.findall(conflict["other"] or ""))
                 lost = (mine - theirs) if take else (theirs - mine)
-                self.expected -= lost
-                self.given_up |= lost  # the other page may have it still
-                page.resolve(conflict, take=take)
+                if page.resolve(conflict, take=take):
+                    self.expected -= lost
+                    self.given_up |= lost  # the other page may have it still
 
     # -- what must hold -------------------------------------------------------------------------
 

@@ -55,13 +55,17 @@ class ScriptedEditor:
         self.find(cell)["source"] = source
         self._touch(cell)
 
+    def append(self, cell: str, text: str) -> None:
+        """Type at the end of a cell."""
+        self.type(cell, self.find(cell)["source"] + text)
+
     def insert(self, cell: str, source: str, at: int) -> None:
         """Add a cell, as a person does."""
         after = self.cells[at - 1]["id"] if at else None
         shape = {"cell_type": "code", "id": cell, "metadata": {}, "source": source}
         self._put({**shape, "outputs": [], "execution_count": None}, after)
 
-    def resolve(self, conflict: dict[str, Any], *, take: bool) -> None:
+    def resolve(self, conflict: dict[str, Any], *, take: bool) -> bool:
         """Choose one side of a conflict: that of the file, or what is here."""
         if take and any(each["id"] == conflict["cell"] for each in self.cells):
             if conflict["other"] is None:
@@ -70,6 +74,7 @@ class ScriptedEditor:
                 self.type(conflict["cell"], conflict["other"])
         self.conflicts.remove(conflict)
         self._settle()
+        return True
 
     def save(self) -> bool:
         """Save, as a person does; if the file is not the one that is known, the editor asks."""
