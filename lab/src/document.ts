@@ -29,8 +29,13 @@ export class LiveDocument {
     this.watchCells();
   }
 
-  /** The number of the newest change. */
-  version = 1;
+  /**
+   * The number of the newest change.
+   *
+   * It begins with the clock: the next view of a notebook goes on with a higher one, so that an
+   * engine that still asks for what is new since the last view is told everything.
+   */
+  version = Date.now();
 
   dispose(): void {
     this.notebook.changed.disconnect(this.noteChange, this);
@@ -364,8 +369,8 @@ export class LiveDocument {
   private hash = '';
   private saving: { version: number; began: number } | null = null;
   private told = -1;
-  private structure = 1;
-  private metadata = 1;
+  private structure = this.version;
+  private metadata = this.version;
   private readonly changed = new Map<string, number>();
   private readonly edited = new Map<string, number>(); // the same, without what a run puts out
   private readonly watched = new Map<string, ISharedCell>();

@@ -10,7 +10,7 @@ import type { PersonRuns } from './runs';
 import { drawLongStreams } from './streams';
 import { keepEditorStyles } from './styles';
 import { LiveTab, TabSettings } from './tab';
-import { Facts, Wire } from './wire';
+import { EngineError, Facts, Wire } from './wire';
 
 const plugin: JupyterFrontEndPlugin<void> = {
   id: 'cellwright-lab:live',
@@ -45,18 +45,20 @@ const plugin: JupyterFrontEndPlugin<void> = {
     const answer = async (method: string, params: Facts): Promise<Facts> => {
       const found = [...tabs.values()].find(tab => tab.path === params.path);
       if (!found) {
-        throw new Error(`${params.path} is not open`);
+        throw new EngineError('NOT_OPEN', `${params.path} is not open`); // it was closed just now
       }
       return found.answer(method, params);
     };
     const wire = new Wire(app.serviceManager.serverSettings, answer);
 
-    const add = async (panel: NotebookPanel, runs?: PersonRuns): Promise<void> => {
-      const { context } = panel;
-      await context.ready;
-      if (panel.isDisposed) {
-        return;
+    const add = async (panel: NotebookPanel): Promise<void> => {
+      await panel.context.ready;
+      if (!panel.isDisposed) {
+        share(panel);
       }
+    };
+    const share = (panel: NotebookPanel, runs?: PersonRuns): void => {
+      const { context } = panel;
       if (tabs.has(context)) {
         tabs.get(context)!.presence.watch(panel);
         panel.disposed.connect(() => {
@@ -78,7 +80,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
         views
           .list()
           .slice(0, 1)
-          .forEach(other => void add(other, tab.runs));
+          .forEach(other => share(other, tab.runs)); // at once: the engine may ask at any time
       });
       if (wire.isOpen) {
         tab.register();

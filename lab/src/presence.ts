@@ -20,7 +20,7 @@ export class PresenceWatcher {
     const { context, sessionContext } = panel;
     views.list().forEach(view => this.watch(view));
     context.model.stateChanged.connect(this.note, this);
-    sessionContext.kernelChanged.connect(this.note, this);
+    sessionContext.kernelChanged.connect(this.noteNow, this);
     sessionContext.statusChanged.connect(this.note, this);
     context.saveState.connect(this.noteSave, this);
     window.addEventListener('focus', this.onFocus);
@@ -35,7 +35,7 @@ export class PresenceWatcher {
       content.stateChanged.disconnect(this.note, this);
     }
     context.model.stateChanged.disconnect(this.note, this);
-    sessionContext.kernelChanged.disconnect(this.note, this);
+    sessionContext.kernelChanged.disconnect(this.noteNow, this);
     sessionContext.statusChanged.disconnect(this.note, this);
     context.saveState.disconnect(this.noteSave, this);
     window.removeEventListener('focus', this.onFocus);
@@ -67,6 +67,11 @@ export class PresenceWatcher {
   note(): void {
     clearTimeout(this.timer);
     this.timer = window.setTimeout(() => this.tell(this.describe()), PAUSE);
+  }
+
+  /** Tell at once that there is another kernel, or none: an agent may run a cell right then. */
+  private noteNow(): void {
+    this.tell(this.describe());
   }
 
   /** Tell at once what was saved: from then on editor and file agree. */

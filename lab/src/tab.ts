@@ -153,7 +153,8 @@ export class LiveTab {
           throw new Error(`cells ${this.conflicts.open.join(', ')} are in conflict with the file`);
         }
         await this.panel.context.save();
-        return { saved: true }; // or it had failed; what is typed meanwhile is the person's
+        // Or it had failed. What is typed meanwhile is the person's.
+        return { saved: true, news: this.document.readNew() };
       case 'editor.merged':
         await this.conflicts.show(params.hash, params.conflicts);
         return {};

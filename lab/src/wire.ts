@@ -6,7 +6,7 @@ import { Signal } from '@lumino/signaling';
 export type Facts = { [name: string]: any };
 export type Answer = (method: string, params: Facts) => Promise<Facts>;
 
-/** What the engine refused, and why. */
+/** What the engine refused, or is refused, and why. */
 export class EngineError extends Error {
   constructor(
     readonly code: string,
@@ -117,7 +117,8 @@ export class Wire {
       const result = await this.answer(message.method, message.params);
       this.send({ id: message.id, result });
     } catch (error) {
-      this.send({ id: message.id, error: { code: -32000, message: String(error) } });
+      const data = error instanceof EngineError ? { code: error.code } : undefined;
+      this.send({ id: message.id, error: { code: -32000, message: String(error), data } });
     }
   }
 

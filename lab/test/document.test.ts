@@ -61,6 +61,20 @@ function makeModel(shared: any) {
 const change = (document: LiveDocument, edits: any[], request = String(Math.random())) =>
   document.change(document.version, edits, request, false);
 
+test('the next view of a notebook tells all of it to an engine that knows the view before', () => {
+  const { document, panel, sharedModel } = open('1', '2');
+  change(document, [{ edit: 'source', cell: 'a', splices: [{ start: 1, end: 1, text: '!' }] }]);
+  const known = document.version;
+  document.dispose();
+  vi.setSystemTime(Date.now() + 1_000);
+  sharedModel.cells[1].setSource('typed between the views');
+  const next = new LiveDocument(panel, () => false).read(known);
+  expect(next.cells.map((cell: any) => cell.source)).toEqual(['1!', 'typed between the views']);
+  expect(next.order).toEqual(['a', 'b']);
+  expect(next.metadata).toBeDefined();
+  vi.useRealTimers();
+});
+
 test('a save waits for the one before it, also for one that fails', async () => {
   const { document, panel } = open();
   const begun: { succeed: () => void; fail: (reason: Error) => void }[] = [];

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cellwright.errors import KernelMissing
 from tests.browser.conftest import LAB, PANEL, Server, cells, keep_picture, run_cell, texts
 from tests.browser.test_runs import begin_run
 from tests.engines import wait_for
@@ -84,13 +82,7 @@ def test_a_tab_without_a_kernel_uses_the_one_in_which_an_agent_runs_the_notebook
     page = open_page("later.ipynb")
     page.evaluate(f"async () => await {PANEL}.sessionContext.shutdown()")
     book = agent.open("later.ipynb")
-
-    def run() -> bool:
-        with contextlib.suppress(KernelMissing):
-            return bool(book.run(["a"]).ok)
-        return False
-
-    wait_for(run, "the engine to know that the kernel of the page is gone")
+    assert book.run(["a"]).ok, "the page said at once that its kernel is gone"
     wait_idle(page)
     assert texts(run_cell(page, 1)) == "42"
     (session,) = [each for each in agent.sessions() if each.session.endswith("later.ipynb")]

@@ -187,12 +187,20 @@ def test_a_notebook_with_two_views_in_one_page_stays_there_when_one_of_them_is_c
         begin_run(page, number)
         wait_for(lambda cell=cell: book.presence().active == cell, "the place of the person")
         wait_for(lambda number=number: book.read().cells[number].status == "running", "the run")
-        page.evaluate(f"() => {PANEL}.dispose()")
+        with ThreadPoolExecutor(1) as thread:
+            edits = [
+                {"op": "replace", "cell": "c", "source": f"c = {number}{each}"} for each in range(9)
+            ]
+            editing = thread.submit(lambda edits=edits: [book.edit([edit]) for edit in edits])
+            page.wait_for_function(
+                f"source => {PANEL}.content.model.cells.get(2).sharedModel.getSource() === source",
+                arg=edits[1]["source"],
+            )
+            page.evaluate(f"() => {PANEL}.dispose()")
+            assert {answer.host for answer in editing.result()} == {"tab"}
         page.wait_for_function(f"() => {views}.length === 1 && {views}[0].hasClass('cw-shared')")
         page.evaluate(f"() => window.jupyterapp.shell.activateById({views}[0].id)")
-        edit = {"op": "replace", "cell": "c", "source": f"c = {number + 1}"}
-        answer = book.edit([edit])
-        assert (answer.host, cells(page)["c"]["source"]) == ("tab", f"c = {number + 1}")
+        assert cells(page)["c"]["source"] == f"c = {number}8"
         gates[number].touch()
         page.wait_for_function(
             f"cell => {views}[0].content.model.cells.get(cell).executionCount === cell + 1",
@@ -201,7 +209,7 @@ def test_a_notebook_with_two_views_in_one_page_stays_there_when_one_of_them_is_c
         assert texts(cells(page)[cell]) == "begun\nend\n"
     page.evaluate(f"async () => await {PANEL}.context.save()")
     assert page.locator(".jp-Dialog").all_inner_texts() == []
-    assert ["".join(cell["source"]) for cell in read_saved(path)] == [*sources, "c = 2"]
+    assert ["".join(cell["source"]) for cell in read_saved(path)] == [*sources, "c = 18"]
     wait_for(lambda: "running" not in [run.status for run in book.executions()], "the records")
     assert [(run.cell, run.status) for run in book.executions()] == [("a", "ok"), ("b", "ok")]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -26,9 +27,11 @@ from tests.browser.conftest import (
 )
 from tests.browser.test_runs import begin_run
 from tests.engines import wait_for
+from tests.integration.mcp.process import raw_server
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from playwright.sync_api import Page
 
@@ -372,34 +375,84 @@ def test_where_the_person_is_reaches_the_engine(
 
 
 def test_a_person_an_agent_and_git_change_one_notebook_and_all_of_it_is_there(
-    server: Server, open_page: OpenPage, agent: Any
+    server: Server, open_page: OpenPage, tmp_path: Path
 ) -> None:
+    """All at once: real keys, a real MCP client, and a branch that is checked out."""
     path = server.write("four.ipynb", "a = 0", "b = 0", "print('run')", "d = 0")
-    page = open_page("four.ipynb")
+    git = ["git", f"--git-dir={tmp_path / 'git'}", f"--work-tree={server.folder}"]
+
+    def run_git(*words: str) -> None:
+        who = ("-c", "user.name=ada", "-c", "user.email=ada@example.org")
+        subprocess.run([*git, *who, *words], check=True, capture_output=True, cwd=server.folder)
+
+    run_git("init", "-q", "-b", "main")
+    run_git("add", path.name)
+    run_git("commit", "-q", "-m", "begin")
+    run_git("checkout", "-q", "-b", "other")
+    change_on_disk(path, d="d = 'from git'")
+    run_git("commit", "-q", "-a", "-m", "change d")
+    run_git("checkout", "-q", "main")
+    page = open_page(path.name)
     put_cursor(page, 0)
     page.keyboard.press("End")
-    page.keyboard.type(" + 1")
-    book = agent.open("four.ipynb")
-    assert book.edit([{"op": "replace", "cell": "b", "source": "b = 1"}]).host == "tab"
-    change_on_disk(path, d="d = 'from git'")
-    page.keyboard.type(" + 2")
-    assert book.run(["c"]).ok
+
+    def work() -> list[dict[str, Any]]:
+        run_git("checkout", "-q", "other")
+        edits = [{"op": "replace", "cell": "b", "source": "b = 1"}]
+        with raw_server(server.folder) as mcp:
+            mcp.greet()
+            answers = [
+                mcp.call("tools/call", {"name": name, "arguments": {"path": path.name, **more}})
+                for name, more in (
+                    ("notebook_edit", {"edits": edits}),
+                    ("notebook_run", {"cells": ["c"]}),
+                )
+            ]
+        return [answer["result"] for answer in answers]
+
+    with ThreadPoolExecutor(1) as thread:
+        working = thread.submit(work)
+        typed = 0
+        while not working.done():
+            typed += 1
+            page.keyboard.type(f" + {typed}", delay=20)
+        edited, ran = working.result()
+    assert typed > 3, "the person typed meanwhile"
+    assert not edited.get("isError"), edited
+    assert not ran.get("isError"), ran
+    assert (edited["structuredContent"]["host"], edited["structuredContent"]["saved"]) == (
+        "tab",
+        True,
+    )
     page.wait_for_function(
         f"() => {PANEL}.content.model.cells.get(3).sharedModel.getSource() === \"d = 'from git'\""
     )
     page.evaluate(f"async () => await {PANEL}.context.save()")
     assert page.locator(".jp-Dialog").all_inner_texts() == []
-    saved = {cell["id"]: cell for cell in read_saved(path)}
-    assert {name: "".join(cell["source"]) for name, cell in saved.items()} == {
-        "a": "a = 0 + 1 + 2",
+    sources = {
+        "a": "a = 0" + "".join(f" + {number + 1}" for number in range(typed)),
         "b": "b = 1",
         "c": "print('run')",
         "d": "d = 'from git'",
     }
+    saved = {cell["id"]: cell for cell in read_saved(path)}
+    assert {name: "".join(cell["source"]) for name, cell in saved.items()} == sources
     assert "".join(saved["c"]["outputs"][0]["text"]) == "run\n"
-    assert [cell["source"] for cell in cells(page).values()] == [
-        "".join(cell["source"]) for cell in saved.values()
-    ]
+
+    def read_tab() -> dict[str, str]:
+        return {name: cell["source"] for name, cell in cells(page).items()}
+
+    assert read_tab() == sources
+    # One step back in each cell takes back what was done there, and nothing else.
+    for index, name in ((3, "d"), (1, "b")):
+        put_cursor(page, index)
+        page.keyboard.press("Control+z")
+        sources[name] = f"{name} = 0"
+        assert read_tab() == sources
+    put_cursor(page, 0)
+    for _ in range(3 * typed):  # typing with a pause in between is more than one step
+        page.keyboard.press("Control+z")
+    assert read_tab() == {**sources, "a": "a = 0"}
 
 
 def test_a_conflict_with_the_file_is_shown_in_the_cell_and_the_person_chooses(

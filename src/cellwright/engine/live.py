@@ -8,13 +8,13 @@ truth: what was changed there is read back from there.
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
 import threading
 import time
 from contextvars import ContextVar
 from difflib import SequenceMatcher
 from types import MappingProxyType
+from uuid import uuid4
 
 from cellwright.document._bytes.layout import Layout
 from cellwright.document._bytes.slots import Slot
@@ -61,18 +61,19 @@ class Editor:
         self.document = EditorDocument(path)
         self.guard = threading.RLock()  # one exchange at a time, so that versions follow each other
         self._loop = loop
+        self._is_closed = False  # as it has answered itself
 
     @property
     def is_gone(self) -> bool:
-        """Whether its connection is closed."""
-        return self.connection.is_closed
+        """Whether it does not have the notebook open any more, or its connection is closed."""
+        return self._is_closed or self.connection.is_closed
 
     def ask(self, method: str, timeout: float = _TIMEOUT, **params: Any) -> Shape:
         """Ask the editor for something, and wait for its answer; not on the event loop.
 
         Raises:
             EditorSilent: it did not answer in time.
-            EditorLost: its connection is gone.
+            EditorLost: its connection is gone, or it has closed the notebook.
             EditorUnfit: it refused, or its answer has the wrong shape.
         """
         call = self.connection.request(f"editor.{method}", {"path": self.path, **params})
@@ -84,11 +85,19 @@ class Editor:
         except ConnectionError:
             raise EditorLost(self.path) from None
         if "error" in answer:
+            if _find_code(answer["error"]) == "NOT_OPEN":
+                self._is_closed = True
+                raise LostBefore(self.path)
             raise EditorUnfit(self.path, str(answer["error"])[:500])
         found = answer.get("result")
         if not isinstance(found, dict):
             raise EditorUnfit(self.path, f"it answered `{method}` with something else")
         return found
+
+
+def _find_code(error: object) -> object:
+    data = error.get("data") if isinstance(error, dict) else None
+    return data.get("code") if isinstance(data, dict) else None
 
 
 class LostBefore(EditorLost):
@@ -170,7 +179,6 @@ class LiveHost:
     closed it is the file, for a call that began before.
     """
 
-    kind = "tab"
     landing_interval: float | None = 0.1  # a person watches
     keeps_widgets = True
 
@@ -178,7 +186,11 @@ class LiveHost:
         self.file = file
         self.editors: list[Editor] = []
         self.changed: Editor | None = None  # where we changed it last: what is saved is that
-        self._requests = itertools.count(1)
+
+    @property
+    def kind(self) -> str:
+        """What answers call it: a tab, as long as one has it open."""
+        return "file" if self.editor is None else "tab"
 
     @property
     def editor(self) -> Editor | None:
@@ -282,9 +294,11 @@ class LiveHost:
             outside = editor.outside
             if outside is not None:
                 outside.merge_new()  # or the editor would ask the person which version to keep
-            if not editor.ask("save").get("saved"):
+            answer = editor.ask("save")
+            if not answer.get("saved"):
                 raise EditorUnfit(editor.path, "it did not save the notebook")
             if outside is not None:
+                outside.note_saved(answer.get("news"))
                 outside.merge_new()  # what it saved is what both sides agree on
 
     def back_up(self, state: State) -> str:
@@ -364,7 +378,7 @@ class LiveHost:
         edits = list(describe_edits(change, pinned, landed))
         answer = editor.ask(
             method,
-            request=f"{id(self):x}-{next(self._requests)}",
+            request=uuid4().hex,
             since=editor.document.version,
             edits=edits,
             **more,

@@ -34,6 +34,7 @@ class OutsideChanges:
         self._recall = recall
         self._seen: str | None = None
         self._base: Notebook | None = None
+        self._saved: tuple[str, Notebook] | None = None  # what the page saved, if the file differs
         self._first = self._read_file()
 
     def merge_new(self) -> None:
@@ -59,18 +60,22 @@ class OutsideChanges:
                 return
             digest, known = _hash(found), editor.document.saved_hash
             base = found if digest == known else self._base or self._find_base(known)
+            if self._saved is not None and self._saved[0] == known and rewrite(found) is not found:
+                base = self._saved[1]
             if base is None and not editor.document.is_dirty:
                 base = page  # it has what it read, whatever that was
             if base is not None:
                 if base is not found:
                     self._merge(base, found, digest)
-                self._base = found
+                self._base, self._saved = found, None
             self._seen = now
 
     def note_saved(self, news: object) -> None:
         """Note what the page says it has just saved, which another program may have replaced since.
 
         `news` is what has changed in the page since a version that we know, as it answers `read`.
+        The page reads the hash of the file after it has saved: if that is not the hash of what it
+        has, a program has changed the file in between, and the page does not have that change.
         """
         document = self._editor.document
         with self._editor.guard:
@@ -80,6 +85,8 @@ class OutsideChanges:
             saved = document.build()
             if _hash(saved) == document.saved_hash:  # nothing was typed since
                 self._base = saved
+            elif not document.is_dirty:
+                self._saved, self._seen = (document.saved_hash, saved), None
 
     def _find_base(self, known: str) -> Notebook | None:
         """Find the file as a page knows it that was not with us until now, by its hash.

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 class ScriptedEditor:
     """One notebook in an editor that speaks the messages of `docs/live.md`.
 
-    `typed` is called before a change is applied, as a person who types at that moment.
+    `typed` is called before a change is applied, as a person who types at that moment;
+    `after_write` by a save before it reads the hash of the file, as another program may write then.
     """
 
     def __init__(self, content: bytes, file: Path | None = None) -> None:
@@ -46,6 +47,8 @@ class ScriptedEditor:
         self.seen: dict[str, dict[str, Any]] = {}
         self.grown: list[str] = []  # cells of which the next answer says only how much is there
         self.typed: Any = lambda: None
+        self.after_write: Any = lambda: None  # before the hash of the file is read
+        self.told = -1
         self.answers: Any = lambda _method: True
 
     # -- a person ---------------------------------------------------------------------------
@@ -134,11 +137,14 @@ class ScriptedEditor:
                     del cell["id"]
             text = json.dumps({**shape, "cells": cells}, indent=1, sort_keys=True) + "\n"
             self.file.write_text(text)
-            self.hash = hashlib.sha256(text.encode()).hexdigest()
+            self.after_write()
+            self.hash = hashlib.sha256(self.file.read_bytes()).hexdigest()
         self.dirty = False
-        return {"saved": True, "version": self.version}
+        since = self.told
+        return {"saved": True, "news": {"since": since, **self._describe(since)}}
 
     def _describe(self, since: int) -> dict[str, Any]:
+        self.told = self.version
         answer: dict[str, Any] = {
             "version": self.version,
             "dirty": self.dirty,
@@ -245,6 +251,10 @@ def count_units(text: str) -> int:
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
+class ClosedNotebook(Exception):  # not an error: the person closed it
+    """The page does not have the notebook open any more."""
+
+
 class EditorConnection:
     """What `Editor` needs of a connection, without a socket."""
 
@@ -258,6 +268,8 @@ class EditorConnection:
             raise ConnectionResetError
         try:
             return {"result": self.editor.answer(method, params)}
+        except ClosedNotebook:
+            return {"error": {"code": -32000, "message": "", "data": {"code": "NOT_OPEN"}}}
         except ValueError as error:
             return {"error": {"code": -32000, "message": str(error)}}
 

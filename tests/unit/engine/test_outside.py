@@ -14,7 +14,7 @@ from cellwright.engine.live import LiveHost
 from cellwright.engine.outside import OutsideChanges
 from cellwright.errors import EditorLost, EditorUnfit
 from tests.kernels.dialects import SCRIPT
-from tests.unit.engine.scripted_editor import ScriptedEditor, open_in_editor
+from tests.unit.engine.scripted_editor import ClosedNotebook, ScriptedEditor, open_in_editor
 from tests.unit.workspace.memory import MemoryKernels, make_hub
 from tests.unit.workspace.stages import make_content
 
@@ -80,6 +80,72 @@ def test_what_a_page_saved_is_the_base_though_the_file_was_replaced_before_anyon
     assert (page.find("b")["source"], page.find("c")["source"]) == ("typed since", "from git")
     assert page.conflicts == []
     assert page.save(), "the page knows the file that was merged"
+    hub.close()
+
+
+@pytest.mark.parametrize("saver", ["person", "agent"])
+def test_what_a_program_writes_before_a_save_has_read_the_hash_reaches_the_page(
+    tmp_path: Path, saver: str
+) -> None:
+    """JupyterLab takes the hash of the file for that of its save: it would write over the change."""
+    hub, path = make_hub(MemoryKernels()), tmp_path / "nb.ipynb"
+    page = open_in_editor(hub, path, make_content("script", SCRIPT))
+    host = hub._hosts[str(path)]
+    assert isinstance(host, LiveHost)
+    (editor,) = host.editors
+
+    def write_from_git() -> None:
+        shape = json.loads(path.read_bytes())
+        shape["cells"][3]["source"] = "from git"
+        path.write_text(json.dumps(shape), encoding="utf-8")
+
+    page.after_write = write_from_git
+    with Workspace(tmp_path, cwd=str(tmp_path), hub=hub) as workspace:
+        if saver == "agent":
+            book = workspace.open("nb.ipynb")
+            assert book.edit([{"op": "replace", "cell": "b", "source": "mine"}]).saved
+        else:
+            host.read()
+            page.type("b", "mine")
+            assert page.save()
+            host.merge_outside()  # before the page can say that it has saved
+            since = page.told
+            news = {"since": since, **page.answer("editor.read", {"since": since})}
+            editor.outside.note_saved(news)
+            host.merge_outside()
+    page.after_write = lambda: None
+    assert (page.find("b")["source"], page.find("c")["source"]) == ("mine", "from git")
+    page.type("a", "typed")
+    assert page.save(), "it has what the file has"
+    editor.outside.merge_new()
+    here = [cell["source"] for cell in json.loads(path.read_bytes())["cells"]]
+    assert here == [cell["source"] for cell in page.cells]
+    assert {"mine", "from git", "typed"} <= set(here)
+    assert page.conflicts == []
+    hub.close()
+
+
+@pytest.mark.parametrize("asked", ["editor.read", "editor.change"])
+def test_a_page_that_has_just_closed_the_notebook_leaves_it_to_the_file(
+    tmp_path: Path, asked: str
+) -> None:
+    hub, path = make_hub(MemoryKernels()), tmp_path / "nb.ipynb"
+    page = open_in_editor(hub, path, make_content("script", SCRIPT))
+    answer = page.answer
+
+    def refuse(method: str, params: dict[str, Any]) -> Any:
+        if method == asked:
+            raise ClosedNotebook
+        return answer(method, params)
+
+    page.answer = refuse  # type: ignore[method-assign]
+    with Workspace(tmp_path, cwd=str(tmp_path), hub=hub) as workspace:
+        changed = workspace.open("nb.ipynb").edit(
+            [{"op": "replace", "cell": "a", "source": "in the file"}]
+        )
+    assert (changed.host, changed.saved) == ("file", True)
+    assert path.read_bytes().count(b"in the file") == 1
+    assert page.find("a")["source"] != "in the file"
     hub.close()
 
 

@@ -59,14 +59,16 @@ class NotebookHost(Protocol):
     the error says otherwise.
     """
 
-    kind: str
-    """What answers call it: `file`, `memory`, `tab`."""
-
     landing_interval: float | None
     """Seconds between two landings of a cell that runs; None is as the settings say."""
 
     keeps_widgets: bool
     """Whether an editor has the widgets of the kernel, and shows and saves them itself."""
+
+    @property
+    def kind(self) -> str:
+        """What answers call it: `file`, `memory`, `tab`."""
+        ...
 
     def exists(self) -> bool:
         """Whether there is a notebook."""
