@@ -4,7 +4,7 @@ import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
 
 const MIME_TYPES = ['application/vnd.jupyter.stdout', 'application/vnd.jupyter.stderr'];
 const LONG = 200_000; // characters; what is shorter is left to JupyterLab
-const PART = 32_000;
+const PART = 16_000;
 const SLICE = 16; // milliseconds of drawing before the page may do something else
 
 /** Draw long streams in parts, with the renderers that the registry has now. */
@@ -28,7 +28,7 @@ function createLong(
   const { mimeType } = options;
   const renderer = factory.createRenderer(options);
   const drawWhole = renderer.renderModel.bind(renderer);
-  const addPart = async (text: string): Promise<Part> => {
+  const makePart = async (text: string): Promise<Part> => {
     const part = factory.createRenderer(options);
     await part.renderModel(new MimeModel({ data: { [mimeType]: text } }));
     const node = document.createElement('div');
@@ -36,8 +36,7 @@ function createLong(
     node.style.setProperty('--cw-lines', String(text.split('\n').length - 1 || 1));
     node.append(...part.node.childNodes);
     part.dispose();
-    renderer.node.append(node);
-    return node;
+    return { put: () => renderer.node.append(node), remove: () => node.remove() };
   };
   let long: LongText | null = null;
   const stop = () => {
@@ -52,26 +51,30 @@ function createLong(
       return drawWhole(model);
     }
     if (!long) {
-      long = new LongText(addPart);
       // Takes away what is there, and shows whether it is trusted.
-      void drawWhole(new MimeModel({ trusted: model.trusted, data: { [mimeType]: '' } }));
+      const clear = () =>
+        void drawWhole(new MimeModel({ trusted: model.trusted, data: { [mimeType]: '' } }));
+      long = new LongText(makePart, clear);
     }
     return long.show(text);
   };
   return renderer;
 }
 
-type Part = { remove: () => void };
+type Part = { put: () => void; remove: () => void };
 
 /** A text of which only what is new is drawn, a little at a time. */
 export class LongText {
-  /** `addPart` draws a text behind all that is there. */
-  constructor(private readonly addPart: (text: string) => Promise<Part>) {}
+  /** `makePart` draws a text aside; `clear` takes away what is there before the first is put. */
+  constructor(
+    private readonly makePart: (text: string) => Promise<Part>,
+    private clear: (() => void) | null
+  ) {}
 
   /** Draw a text; resolves when all of it is there. */
   show(text: string): Promise<void> {
     if (!text.startsWith(this.head)) {
-      this.clear();
+      this.begin();
     }
     this.text = text;
     this.work ??= this.draw().finally(() => (this.work = null));
@@ -80,7 +83,9 @@ export class LongText {
 
   /** Draw no more. */
   stop(): void {
-    this.clear();
+    this.begin();
+    this.dropOld();
+    this.clear = null;
     this.text = '';
   }
 
@@ -90,11 +95,10 @@ export class LongText {
       const { text, head } = this;
       const end = findEnd(text, head.length);
       const source = this.colours + text.slice(head.length, end);
-      const part = await this.addPart(source);
+      const part = await this.makePart(source);
       const shown = text.slice(0, end);
       if (head !== this.head || (text !== this.text && !this.text.startsWith(shown))) {
-        part.remove(); // it is another text now
-        continue;
+        continue; // it is another text now
       }
       this.last?.remove();
       this.last = null;
@@ -106,19 +110,37 @@ export class LongText {
       } else {
         this.last = part;
       }
-      // What was there before is replaced at once, so that nothing jumps.
-      if (end >= LONG && performance.now() - began > SLICE) {
+      if (!this.isAside) {
+        part.put();
+      } else if (end >= LONG || end === text.length) {
+        this.replaceOld();
+      }
+      if (performance.now() - began > SLICE) {
         await new Promise(later => setTimeout(later));
         began = performance.now();
       }
     }
   }
 
-  private clear(): void {
-    this.parts.splice(0).forEach(part => part.remove());
-    this.last?.remove();
+  /** Begin with another text, aside: what is shown stays until there is enough of the new one. */
+  private begin(): void {
+    this.old.push(...this.parts.splice(0), ...(this.last ? [this.last] : []));
     this.last = null;
+    this.isAside = true;
     this.head = this.shown = this.colours = '';
+  }
+
+  /** Show what was drawn aside in place of what was there, at once, so that nothing jumps. */
+  private replaceOld(): void {
+    this.dropOld();
+    this.clear?.();
+    this.clear = null;
+    this.isAside = false;
+    [...this.parts, ...(this.last ? [this.last] : [])].forEach(part => part.put());
+  }
+
+  private dropOld(): void {
+    this.old.splice(0).forEach(part => part.remove());
   }
 
   private text = '';
@@ -127,7 +149,9 @@ export class LongText {
   private colours = ''; // that are on behind the head
   private last: Part | null = null; // behind the head; it may still grow, or be written over
   private work: Promise<void> | null = null;
+  private isAside = true;
   private readonly parts: Part[] = [];
+  private readonly old: Part[] = []; // of the text before, still shown
 }
 
 /** Where the part ends that begins at a place: behind a line, or with the text. */

@@ -7,17 +7,20 @@ vi.mock('@jupyterlab/rendermime', () => ({}));
 
 /** A page as far as a long text knows it: its parts, in their order. */
 function makePage() {
-  const parts: { text: string; remove: () => void }[] = [];
+  type Part = { text: string; put: () => void; remove: () => void };
+  const parts: Part[] = [];
   const drawn: string[] = [];
-  const long = new LongText(async text => {
+  const before = { isThere: true };
+  const make = async (text: string): Promise<Part> => {
     await null;
-    const part = { text, remove: () => void parts.splice(parts.indexOf(part), 1) };
-    parts.push(part);
+    const remove = () => void (parts.includes(part) && parts.splice(parts.indexOf(part), 1));
+    const part: Part = { text, put: () => void parts.push(part), remove };
     drawn.push(text);
     return part;
-  });
+  };
+  const long = new LongText(make, () => (before.isThere = false));
   const read = () => parts.map(part => part.text).join('');
-  return { long, parts, drawn, read };
+  return { long, parts, drawn, read, before };
 }
 
 const lines = (count: number) => Array.from({ length: count }, (_, n) => `line ${n}\n`).join('');
@@ -54,6 +57,25 @@ test('another text takes the place of the first, also while that is drawn', asyn
   await long.show(lines(30_000).toUpperCase());
   await first;
   expect(read()).toBe(lines(30_000).toUpperCase());
+});
+
+test('what is there stays until a screen and more of the new text can take its place', async () => {
+  const { long, parts, drawn, read, before } = makePage();
+  const seen: [number, boolean, string][] = [];
+  const look = setInterval(() => seen.push([parts.length, before.isThere, read().slice(0, 4)]));
+  const slow = vi.spyOn(performance, 'now').mockImplementation(() => drawn.length * 100);
+  await long.show(lines(50_000));
+  const count = parts.length;
+  drawn.length = 0;
+  await long.show(lines(50_000).toUpperCase());
+  slow.mockRestore();
+  clearInterval(look);
+  expect(seen.length).toBeGreaterThan(20); // it lets the page work between two parts
+  for (const [shown, isBefore, start] of seen) {
+    expect(isBefore ? shown === 0 : shown > 10, `${shown} parts`).toBe(true);
+    expect(isBefore || start === 'line' || start === 'LINE').toBe(true);
+  }
+  expect(seen.some(([shown, , start]) => shown === count && start === 'line')).toBe(true);
 });
 
 test('a text that grows while it is drawn is drawn to its end', async () => {

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 _TRIES = 20  # of an edit, while a person types in the same cell
 _TIMEOUT = 10.0
 _MOST_LINES = 2_000  # compared line by line; longer sources are cut at both ends only
+LONGEST_PIECE = 262_144
+"""Characters of a text that an editor gets at a time: a page that takes more at once stands still."""
 asking_page: ContextVar[Connection | None] = ContextVar("asking_page", default=None)
 """The page that asks for what is done now: it is done there, wherever the person was last."""
 
@@ -376,6 +378,8 @@ class LiveHost:
         pinned = {*editor.running, *([active] if active else ())}
         landed = editor.document.build().state if grows else None
         edits = list(describe_edits(change, pinned, landed))
+        if grows and not self._send_ahead(editor, edits):
+            return False
         answer = editor.ask(
             method,
             request=uuid4().hex,
@@ -410,6 +414,22 @@ class LiveHost:
             if there is None or there.hash != wanted.hash:
                 problem = f"cell {cell.handle} is not there as it should be after a change"
                 raise EditorUnfit(editor.path, problem)
+        return True
+
+    def _send_ahead(self, editor: Editor, edits: list[Shape]) -> bool:
+        """Land long texts in pieces, all but their ends, which are left in `edits`."""
+        document = editor.document
+        try:
+            for piece in take_pieces(edits):
+                request, since = uuid4().hex, document.version
+                answer = editor.ask("land", request=request, since=since, edits=[piece])
+                document.take(answer)  # the end of the text will confirm what became of its cell
+                if not answer.get("applied"):
+                    document.forget()
+                    return False
+        except BaseException:
+            document.forget()
+            raise
         return True
 
 
@@ -577,6 +597,31 @@ def _describe_growth(old: list[Shape], new: list[Shape]) -> Shape | None:
     if "\r" in text or "\b" in text:
         return None
     return {"edit": "grow", "kept": len(old), "at": at, "text": text, "outputs": new[len(old) :]}
+
+
+def take_pieces(edits: list[Shape]) -> Iterator[Shape]:
+    """Yield the beginnings of long texts that land, a piece in each step, and keep their ends."""
+    for place, edit in enumerate(edits):
+        shown = edit.get("outputs")
+        if edit["edit"] not in ("outputs", "grow") or not isinstance(shown, list):
+            continue
+        text = _join(shown[-1].get("text")) if shown else edit.get("text", "")
+        if len(text) <= LONGEST_PIECE or "\r" in text or "\b" in text:
+            continue
+        rest, at = {**edit, "edit": "grow", "outputs": []}, 0
+        if shown:
+            if shown[-1].get("output_type") != "stream":
+                continue
+            head = [*shown[:-1], {**shown[-1], "text": text[:LONGEST_PIECE]}]
+            yield {**edit, "outputs": head}
+            text, at = text[LONGEST_PIECE:], _count_units(text[:LONGEST_PIECE])
+            rest["kept"] = edit.get("kept", 0) + len(shown)
+        else:
+            at = edit["at"]
+        while len(text) > LONGEST_PIECE:
+            yield {**rest, "at": at, "text": text[:LONGEST_PIECE]}
+            text, at = text[LONGEST_PIECE:], at + _count_units(text[:LONGEST_PIECE])
+        edits[place] = {**rest, "at": at, "text": text}
 
 
 def _confirm_growth(answer: Mapping[str, Any], change: Change) -> dict[str, Slot] | None:

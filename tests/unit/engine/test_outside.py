@@ -301,6 +301,61 @@ def test_of_a_stream_that_grows_only_what_is_new_travels(tmp_path: Path) -> None
     hub.close()
 
 
+def test_a_long_text_lands_in_pieces_so_that_the_page_does_not_stand_still(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cellwright.engine.live.LONGEST_PIECE", 100)
+    hub, path = make_hub(MemoryKernels()), tmp_path / "nb.ipynb"
+    page = open_in_editor(hub, path, make_content("script", SCRIPT))
+    host = hub._hosts[str(path)]
+    assert isinstance(host, LiveHost)
+    line = "€ 😀\n"
+    land_lines(host, [70, 71, 200], line=line)
+    edits = list_landings(page)
+    assert [edit["edit"] for edit in edits] == ["outputs", *["grow"] * 9]
+    lengths = [len(edit.get("text", "")) for edit in edits[1:]]
+    assert lengths == [100, 80, len(line), 100, 100, 100, 100, 100, 16]
+    assert edits[1]["at"] == 125, "a smiley has two units"
+    assert "".join(page.find("b")["outputs"][0]["text"]) == line * 200
+    known = json.loads(host.editors[0].document.build().to_bytes())
+    host.editors[0].document.forget()
+    assert json.loads(host.read().to_bytes()) == known
+    hub.close()
+
+
+@pytest.mark.parametrize("end", ["refuses", "is gone"])
+def test_a_page_that_takes_only_the_first_pieces_of_a_text_gets_all_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    """All of it again, or in the file if it has closed the notebook."""
+    monkeypatch.setattr("cellwright.engine.live.LONGEST_PIECE", 100)
+    hub, path = make_hub(MemoryKernels()), tmp_path / "nb.ipynb"
+    page = open_in_editor(hub, path, make_content("script", SCRIPT))
+    host = hub._hosts[str(path)]
+    assert isinstance(host, LiveHost)
+    answer, landings = page.answer, []
+
+    def stop_at_the_third(method: str, params: dict[str, Any]) -> Any:
+        if method == "editor.land":
+            landings.append(params["edits"][0]["edit"])
+            if len(landings) == 3:
+                if end == "is gone":
+                    raise ClosedNotebook
+                return {**answer("editor.read", params), "applied": False}  # the person runs it
+        return answer(method, params)
+
+    page.answer = stop_at_the_third  # type: ignore[method-assign]
+    land_lines(host, [100])
+    if end == "refuses":
+        assert landings == ["outputs", "grow", "grow", "outputs"]
+        assert "".join(page.find("b")["outputs"][0]["text"]) == "line €\n" * 100
+    else:
+        assert landings == ["outputs", "grow", "grow"]
+        there = {cell["id"]: cell for cell in json.loads(path.read_bytes())["cells"]}
+        assert "".join(there["b"]["outputs"][0]["text"]) == "line €\n" * 100
+    hub.close()
+
+
 def test_an_editor_that_has_not_added_all_is_found_out_and_gets_all_of_it(tmp_path: Path) -> None:
     hub, path = make_hub(MemoryKernels()), tmp_path / "nb.ipynb"
     page = open_in_editor(hub, path, make_content("script", SCRIPT))
