@@ -456,8 +456,9 @@ def _side(browser: Browser, folder: Path, module: tuple[str, ...]) -> Iterator[S
             time.sleep(0.05)
         page = browser.new_page(viewport={"width": 1100, "height": 900})
         page.goto(f"{found[0]}lab?token={token}")
+        # A notebook that is opened before is not JupyterLab's current one.
         page.wait_for_function(
-            "() => window.jupyterapp?.commands.hasCommand('docmanager:open')",
+            "async () => { await window.jupyterapp?.restored; return !!window.jupyterapp }",
             timeout=60_000,
         )
         page.evaluate(TOOLS)
@@ -465,7 +466,7 @@ def _side(browser: Browser, folder: Path, module: tuple[str, ...]) -> Iterator[S
         devtools.send("Performance.enable", {"timeDomain": "threadTicks"})
         yield Side(page, folder, devtools)
     finally:
-        process.terminate()
+        process.kill()  # one that is asked to end while it reads a file for a page never does
         process.wait(20)
 
 

@@ -158,7 +158,16 @@ def start_server(notebooks: Path, *command: str, like: Server | None = None) -> 
     try:
         yield Server(notebooks, wait_for(find_address, "the Jupyter server", 60), token, log)
     finally:
-        process.terminate()
+        end_server(process)
+
+
+def end_server(process: subprocess.Popen[Any]) -> None:
+    """End a Jupyter server; one that reads a file for a page at that moment waits for ever."""
+    process.terminate()
+    try:
+        process.wait(20)
+    except subprocess.TimeoutExpired:
+        process.kill()
         process.wait(20)
 
 
