@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import cProfile
 import gc
 import json
 import os
+import pstats
 import random
 import shutil
 import statistics
@@ -15,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.methods import cellwright_edit
 from benchmarks.tables import judge
 
 HERE = Path(__file__).parent
@@ -114,7 +117,29 @@ def run(*, quick: bool = False) -> list[str]:
             print("No C compiler: the floor is left out, and goals against it are not judged")
         for sample in SAMPLES:
             missed += _measure(sample, methods, floor or folder, folder, quick=quick)
+        _profile(folder / "profile.ipynb", 100 if quick else 300)
     return missed
+
+
+def _profile(path: Path, rounds: int) -> None:
+    """Show where the time of a small edit goes, by the functions that have it."""
+    SAMPLES[0].write(path)
+    for turn in range(5):  # import, and warm
+        cellwright_edit(str(path), 10, turn)
+    profile = cProfile.Profile()
+    profile.enable()
+    for turn in range(rounds):
+        cellwright_edit(str(path), 10, turn)
+    profile.disable()
+    found: Any = pstats.Stats(profile)  # what it has is not in its type
+    calls, total = found.total_calls / rounds, found.total_tt / rounds
+    print(f"\nProfile of one edit of 20 cells · {rounds} rounds")
+    print(f"  {calls:,.0f} calls of functions, {total * 1e3:.2f} ms while they are counted")
+    rows = sorted(found.stats.items(), key=lambda item: -item[1][2])
+    for (file, _, function), (_, count, own, _, _) in rows[:10]:
+        name = function if file == "~" else f"{Path(file).stem}.{function}"
+        share = own / found.total_tt
+        print(f"  {share:5.0%} {own / rounds * 1e3:6.3f} ms  {count / rounds:5.0f} × {name}")
 
 
 def _measure(
