@@ -77,11 +77,6 @@ class Permissions:
         self._granted[real] = sorted({*self._granted.get(real, ()), kind})
         self._write()
 
-    def revoke(self, real: str) -> None:
-        """Ask again about that notebook."""
-        if self._granted.pop(real, None) is not None:
-            self._write()
-
     def _read(self) -> dict[str, list[str]]:
         if self._path is None or not self._path.exists():
             return {}

@@ -267,7 +267,7 @@ async def test_always_for_this_notebook_outlives_the_chat(conversation: Make, fo
     assert second.asked == []
     assert not turn.answers[0].is_error
     await second.workspaces.close()
-    Permissions(store).revoke(str(folder / NOTEBOOK))
+    store.unlink()  # as the documents say
     third = conversation(ScriptedModel(RUN, "ok"), "no", permissions=Permissions(store))
     await third("go")
     assert len(third.asked) == 1
