@@ -52,8 +52,7 @@ function createLong(
     }
     if (!long) {
       // Takes away what is there, and shows whether it is trusted.
-      const clear = () =>
-        void drawWhole(new MimeModel({ trusted: model.trusted, data: { [mimeType]: '' } }));
+      const clear = () => void drawWhole(new MimeModel({ trusted: model.trusted, data: { [mimeType]: '' } }));
       long = new LongText(makePart, clear);
     }
     return long.show(text);

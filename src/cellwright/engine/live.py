@@ -11,9 +11,11 @@ import asyncio
 import json
 import threading
 import time
+from collections import deque
 from contextvars import ContextVar
 from difflib import SequenceMatcher
 from types import MappingProxyType
+from typing import NamedTuple
 from uuid import uuid4
 
 from cellwright.document._bytes.layout import Layout
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 _TRIES = 20  # of an edit, while a person types in the same cell
 _TIMEOUT = 10.0
 _MOST_LINES = 2_000  # compared line by line; longer sources are cut at both ends only
+_MOST_EARLIER = 8  # states of an editor that are remembered, for news that comes late
 LONGEST_PIECE = 262_144
 """Characters of a text that an editor gets at a time: a page that takes more at once stands still."""
 asking_page: ContextVar[Connection | None] = ContextVar("asking_page", default=None)
@@ -106,6 +109,16 @@ class LostBefore(EditorLost):
     """The editor was gone before it was asked to change anything."""
 
 
+class _Description(NamedTuple):
+    """What an editor had at a version."""
+
+    version: int
+    slots: dict[str, Slot]
+    order: list[str]
+    metadata: Shape
+    minor: int
+
+
 class EditorDocument:
     """The notebook as an editor last described it; only what has changed travels again."""
 
@@ -120,6 +133,7 @@ class EditorDocument:
         self._metadata: Shape = {}
         self._minor = 5
         self._state: State | None = None
+        self._earlier: deque[_Description] = deque(maxlen=_MOST_EARLIER)
 
     def take(
         self, answer: Mapping[str, Any], grown: Mapping[str, Slot] = MappingProxyType({})
@@ -147,6 +161,9 @@ class EditorDocument:
             and order == self._order
             and metadata == self._metadata
         )
+        if version != self.version:
+            parts = (self._slots, self._order, self._metadata, self._minor)
+            self._earlier.append(_Description(self.version, *parts))
         self.version, self.is_dirty = version, bool(answer.get("dirty"))
         self.is_saving = bool(answer.get("saving"))
         self.saved_hash = str(answer.get("hash") or "")
@@ -161,6 +178,29 @@ class EditorDocument:
     def forget(self) -> None:
         """Let the editor describe all of it anew."""
         self.version = -1
+
+    def take_news(self, news: object) -> EditorDocument | None:
+        """Return what the editor had when it said, unasked, what has changed `since` a version.
+
+        It may come after a newer answer: then this document stays as it is. None if it is about a
+        state that is not known any more.
+
+        Raises:
+            EditorUnfit: it is not a notebook.
+        """
+        if not isinstance(news, dict):
+            return None
+        since = news.get("since")
+        if since == self.version:
+            self.take(news)
+            return self
+        found = next((each for each in self._earlier if each.version == since), None)
+        if found is None or since == -1:
+            return None
+        then = EditorDocument(self._path)
+        then.version, then._slots, then._order, then._metadata, then._minor = found
+        then.take(news)
+        return then
 
     def build(self) -> Notebook:
         """Return the notebook, in the bytes that Jupyter would save."""

@@ -79,14 +79,14 @@ class OutsideChanges:
         """
         document = self._editor.document
         with self._editor.guard:
-            if not isinstance(news, dict) or news.get("since") != document.version:
-                return  # it is about a state that we do not know
-            document.take(news)
-            saved = document.build()
-            if _hash(saved) == document.saved_hash:  # nothing was typed since
+            then = document.take_news(news)
+            if then is None or then.saved_hash != document.saved_hash:
+                return  # it is about a state that we do not know, or a file that was replaced since
+            saved = then.build()
+            if _hash(saved) == then.saved_hash:  # nothing was typed since
                 self._base = saved
-            elif not document.is_dirty:
-                self._saved, self._seen = (document.saved_hash, saved), None
+            elif not then.is_dirty:
+                self._saved, self._seen = (then.saved_hash, saved), None
 
     def _find_base(self, known: str) -> Notebook | None:
         """Find the file as a page knows it that was not with us until now, by its hash.

@@ -125,6 +125,41 @@ def test_what_a_program_writes_before_a_save_has_read_the_hash_reaches_the_page(
     hub.close()
 
 
+@pytest.mark.parametrize("more", ["", "typed since"])
+def test_what_a_page_says_of_a_save_counts_though_it_was_read_in_between(
+    tmp_path: Path, more: str
+) -> None:
+    """Then nobody knew what the page had saved, and the person was asked about git's change."""
+    hub, path = make_hub(MemoryKernels()), tmp_path / "nb.ipynb"
+    page = open_in_editor(hub, path, make_content("script", SCRIPT))
+    host = hub._hosts[str(path)]
+    assert isinstance(host, LiveHost)
+    (editor,) = host.editors
+    assert editor.outside is not None
+    host.read()
+    since = page.told
+    page.type("b", "mine")
+    assert page.save()
+    news = {"since": since, **page.answer("editor.read", {"since": since})}
+    if more:
+        page.type("a", more)
+    host.read()  # by a run, before anyone has looked at what the page says
+    editor.outside.note_saved(news)
+    shape = json.loads(path.read_bytes())
+    shape["cells"][3]["source"] = "from git"
+    path.write_text(json.dumps(shape), encoding="utf-8")
+    page.type("a", "typed")
+    host.merge_outside()
+    assert [page.find(cell)["source"] for cell in "abc"] == ["typed", "mine", "from git"]
+    assert page.save(), "it has what the file has"
+    assert page.conflicts == []
+    # What comes even later is about a file that the page does not have any more.
+    base = editor.outside._base
+    editor.outside.note_saved(news)
+    assert editor.outside._base is base
+    hub.close()
+
+
 @pytest.mark.parametrize("asked", ["editor.read", "editor.change"])
 def test_a_page_that_has_just_closed_the_notebook_leaves_it_to_the_file(
     tmp_path: Path, asked: str
