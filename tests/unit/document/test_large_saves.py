@@ -138,6 +138,39 @@ def test_the_old_file_is_let_go_of_although_no_thread_can_be_started(
         os.fstat(held)
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_old_file_is_let_go_of_when_the_folder_is_on_the_disk(
+    path: Path, monkeypatch: pytest.MonkeyPatch, fails: bool
+) -> None:
+    """Else the fsync of the folder waits until its blocks are freed."""
+    steps: list[str] = []
+    held: list[int] = []
+    sync, hold, release = save._sync_folder, save._hold, save._release_later
+
+    def sync_folder(folder: str) -> None:
+        os.fstat(held[0])  # it is still open
+        steps.append("fsync of the folder")
+        if fails:
+            raise OSError(5, "Input/output error")
+        sync(folder)
+
+    monkeypatch.setattr(save, "_sync_folder", sync_folder)
+    monkeypatch.setattr(save, "_hold", lambda name: held.append(hold(name)) or held[0])
+    monkeypatch.setattr(
+        save, "_release_later", lambda each: (steps.append("release"), release(each))
+    )
+    notebook = cellwright.read(path)
+    notebook.apply([EDIT])
+    if fails:
+        with pytest.raises(CellwrightError, match="Input/output error"):
+            cellwright.write(notebook)
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(held[0])
+    else:
+        cellwright.write(notebook)
+    assert steps == ["fsync of the folder", "release"][: 1 if fails else 2]
+
+
 # --- In blocks -----------------------------------------------------------------------------------
 
 

@@ -77,6 +77,7 @@ def replace_file(
     renamed = False
     step = "write"
     seen: tuple[int, ...] | None = None
+    old_file = -1
 
     def work() -> None:
         nonlocal seen
@@ -111,16 +112,16 @@ def replace_file(
                 raise Conflict(f"{path} was created by another program")
             step = "rename"
             old_file = _hold(path) if large else -1
-            try:
-                _rename(temp, path, descriptor)
-                renamed = True
-            finally:
-                _release_later(old_file)
+            _rename(temp, path, descriptor)
+            renamed = True
         finally:
             if not renamed:
                 _remove_temp(temp)
         step = "fsync of the folder"
         _sync_folder(folder)
+        # Not before: the fsync of the folder would wait until the file system has freed it.
+        freed, old_file = old_file, -1
+        _release_later(freed)
         step = "read back"
         if not file_holds(path, parts):
             held = "it holds something else"
@@ -136,6 +137,8 @@ def replace_file(
         raise NotSaved(path, step, reason, hint=_hint_for_error(error)) from None
     finally:
         close(descriptor)
+        if old_file >= 0:
+            close(old_file)
 
 
 def _examine(path: str, *, break_hard_links: bool) -> os.stat_result | None:
