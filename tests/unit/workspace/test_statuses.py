@@ -261,6 +261,30 @@ def test_staleness_is_judged_anew_when_anything_that_counts_has_changed(
     assert found == ["unknown_name", "never", "edited", "failed", "kernel", "failed", "running"]
 
 
+def test_after_an_edit_the_other_cells_are_as_they_were_and_the_answer_as_from_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from cellwright.workspace import staleness
+
+    monkeypatch.setattr(staleness, "_recent", ())
+    texts = ["x = 1", "y = x + 1", "z = 3", "print(z)", "print(y)"]
+    book = Notebook()
+    book.apply([{"op": "insert", "source": text, "id": f"c{k}"} for k, text in enumerate(texts)])
+    runs = [replace(ran(), cell=f"c{k}", source=text, order=k) for k, text in enumerate(texts[:4])]
+    staleness.describe_staleness(book, runs)
+    for edit in (
+        {"op": "replace", "cell": "c4", "source": "print(y, y)"},
+        {"op": "replace", "cell": "c0", "source": "x = 2"},
+        {"op": "move", "cell": "c1", "after": "c4"},
+        {"op": "delete", "cell": "c2"},
+    ):
+        book.apply(edit)
+        found = staleness.describe_staleness(book, runs)
+        with monkeypatch.context() as nothing:
+            nothing.setattr(staleness, "_recent", ())
+            assert staleness.describe_staleness(book, runs) == found
+
+
 def test_a_reader_does_not_wait_for_staleness_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a clock that is late from the start: the analysis of many names looks at it."""
     source = "\n".join(f"a{number} = a{number - 1} + 1" for number in range(1, 1000))
