@@ -8,6 +8,7 @@ the last run, whatever program ran it, and with them, where Jupyter records it, 
 
 from __future__ import annotations
 
+from cellwright.document._bytes.slots import FileSlots
 from cellwright.document.costs import GarbagePause
 from cellwright.workspace.api.answers import CellView, LastRun, ReadAnswer
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from cellwright.document.notebook import Notebook
     from cellwright.journal.executions import ExecutionRecord
 
+# A run that the file tells nothing more of, as most are.
+_RUNS = {name: LastRun(name, None, None, None, name == "ok") for name in ("ok", "error")}
 # Jupyter's words for the moments of a run, the one that is closest to the cell first.
 _BEGAN = ("shell.execute_reply.started", "iopub.execute_input", "iopub.status.busy")
 _ENDED = ("shell.execute_reply", "iopub.status.idle")
@@ -60,18 +63,93 @@ def describe_notebook(
         from cellwright.workspace.staleness import find_stale_reasons
 
         reasons = find_stale_reasons(notebook, executions, STALE_SECONDS, now)
+    about = _About(recorded, now, reasons)
     with GarbagePause():
-        views = [
-            describe_cell(
-                cell,
-                recorded.get(cell.handle),
-                None if now is None else now.get(cell.handle, "idle"),
-                reasons,
-            )
-            for cell in (notebook.cells if cells is None else cells)
-        ]
+        views = _describe_all(notebook, about) if cells is None else [*map(about.describe, cells)]
     staleness = "not analysed" if stale and reasons is None else None
     return ReadAnswer(path, notebook.revision, notebook.version, views, [], staleness=staleness)
+
+
+class _About:
+    """What is known of cells besides the notebook: each by handle, None if it is not known."""
+
+    __slots__ = ("_known",)
+
+    def __init__(
+        self,
+        recorded: Mapping[str, ExecutionRecord],
+        now: Mapping[str, str] | None,
+        reasons: Mapping[str, str | None] | None,
+    ) -> None:
+        self._known = recorded, now, reasons
+
+    def describe(self, cell: Cell) -> CellView:
+        """Describe a cell."""
+        recorded, now, reasons = self._known
+        status = None if now is None else now.get(cell.handle, "idle")
+        return describe_cell(cell, recorded.get(cell.handle), status, reasons)
+
+    def find_other(self, than: _About) -> set[str] | None:
+        """The cells of which something else is known; None if that may be all of them."""
+        found: set[str] = set()
+        nothing = object()
+        for old, new in zip(than._known, self._known, strict=True):
+            if old is None or new is None:
+                if old is not new:
+                    return None
+            elif old != new:
+                handles = old.keys() | new.keys()
+                found |= {h for h in handles if old.get(h, nothing) != new.get(h, nothing)}
+        return found
+
+
+class _Described:
+    """The rows of a notebook, and what they were made from."""
+
+    __slots__ = ("about", "handles", "path", "slots", "views")
+
+    def __init__(
+        self,
+        path: str | None,
+        slots: FileSlots,
+        handles: Sequence[str],
+        about: _About,
+        views: list[CellView],
+    ) -> None:
+        self.path = path
+        self.slots = slots
+        self.handles = handles
+        self.about = about
+        self.views = views
+
+
+# Of the notebooks that were read last, whose bytes are kept anyway; a row takes about a kilobyte.
+_recent: tuple[_Described, ...] = ()
+_MOST_RECENT = 2
+_MOST_BYTES = 32 * 2**20
+
+
+def _describe_all(notebook: Notebook, about: _About) -> list[CellView]:
+    """Describe all cells; those again that are other ones than the last time, or of another file."""
+    global _recent  # noqa: PLW0603  # replaced as a whole, so that threads need no lock
+    cells, slots = notebook.cells, notebook.state.layout.slots
+    if not isinstance(slots, FileSlots) or len(slots.buffer) > _MOST_BYTES:
+        return [*map(about.describe, cells)]
+    handles, path = notebook.snapshot().resolver.handles, notebook.path
+    known = next((each for each in _recent if each.path == path), None)
+    places, other = None, None
+    if known is not None and known.handles == handles:
+        places, other = slots.differ_at(known.slots), about.find_other(known.about)
+    if known is None or places is None or other is None:
+        views = [*map(about.describe, cells)]
+    else:
+        views = known.views.copy()
+        again = {*places, *(i for i, handle in enumerate(handles) if handle in other)}
+        for index in again if other else places:
+            views[index] = about.describe(cells[index])
+    others = [each for each in _recent if each.path != path]
+    _recent = (_Described(path, slots, handles, about, views), *others[: _MOST_RECENT - 1])
+    return views.copy()
 
 
 def describe_cell(
@@ -134,7 +212,8 @@ def _find_last_run(cell: Cell, recorded: ExecutionRecord | None) -> LastRun | No
             found = None  # times of a run before ours
     if count is None and not kinds and found is None:
         return None
-    return _describe_run("error" if "error" in kinds else "ok", *(found or (None, None)))
+    status = "error" if "error" in kinds else "ok"
+    return _describe_run(status, *found) if found else _RUNS[status]
 
 
 def _describe_run(status: str, began: float | None, ended: float | None) -> LastRun:
@@ -146,7 +225,7 @@ def _describe_run(status: str, began: float | None, ended: float | None) -> Last
 
 def _read_jupyter_times(cell: Cell) -> tuple[float | None, float] | None:
     """Return when the last run began and ended, if Jupyter recorded it."""
-    if b'"execution"' not in cell.raw:  # by far the most; decoding metadata takes longer
+    if not cell.mentions(b'"execution"'):  # by far the most; decoding metadata takes longer
         return None
     execution = cell.metadata.get("execution")
     if not isinstance(execution, dict):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -283,6 +284,43 @@ def test_after_an_edit_the_other_cells_are_as_they_were_and_the_answer_as_from_n
         with monkeypatch.context() as nothing:
             nothing.setattr(staleness, "_recent", ())
             assert staleness.describe_staleness(book, runs) == found
+
+
+def test_a_cell_is_described_as_it_is_now_whatever_was_described_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from cellwright.workspace import status
+
+    monkeypatch.setattr(status, "_recent", ())
+    chance = random.Random(1)
+    book = Notebook()
+    book.apply([{"op": "insert", "source": f"x{k}", "id": f"c{k}"} for k in range(20)])
+    books = [Notebook(book.to_bytes(), path="a.ipynb"), Notebook(book.to_bytes(), path="b.ipynb")]
+    runs: list[ExecutionRecord] = []
+    again = 0
+    for turn in range(300):
+        which, number = chance.randrange(2), chance.randrange(15)
+        book = books[which]
+        match chance.choice(["replace"] * 5 + ["move", "insert", "run", "run", "nothing"]):
+            case "replace":
+                book.apply([{"op": "replace", "cell": number, "source": f"y{turn}"}])
+            case "move":
+                book.apply([{"op": "move", "cell": number, "at": 0}])
+            case "insert":
+                book.apply([{"op": "insert", "source": f"z{turn}"}])
+            case "run":
+                kind = chance.choice(["ok", "error", "running"])
+                runs.append(replace(ran(kind), cell=f"c{number}", order=turn))
+            case _:  # as after a change that moves cells, the file is read again
+                book = books[which] = Notebook(book.to_bytes(), path=book.path)
+        now = chance.choice([None, {}, {f"c{number}": "running"}])
+        with patch.object(status, "describe_cell", wraps=status.describe_cell) as describe:
+            found = describe_notebook(book, "n.ipynb", runs, now)
+        again += describe.call_count < len(book.cells)
+        with monkeypatch.context() as nothing:
+            nothing.setattr(status, "_recent", ())
+            assert describe_notebook(book, "n.ipynb", runs, now) == found
+    assert again > 30
 
 
 def test_a_reader_does_not_wait_for_staleness_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

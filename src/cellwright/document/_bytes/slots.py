@@ -56,7 +56,7 @@ class SlotFacts:
 class Slot:
     """The bytes of one cell, somewhere in a buffer; never changed."""
 
-    __slots__ = ("_facts", "_hash", "_output_types", "_spans", "buffer", "end", "start")
+    __slots__ = ("_count", "_facts", "_hash", "_output_types", "_spans", "buffer", "end", "start")
 
     def __init__(self, buffer: bytes, start: int, end: int, facts: SlotFacts | None = None) -> None:
         self.buffer = buffer
@@ -66,6 +66,7 @@ class Slot:
         self._hash: str | None = None
         self._spans: dict[str, tuple[int, int]] | None = None
         self._output_types: list[str] | None = None
+        self._count: int | None = -2
 
     @classmethod
     def of(cls, raw: bytes) -> Slot:
@@ -89,6 +90,18 @@ class Slot:
             self._spans = {m.key: (m.start, m.end) for m in found}
         span = self._spans.get(key)
         return None if span is None else self.buffer[span[0] : span[1]]
+
+    @property
+    def count(self) -> int | None:
+        """The execution count, found once and without a decoder; -1 if that cannot tell."""
+        if self._count == -2:
+            raw = self.member("execution_count")
+            self._count = -1
+            if raw is None or raw == b"null":
+                self._count = None
+            elif raw.isdigit() and len(raw) < 10:
+                self._count = int(raw)
+        return self._count
 
     @property
     def output_types(self) -> list[str]:
