@@ -14,6 +14,7 @@ from cellwright.document.costs import GarbagePause
 from cellwright.errors import ExecutionCancelled
 from cellwright.workspace.activity import is_abandoned
 from cellwright.workspace.api.answers import CellStaleness, StaleReason
+from cellwright.workspace.status import KeptRows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -182,7 +183,12 @@ def _stop_if_abandoned() -> Iterator[None]:
 
 def list_dataflow_cells(notebook: Notebook) -> list[DataflowCell]:
     """Return the cells as the analysis takes them."""
-    return [DataflowCell(cell.handle, cell.source, cell.type) for cell in notebook.cells]
+    return _cells.list_rows(
+        notebook, lambda cell: DataflowCell(cell.handle, cell.source, cell.type)
+    )
+
+
+_cells = KeptRows()
 
 
 def list_dataflow_runs(

@@ -14,11 +14,14 @@ from cellwright.workspace.api.answers import CellView, LastRun, ReadAnswer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Any, TypeVar
 
     from cellwright.document.cells import Cell
     from cellwright.document.notebook import Notebook
     from cellwright.journal.executions import ExecutionRecord
+
+    Row = TypeVar("Row")
 
 # A run that the file tells nothing more of, as most are.
 _RUNS = {name: LastRun(name, None, None, None, name == "ok") for name in ("ok", "error")}
@@ -65,7 +68,10 @@ def describe_notebook(
         reasons = find_stale_reasons(notebook, executions, STALE_SECONDS, now)
     about = _About(recorded, now, reasons)
     with GarbagePause():
-        views = _describe_all(notebook, about) if cells is None else [*map(about.describe, cells)]
+        if cells is None:
+            views = _views.list_rows(notebook, about.describe, about)
+        else:
+            views = [*map(about.describe, cells)]
     staleness = "not analysed" if stale and reasons is None else None
     return ReadAnswer(path, notebook.revision, notebook.version, views, [], staleness=staleness)
 
@@ -103,10 +109,10 @@ class _About:
         return found
 
 
-class _Described:
+class _Kept:
     """The rows of a notebook, and what they were made from."""
 
-    __slots__ = ("about", "handles", "path", "slots", "views")
+    __slots__ = ("about", "handles", "path", "rows", "slots")
 
     def __init__(
         self,
@@ -114,42 +120,56 @@ class _Described:
         slots: FileSlots,
         handles: Sequence[str],
         about: _About,
-        views: list[CellView],
+        rows: list[Any],
     ) -> None:
         self.path = path
         self.slots = slots
         self.handles = handles
         self.about = about
-        self.views = views
+        self.rows = rows
 
 
-# Of the notebooks that were read last, whose bytes are kept anyway; a row takes about a kilobyte.
-_recent: tuple[_Described, ...] = ()
-_MOST_RECENT = 2
+_MOST_KEPT = 2
 _MOST_BYTES = 32 * 2**20
+_NOTHING = _About({}, None, None)
 
 
-def _describe_all(notebook: Notebook, about: _About) -> list[CellView]:
-    """Describe all cells; those again that are other ones than the last time, or of another file."""
-    global _recent  # noqa: PLW0603  # replaced as a whole, so that threads need no lock
-    cells, slots = notebook.cells, notebook.state.layout.slots
-    if not isinstance(slots, FileSlots) or len(slots.buffer) > _MOST_BYTES:
-        return [*map(about.describe, cells)]
-    handles, path = notebook.snapshot().resolver.handles, notebook.path
-    known = next((each for each in _recent if each.path == path), None)
-    places, other = None, None
-    if known is not None and known.handles == handles:
-        places, other = slots.differ_at(known.slots), about.find_other(known.about)
-    if known is None or places is None or other is None:
-        views = [*map(about.describe, cells)]
-    else:
-        views = known.views.copy()
-        again = {*places, *(i for i, handle in enumerate(handles) if handle in other)}
-        for index in again if other else places:
-            views[index] = about.describe(cells[index])
-    others = [each for each in _recent if each.path != path]
-    _recent = (_Described(path, slots, handles, about, views), *others[: _MOST_RECENT - 1])
-    return views.copy()
+class KeptRows:
+    """A row for each cell of the two notebooks that were read last, if they are not too large.
+
+    Rows are made again of cells that are other ones than the last time, and of all cells of another
+    file. Their bytes are kept by the host anyway; a row takes about a kilobyte.
+    """
+
+    def __init__(self) -> None:
+        self._kept: tuple[_Kept, ...] = ()  # replaced as a whole, so that threads need no lock
+
+    def list_rows(
+        self, notebook: Notebook, make: Callable[[Cell], Row], about: _About = _NOTHING
+    ) -> list[Row]:
+        """The rows of all cells; `about` is what they are made from besides the notebook."""
+        cells, slots = notebook.cells, notebook.state.layout.slots
+        if not isinstance(slots, FileSlots) or len(slots.buffer) > _MOST_BYTES:
+            return [*map(make, cells)]
+        handles, path = notebook.snapshot().resolver.handles, notebook.path
+        known = next((each for each in self._kept if each.path == path), None)
+        places, other = None, None
+        if known is not None and known.handles == handles:
+            places, other = slots.differ_at(known.slots), about.find_other(known.about)
+        if known is None or places is None or other is None:
+            rows: list[Row] = [*map(make, cells)]
+        else:
+            rows = known.rows.copy()
+            if other:
+                places += [i for i, handle in enumerate(handles) if handle in other]
+            for index in places:
+                rows[index] = make(cells[index])
+        others = [each for each in self._kept if each.path != path]
+        self._kept = (_Kept(path, slots, handles, about, rows), *others[: _MOST_KEPT - 1])
+        return rows.copy()
+
+
+_views = KeptRows()
 
 
 def describe_cell(

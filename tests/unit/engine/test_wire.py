@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 import pytest
 
@@ -134,6 +135,14 @@ def test_a_large_answer_crosses_the_wire_as_its_json(verb: str, answer: Value) -
     assert wire.decode(line) == {"jsonrpc": "2.0", "id": 7, "result": answer.to_json()}
     assert wire.decode(wire.encode(message)) == wire.decode(line)
     assert call.decode_answer(wire.decode(line)["result"]) == answer
+
+
+@pytest.mark.parametrize(("source", "steps"), [("short", False), ("long" * 2**19, True)])
+def test_long_texts_of_an_answer_are_encoded_in_steps(source: str, steps: bool) -> None:
+    cells = [CODE.replace(source=source), TEXT] * 30
+    with patch.object(wire, "_encode", wraps=wire._encode) as in_steps:
+        wire.encode_in_pieces(wire.make_answer(1, ReadAnswer("n", "r", "4.5", cells, [])))
+    assert in_steps.called == steps
 
 
 def test_a_small_message_is_not_called_large() -> None:

@@ -12,6 +12,8 @@ from unittest.mock import patch
 import pytest
 
 from cellwright import Workspace
+from cellwright.document._bytes.slots import Slot
+from cellwright.document.change import State
 from cellwright.document.notebook import Notebook
 from cellwright.errors import JournalUnavailable
 from cellwright.journal import Journal
@@ -291,7 +293,7 @@ def test_a_cell_is_described_as_it_is_now_whatever_was_described_before(
 ) -> None:
     from cellwright.workspace import status
 
-    monkeypatch.setattr(status, "_recent", ())
+    monkeypatch.setattr(status, "_views", status.KeptRows())
     chance = random.Random(1)
     book = Notebook()
     book.apply([{"op": "insert", "source": f"x{k}", "id": f"c{k}"} for k in range(20)])
@@ -318,9 +320,21 @@ def test_a_cell_is_described_as_it_is_now_whatever_was_described_before(
             found = describe_notebook(book, "n.ipynb", runs, now)
         again += describe.call_count < len(book.cells)
         with monkeypatch.context() as nothing:
-            nothing.setattr(status, "_recent", ())
+            nothing.setattr(status, "_views", status.KeptRows())
             assert describe_notebook(book, "n.ipynb", runs, now) == found
+        found.cells.clear()  # the caller's own list
     assert again > 30
+
+
+def test_a_cell_whose_name_changes_because_of_another_is_described_again() -> None:
+    made = Notebook()
+    made.apply([{"op": "insert", "source": "x", "id": each} for each in ("a", "b")])
+    book = Notebook(made.to_bytes(), path="n.ipynb")
+    assert [cell.handle for cell in describe_notebook(book, "n").cells] == ["a", "b"]
+    layout = book.state.layout
+    twin = Slot.of(book.cells[0].raw.replace(b'"a"', b'"b"'))
+    book.become(State(layout.with_replaced({0: twin})))
+    assert [cell.handle for cell in describe_notebook(book, "n").cells] == ["cell-0", "cell-1"]
 
 
 def test_a_reader_does_not_wait_for_staleness_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
