@@ -96,7 +96,10 @@ class _Look:
         self.told: _Told = {} if before is None else before.told
 
     def describe(self) -> list[CellStaleness]:
-        """Describe the states of code; what has been told of the same state is told again."""
+        """Describe the states of code; what has been told of the same state is told again.
+
+        Answers share these rows: like all values, they are never changed.
+        """
         known, told = self.told.get, {}
         for state in self.states:
             if state.state != "not_code":

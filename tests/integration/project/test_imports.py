@@ -150,8 +150,10 @@ os.dup2(out, 1)
     assert "cellwright.cli.render.outputs" in modules
     assert not modules & {
         "cellwright.cli.render.tables",
+        "bz2",
         "cellwright.outputs.charts.reading",
         "cellwright.outputs.html",
+        "cellwright.outputs.mime",
         "rich.table",
     }
 
