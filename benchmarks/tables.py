@@ -34,9 +34,13 @@ def judge(what: str, value: float, most: float, unit: str = "") -> tuple[str, li
 
 
 def compare(
-    title: str, rows: dict[str, list[float]], base: str, goals: dict[str, tuple[str, float]]
+    title: str,
+    rows: dict[str, list[float]],
+    base: str,
+    goals: dict[str, tuple[str, float]],
+    also: str | None = None,
 ) -> list[str]:
-    """Print medians beside that of `base`, and return the goals that are missed.
+    """Print medians beside that of `base` and of `also`, and return the goals that are missed.
 
     A goal is the name of another row, and the most that a median may be of its.
     """
@@ -46,7 +50,9 @@ def compare(
     missed = []
     for name, median in medians.items():
         line = f"{name:28} {median:9.2f} ms  (min {min(rows[name]):.2f})"
-        line += f"  {median / medians[base]:7.2f} × {base}"
+        for other in (base, also):
+            if other is not None:
+                line += f"  {median / medians[other]:7.2f} × {other}"
         if name in goals:
             other, most = goals[name]
             ratio = median / medians[other]

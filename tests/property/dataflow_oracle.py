@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import builtins
 import random
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from hypothesis import reject
 from hypothesis import strategies as st
 
-from cellwright.dataflow.records import DataflowCell, DataflowRun
+from cellwright.dataflow.records import DataflowCell, DataflowRun, source_hash
 
 NAMES = ["a", "b", "c", "f", "g"]
 names = st.sampled_from(NAMES)
@@ -290,6 +291,65 @@ def stories(draw: st.DrawFn, templates: list[str]) -> Story:
         action = chance.choice(["run"] * 5 + ["edit", "insert", "delete", "move"])
         story.do(action, chance.randint(0, 9), _source(chance, templates))
     return story
+
+
+class Past:
+    """A notebook that changes as its record does, without a kernel: any status, any life of one."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
+        self._names = (f"c{number}" for number in range(1000))
+        prelude = chance.choice(PRELUDES)
+        texts = [*prelude, *(_source(chance, PLAIN + RICH) for _ in range(chance.randint(2, 8)))]
+        self.cells = [DataflowCell(next(self._names), text) for text in texts]
+        self._old = list(texts)
+        self._kernel = 1
+        self.runs: list[DataflowRun] = []
+        for cell in self.cells:
+            self._run(cell)
+
+    def _run(self, cell: DataflowCell) -> None:
+        status = self._chance.choice(["ok"] * 6 + ["error", "running", "died", "pending"])
+        source = cell.source if self._chance.random() < 0.9 else None
+        self.runs.append(
+            DataflowRun(
+                cell.id,
+                len(self.runs) + 1,
+                status,
+                f"k{self._kernel}",
+                source,
+                source_hash(cell.source if self._chance.random() < 0.8 else "gone"),
+            )
+        )
+
+    def change(self) -> None:
+        """One thing that somebody does; sometimes to a text or an order that was there before."""
+        chance, k = self._chance, self._chance.randrange(len(self.cells))
+        cell = self.cells[k]
+        text = chance.choice(self._old) if chance.random() < 0.3 else _source(chance, PLAIN + RICH)
+        self._old.append(text)
+        match chance.choice(["run"] * 6 + ["edit"] * 4 + ["insert", "delete", "move", "type", "end", "restart", "forget"]):  # fmt: skip
+            case "run":
+                self._run(cell)
+            case "edit":
+                self.cells[k] = DataflowCell(cell.id, text)
+            case "insert":
+                self.cells.insert(k, DataflowCell(next(self._names), text))
+            case "delete" if len(self.cells) > 1:
+                del self.cells[k]
+            case "move":
+                self.cells.insert(chance.randrange(len(self.cells)), self.cells.pop(k))
+            case "type":
+                self.cells[k] = DataflowCell(cell.id, cell.source, chance.choice(["code", "raw"]))
+            case "end":
+                place = chance.randrange(len(self.runs))
+                self.runs[place] = replace(self.runs[place], status="ok")
+            case "restart":
+                self._kernel += 1
+            case "forget":
+                del self.runs[: chance.randrange(len(self.runs))]
+            case _:
+                pass
 
 
 def _source(chance: random.Random, templates: list[str]) -> str:

@@ -11,11 +11,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cellwright.dataflow.analyse import analyse
+from cellwright.dataflow.memory import Memory
 from cellwright.dataflow.plans import replay, stale_closure
 from cellwright.dataflow.records import DataflowCell, DataflowRun
 from cellwright.dataflow.states import staleness
 from tests.conftest import RUN_ALL
-from tests.property.dataflow_oracle import PLAIN, RICH, Kernel, sources, stories
+from tests.property.dataflow_oracle import PLAIN, RICH, Kernel, Past, sources, stories
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -130,6 +131,22 @@ def test_any_notebook_can_be_judged(texts: list[str], data: st.DataObject) -> No
     assert {state.cell for state in states if state.state == "never"} == {
         cell.id for cell in cells
     } - {run.cell for run in runs}
+
+
+@enough
+@given(st.integers(0, 2**48))
+def test_what_one_look_leaves_for_the_next_changes_no_answer(seed: int) -> None:
+    chance = random.Random(seed)
+    past, memory = Past(chance), Memory()
+    for _ in range(20):
+        for _ in range(chance.choice([0, 1, 1, 1, 2])):
+            past.change()
+        kernel = chance.choice([None, None, None, "k1", "k2"])
+        count_from = chance.choice([0, 0, 0, 1])
+
+        kept = staleness(past.cells, past.runs, kernel=kernel, count_from=count_from, memory=memory)
+
+        assert kept == staleness(past.cells, past.runs, kernel=kernel, count_from=count_from)
 
 
 @enough

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cellwright.dataflow import _known_names as known_names
-from cellwright.dataflow._timeline import ANYTHING, Timeline, Tokens
+from cellwright.dataflow._timeline import ANYTHING, Timeline
 from cellwright.dataflow.analyse import analyse
 from cellwright.dataflow.budget import NOTEBOOK_LIMIT, TooMuchWork, WorkBudget
 from cellwright.dataflow.facts import CellFacts
+from cellwright.dataflow.memory import Memory
 from cellwright.dataflow.records import source_hash
 
 TYPE_CHECKING = False
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
     Found = TypeVar("Found")
 
+_NO_RUN: tuple[None, None] = (None, None)
+_NOT_KNOWN: tuple[None, None] = (None, None)
 _FORGOTTEN = CellFacts(opaque=("a text that is not known any more",))
 _TOO_LARGE = CellFacts(opaque=("a notebook too large to analyse",))
 
@@ -30,24 +33,28 @@ _TOO_LARGE = CellFacts(opaque=("a notebook too large to analyse",))
 class FactsReader:
     """Looks at the texts of one notebook, each once, and counts the work.
 
-    If not `follows_names`, no text is analysed: each may do anything.
+    If not `follows_names`, no text is analysed: each may do anything. What is in the `memory` is
+    not done again; it counts as if it were.
     """
 
-    def __init__(self, language: str, budget: WorkBudget, *, follows_names: bool = True) -> None:
+    def __init__(
+        self, language: str, budget: WorkBudget, memory: Memory, *, follows_names: bool = True
+    ) -> None:
         self.language = language
         self.budget = budget
+        self.memory = memory
         self._follows_names = follows_names
-        self._known: dict[str, CellFacts] = {}
+        self.known: dict[str, CellFacts] = {}
 
     def read(self, source: str) -> CellFacts:
         """What a text does to names."""
-        facts = self._known.get(source)
+        facts = self.known.get(source)
         if facts is None:
             if self._follows_names or source.isspace():
-                facts = analyse(source, self.language)
+                facts = self.memory.facts.get(source) or analyse(source, self.language)
             else:
                 facts = _TOO_LARGE if source else CellFacts()
-            self._known[source] = facts
+            self.known[source] = facts
             self.budget.spend(facts.work)
         return facts
 
@@ -56,13 +63,18 @@ def analyse_within_limits(
     find: Callable[[FactsReader], Found],
     language: str,
     should_stop: Callable[[], bool] | None,
+    memory: Memory | None = None,
 ) -> Found:
     """Find something out about a notebook; without following names if that is too much work."""
+    reader = FactsReader(language, WorkBudget(NOTEBOOK_LIMIT, should_stop), memory or Memory())
     try:
-        return find(FactsReader(language, WorkBudget(NOTEBOOK_LIMIT, should_stop)))
+        found = find(reader)
     except TooMuchWork:
+        reader.memory.forget()
         budget = WorkBudget(sys.maxsize, should_stop)
-        return find(FactsReader(language, budget, follows_names=False))
+        return find(FactsReader(language, budget, Memory(), follows_names=False))
+    reader.memory.end_analysis(reader.known, reader.budget.spent)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +83,14 @@ class JudgedCell:
 
     `is_intact` says that its last run saw what it would see from top to bottom; `differing` are
     the names for which it did not: as it was, and as it would be. `hidden` are names that it reads
-    although nothing above defines them.
+    although nothing above defines them. `seen` is what the last run saw and did.
     """
 
     cell: DataflowCell
     index: int
     step: Step
     run: DataflowRun | None
+    seen: Step | None
     last_elsewhere: DataflowRun | None
     is_edited: bool
     differing: dict[str, tuple[Binding | None, Binding | None]]
@@ -111,9 +124,10 @@ class History:
         if kernel is None and every:
             kernel = every[-1].kernel
         self._elsewhere = {run.cell: run for run in every if run.kernel != kernel}
-        self._tokens = Tokens()
-        self.now = Timeline(self._tokens, reader.budget)
-        self.ideal = Timeline(self._tokens, reader.budget)
+        self._memory = memory = reader.memory
+        self._earlier_runs, memory.runs = memory.runs, {}
+        self.now = Timeline(memory.tokens, reader.budget)
+        self.ideal = Timeline(memory.tokens, reader.budget)
         self.last_runs: dict[str, tuple[DataflowRun, Step]] = {}
         for run in every:
             if run.kernel == kernel:
@@ -130,10 +144,26 @@ class History:
 
     def add_run(self, run: DataflowRun) -> None:
         """The next run in this kernel."""
-        step = self.now.look(self._read_facts(run))
+        facts, memory = self._read_facts(run), self._memory
+        known = memory.runs.get(run.order) or self._earlier_runs.get(run.order)
+        if known and known[0] == run and self.now.repeat(known[1], facts):
+            memory.runs[run.order] = known
+            self.last_runs[run.cell] = run, known[1].step
+            return
+        spent = self.reader.budget.spent
+        step = self.now.look(facts)
         self.last_runs[run.cell] = (run, step)
-        version = f"{run.cell}@{run.order}"
-        self.now.run(step, run.cell, version, run.order, surely=run.status == "ok")
+        outcome = self.now.run(
+            step,
+            run.cell,
+            f"{run.cell}@{run.order}",
+            run.order,
+            surely=run.status == "ok",
+            before=known[1] if known else None,
+            work=self.reader.budget.spent - spent,
+        )
+        if outcome is not None:
+            memory.runs[run.order] = run, outcome
 
     def _read_facts(self, run: DataflowRun) -> CellFacts:
         if run.source is not None:
@@ -145,21 +175,41 @@ class History:
 
     def judge(self) -> Iterator[JudgedCell]:
         """Walk the notebook from top to bottom and compare; `ideal` is then how that ends."""
-        ideal = self.ideal = Timeline(self._tokens, self.reader.budget)
+        memory, budget = self._memory, self.reader.budget
+        earlier, memory.cells = memory.cells, {}
+        ideal = self.ideal = Timeline(memory.tokens, budget)
         for index, cell in enumerate(self.cells):
             if cell.type != "code":
                 continue
             facts = self.reader.read(cell.source)
+            run, seen = self.last_runs.get(cell.id, _NO_RUN)
+            elsewhere = self._elsewhere.get(cell.id)
+            judged, before = earlier.get(cell.id, _NOT_KNOWN)
+            if (
+                judged is not None
+                and before is not None
+                and judged.cell == cell
+                and judged.seen is seen  # and so of the same run
+                and judged.last_elsewhere == elsewhere
+                and ideal.repeat(before, facts)
+            ):
+                if judged.index != index:
+                    judged = replace(judged, index=index)
+                memory.cells[cell.id] = judged, before
+                yield judged
+                continue
+            spent = budget.spent
             step = ideal.look(facts)
-            run, seen = self.last_runs.get(cell.id, (None, None))
-            is_edited = bool(run and run.source_hash != source_hash(cell.source))
+            work = budget.spent - spent
+            is_edited = run is not None and _is_edited(cell, run)
             differing = {} if seen is None or is_edited else _find_differing(seen, step)
             judged = JudgedCell(
                 cell,
                 index,
                 step,
                 run,
-                self._elsewhere.get(cell.id),
+                seen,
+                elsewhere,
                 is_edited,
                 differing,
                 self._find_hidden(step),
@@ -168,7 +218,17 @@ class History:
             version, order = f"new {cell.id}", 0
             if run and judged.is_intact:
                 version, order = f"{cell.id}@{run.order}", run.order
-            ideal.run(step, cell.id, version, order, known=judged.is_intact)
+            outcome = ideal.run(
+                step,
+                cell.id,
+                version,
+                order,
+                known=judged.is_intact,
+                before=before,
+                work=work,
+            )
+            if outcome is not None:
+                memory.cells[cell.id] = judged, outcome
 
     def _find_hidden(self, step: Step) -> tuple[str, ...]:
         """Names that a cell reads and that nothing above defines, nor Python, nor itself."""
@@ -185,6 +245,12 @@ class History:
                 and name not in self._known
             )
         )
+
+
+def _is_edited(cell: DataflowCell, run: DataflowRun) -> bool:
+    if run.source is not None:
+        return run.source != cell.source
+    return run.hash != source_hash(cell.source)
 
 
 def _find_differing(seen: Step, wanted: Step) -> dict[str, tuple[Binding | None, Binding | None]]:

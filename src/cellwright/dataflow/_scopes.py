@@ -16,6 +16,7 @@ from cellwright.dataflow.facts import (
     Effects,
     ValueExpression,
     base_name,
+    freeze,
 )
 
 TYPE_CHECKING = False
@@ -352,25 +353,25 @@ class CellScope(Scope):
         )
         bound = set(values)
         return CellFacts(
-            defines=frozenset(bound - self._deleted),
-            uses=frozenset(self._uses - BUILTINS),
-            builtins=frozenset(self._uses & BUILTINS),
+            defines=freeze(bound - self._deleted),
+            uses=freeze(self._uses - BUILTINS),
+            builtins=freeze(self._uses & BUILTINS),
             mutates=self._find_mutated(changed, values),
-            deletes=frozenset(self._deleted),
+            deletes=freeze(self._deleted),
             opaque=tuple(dict.fromkeys(self.opaque)),
             stars=tuple(self._stars),
             environment=self.environment,
-            perhaps=frozenset(bound - self._sure - self._deleted),
+            perhaps=freeze(bound - self._sure - self._deleted),
             loads=self._loads,
             bound=self._bound,
             values=values,
             origins=self._origins,
             stable={name: text for name, text in self._stable.items() if text},
-            early=frozenset(self._early),
-            code=frozenset(self._code),
-            calls=frozenset(self.calls),
-            changes=frozenset(self.changes),
-            stores=frozenset(self.stores),
+            early=freeze(self._early),
+            code=freeze(self._code),
+            calls=freeze(self.calls),
+            changes=freeze(self.changes),
+            stores=freeze(self.stores),
             work=self.budget.spent,
         )
 
@@ -387,7 +388,7 @@ class CellScope(Scope):
             )
             changed |= more
             waiting += more
-        return frozenset(changed - self._origins.keys())
+        return freeze(changed - self._origins.keys())
 
 
 class FunctionOutline:

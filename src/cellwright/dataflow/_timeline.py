@@ -14,17 +14,18 @@ from typing import NamedTuple, TypeAlias
 
 from cellwright.dataflow._known_names import BUILTINS
 from cellwright.dataflow._policy import UNKNOWN, KnownName, find_changed_objects
-from cellwright.dataflow.facts import ARGUMENT, RECEIVER, base_name
+from cellwright.dataflow.facts import ARGUMENT, RECEIVER, base_name, freeze
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from cellwright.dataflow.budget import WorkBudget
     from cellwright.dataflow.facts import CallSite, CellFacts, Effects, Root
 
 
+_NONE: frozenset[str] = frozenset()
 ANYTHING = "*"  # all names that no cell has mentioned yet
 
 # Into what, what, and what the functions among it do.
@@ -109,6 +110,24 @@ class Step:
     opaque: tuple[str, ...]
 
 
+class Outcome(NamedTuple):
+    """What a cell did to the names, and all that this came from: the same comes of the same again.
+
+    `names` are those that it looked at or set, and `bindings` what they were before. `touched` are
+    the objects that it may have changed, and `holders` the names that they could be reached by.
+    """
+
+    facts: CellFacts
+    default: Binding | None
+    names: Sequence[str]
+    bindings: Sequence[Binding | None]
+    touched: int
+    holders: frozenset[str]
+    step: Step
+    updates: Mapping[str, Binding]
+    work: int
+
+
 def split_bits(mask: int) -> Iterator[int]:
     """The positions of the bits of a mask."""
     while mask:
@@ -129,6 +148,9 @@ class Tokens:
         self._sets: dict[int, frozenset[Effects]] = {}
         self.restless_effects = 0
         self.returning_effects = 0  # those that give away global objects
+
+    def __len__(self) -> int:
+        return len(self._bits) + len(self.effects)
 
     def bit(self, cell: str, name: str, *, is_code: bool = False) -> int:
         """The bit of what this cell calls by this name."""
@@ -434,6 +456,7 @@ class Timeline:
         self._numbers: dict[str, int] = {}
         self._by_number: list[str] = []
         self._reach = MaskIndex()  # of every name, by its number
+        self._changed: set[str] = set()  # names that the index does not have as they are now
         self.default: Binding | None = None  # where a name that no cell binds could come from
 
     def copy(self) -> Timeline:
@@ -443,6 +466,7 @@ class Timeline:
         other._numbers = dict(self._numbers)
         other._by_number = list(self._by_number)
         other._reach = self._reach.copy()
+        other._changed = set(self._changed)
         other.default = self.default
         return other
 
@@ -457,7 +481,7 @@ class Timeline:
         names = {*facts.uses, *facts.builtins}
         changes: set[Root] = set(facts.changes)
         writes: set[str] = set()
-        opaque = list(facts.opaque)
+        opaque: set[str] = set()  # because of others; functions have no order of their own
         calls: set[CallSite] = set(facts.calls)
         seen_effects = 0
         seen_names: dict[str, bool] = {}  # and whether it was what another cell made of it
@@ -482,12 +506,12 @@ class Timeline:
                     and name not in self.names
                     and name not in BUILTINS
                 ):
-                    opaque.append(f"`{name}`, which may come from anywhere")
+                    opaque.add(f"`{name}`, which may come from anywhere")
                 for number in split_bits(effects & ~seen_effects):
                     effect = self._tokens.effects[number]
                     changes |= effect.changes
                     writes |= effect.writes
-                    opaque += sorted(effect.opaque)
+                    opaque |= effect.opaque
                     calls |= effect.calls
                     for read in effect.reads:
                         if facts.bound.get(read, moment + 1) > moment:
@@ -511,16 +535,17 @@ class Timeline:
                 effects |= self._tokens.effects_mask(call.effects)
         if given or effects:
             stores.add((outside, frozenset(given), effects))
-        if opaque:
+        reasons = tuple(dict.fromkeys([*facts.opaque, *sorted(opaque)]))
+        if reasons:
             names |= {*self.names, ANYTHING}
             self._budget.spend(len(names))
         return Step(
             facts,
             {name: self.get(name) for name in names},
             outside,
-            frozenset(writes),
-            frozenset(stores),
-            tuple(dict.fromkeys(opaque)),
+            freeze(writes),
+            freeze(stores),
+            reasons,
         )
 
     def _describe_names(self, facts: CellFacts, names: set[str]) -> Callable[[str], KnownName]:
@@ -553,6 +578,21 @@ class Timeline:
 
     # --- Running ---------------------------------------------------------------------------------
 
+    def repeat(self, known: Outcome, facts: CellFacts) -> bool:
+        """Do again what such a cell did before, if all is as it was then; else do nothing."""
+        names = self.names
+        if (
+            known.facts is not facts
+            or known.default is not self.default
+            or list(map(names.get, known.names)) != known.bindings
+            or (known.touched and self._find_holders(known.touched) != known.holders)
+        ):
+            return False
+        self._budget.spend(known.work)
+        names.update(known.updates)
+        self._changed.update(known.updates)
+        return True
+
     def run(
         self,
         step: Step,
@@ -562,20 +602,25 @@ class Timeline:
         *,
         surely: bool = True,
         known: bool = True,
-    ) -> None:
-        """The cell runs.
+        before: Outcome | None = None,
+        work: int = 0,
+    ) -> Outcome | None:
+        """The cell runs; returns what came of it, unless it may have changed any name.
 
         If not `surely`, it failed somewhere: anything in it may have happened. If not `known`, it
-        has not run like this: it may fail where its text allows that.
+        has not run like this: it may fail where its text allows that. `before` is what came of it
+        the last time: what is the same again need not be looked at further down. `work` is what
+        it took to find out what the cell would see and do.
         """
-        facts = step.facts
+        facts, spent = step.facts, self._budget.spent - work
         fresh = Objects(step.inputs, facts, cell, self._tokens, self._budget)
         mask = fresh.find_objects(step.changes)
         add_stored, targets = fresh.apply_stores(step.stores)
         mark = Mark(cell, version, order)
         changed = {name for name, _ in step.changes} | step.writes
+        holders = self._find_holders(mask | targets)
         updates: dict[str, Binding] = {}
-        for name in self._find_holders(mask | targets) | (changed & self.names.keys()):
+        for name in holders | (changed & self.names.keys()):
             old = self.names[name]
             reach, effects = add_stored(name, old.reach)
             new = _add_mark(old, mark) if name in changed or (mask & old.reach) else old
@@ -590,19 +635,18 @@ class Timeline:
         for name in changed - self.names.keys() if self.default else ():
             updates.setdefault(name, _add_mark(self.default, mark))
         self._budget.spend(len(updates) + len(facts.values))
-        for name, binding in updates.items():
-            self._set(name, binding)
         for name in facts.values:
             same, reach, effects, restless = fresh.describe(name)
             reach, more = add_stored(name, reach)
             effects |= more
             text = facts.stable.get(name) if known or name in facts.early else None
+            was = updates.get(name) or self.get(name)
             if name in facts.deletes and surely:
                 binding = Binding("deleted", Marks(mark), is_deleted=True)
                 if not known:
-                    binding = _join_old(binding, self.get(name))
+                    binding = _join_old(binding, was)
             elif not surely or name in facts.perhaps or name in facts.deletes:
-                covered = _add_mark(self.get(name), mark)
+                covered = _add_mark(was, mark)
                 binding = covered._replace(
                     same=same | covered.same,
                     reach=reach | covered.reach,
@@ -624,29 +668,57 @@ class Timeline:
                     facts.origins.get(name),
                 )
                 if not known and name not in facts.early:
-                    binding = _join_old(binding, self.get(name))
+                    binding = _join_old(binding, was)
+            updates[name] = binding
+        if before is not None:
+            for name in updates.keys() & before.updates.keys():
+                if _is_same(before.updates[name], updates[name]):
+                    updates[name] = before.updates[name]
+        outcome = None
+        if not (facts.stars or step.opaque):
+            names = [*step.inputs.keys() | changed | facts.values.keys() | holders]
+            outcome = Outcome(
+                facts,
+                self.default,
+                names,
+                [*map(self.names.get, names)],
+                mask | targets,
+                holders,
+                step,
+                updates,
+                self._budget.spent - spent,
+            )
+        for name, binding in updates.items():
             self._set(name, binding)
         for module in facts.stars:
             self._cover(Mark(cell, f"import * {module}", order), is_opaque=False)
         if step.opaque:
             self._cover(mark, is_opaque=True)
+        return outcome
 
     def _set(self, name: str, binding: Binding) -> None:
         self.names[name] = binding
-        number = self._numbers.setdefault(name, len(self._numbers))
-        if number == len(self._by_number):
-            self._by_number.append(name)
-        self._reach.put(number, binding.reach)
+        self._changed.add(name)
 
-    def _find_holders(self, mask: int) -> set[str]:
+    def _fill_index(self) -> MaskIndex:
+        """What each name reaches. Few cells need it, so it is made up to date for those."""
+        for name in self._changed:
+            number = self._numbers.setdefault(name, len(self._numbers))
+            if number == len(self._by_number):
+                self._by_number.append(name)
+            self._reach.put(number, self.names[name].reach)
+        self._changed.clear()
+        return self._reach
+
+    def _find_holders(self, mask: int) -> frozenset[str]:
         """The names through which one of these objects may be reached."""
         if not mask:  # of most cells
-            return set()
-        return {self._by_number[number] for number in self._reach.find(mask)}
+            return _NONE
+        return frozenset(self._by_number[number] for number in self._fill_index().find(mask))
 
     def _cover(self, mark: Mark, *, is_opaque: bool) -> None:
         """Any name may have become something else."""
-        everything = self._reach.union
+        everything = self._fill_index().union
         self._budget.spend(4 * len(self.names))
         for name, old in self.names.items():
             new = _add_mark(old, mark)
@@ -667,6 +739,15 @@ def _add_mark(old: Binding | None, mark: Mark) -> Binding:
     return old._replace(version=version, marks=old.marks.extend(mark), is_deleted=False)
 
 
+def _is_same(one: Binding, two: Binding) -> bool:
+    """Whether two bindings, which are two objects, say the same."""
+    return (
+        one.marks.last == two.marks.last
+        and one.marks.before is two.marks.before
+        and one._replace(marks=two.marks) == two
+    )
+
+
 def _join_old(new: Binding, old: Binding | None) -> Binding:
     """The value of a name after a cell that may have failed before it set the name."""
     if old is None:
@@ -684,4 +765,4 @@ def _digest(text: str) -> str:
 
 
 def _drop_parameters(roots: Iterable[Root]) -> frozenset[Root]:
-    return frozenset(root for root in roots if root[0] not in {ARGUMENT, RECEIVER})
+    return freeze(root for root in roots if root[0] not in {ARGUMENT, RECEIVER})

@@ -14,11 +14,22 @@ from typing import TypeAlias
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")
 
 Root: TypeAlias = tuple[str, bool]
 
 ARGUMENT = "<argument>"
 RECEIVER = "<self>"
+
+
+def freeze(items: Iterable[T]) -> frozenset[T]:
+    """The items as a set. Most sets of a cell are empty, and all of those are one object."""
+    return frozenset(items) or _EMPTY
+
+
+_EMPTY: frozenset[Any] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +59,7 @@ class CallSite:
         names = {base_name(name) for name, _ in self.arguments}
         if self.callee:
             names.add(self.callee)
-        object.__setattr__(self, "passed", passed)
+        object.__setattr__(self, "passed", freeze(passed))
         object.__setattr__(self, "functions", self.effects.union(names))
 
 
@@ -124,11 +135,11 @@ def _join(values: list[ValueExpression], *, keep_same: bool) -> ValueExpression:
         return NEW
     if len(values) == 1 and keep_same:
         return values[0]
-    none: frozenset[Root] = frozenset()
+    none: frozenset[Root] = _EMPTY
     return ValueExpression(
-        none.union(*(value.same for value in values)) if keep_same else none,
-        none.union(*(value.reach for value in values)),
-        frozenset[Effects]().union(*(value.effects for value in values)),
+        freeze(none.union(*(value.same for value in values))) if keep_same else none,
+        freeze(none.union(*(value.reach for value in values))),
+        freeze(frozenset[Effects]().union(*(value.effects for value in values))),
         any(value.restless for value in values),
     )
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from cellwright.dataflow._history import FactsReader, JudgedCell
     from cellwright.dataflow._timeline import Binding, Mark
+    from cellwright.dataflow.memory import Memory
     from cellwright.dataflow.records import DataflowCell, DataflowRun
 
 _history_name = re.compile(r"_i?\d+").fullmatch
@@ -40,6 +41,7 @@ def staleness(
     kernel: str | None = None,
     count_from: int = 0,
     should_stop: Callable[[], bool] | None = None,
+    memory: Memory | None = None,
 ) -> list[CellState]:
     """Say of every cell whether its result is fresh or stale.
 
@@ -62,6 +64,8 @@ def staleness(
             the last run was in, be it alive or not.
         count_from: The number of the first cell in sentences.
         should_stop: Asked now and then; if it returns true, the analysis ends.
+        memory: What the last call for this notebook left. It makes the next one fast, and changes
+            no answer. Where a state stays the same, the same object comes again.
 
     Raises:
         AnalysisStopped: `should_stop` returned true.
@@ -71,47 +75,62 @@ def staleness(
     def find(reader: FactsReader) -> list[CellState]:
         return _judge_all(History(cells, runs, reader, kernel), count_from)
 
-    return analyse_within_limits(find, language, should_stop)
+    return analyse_within_limits(find, language, should_stop, memory)
 
 
 def _judge_all(history: History, count_from: int) -> list[CellState]:
     writer = ReasonWriter(history, count_from)
-    definers = _find_definers(history)
+    memory, redefined = _compare_with_last(history, count_from)
+    earlier, memory.states = memory.states, {}
     found: dict[str, CellState] = {}
     for judged in history.judge():
+        cell = judged.cell.id
+        known = earlier.get(cell)
+        if known is not None and known[0] is judged and redefined.isdisjoint(judged.hidden):
+            _, found[cell], cause = memory.states[cell] = known
+            if cause is not None:
+                writer.causes[cell] = cause
+            continue
         reasons = writer.explain_own_run(judged)
         if judged.run and not judged.is_edited:
             reasons += writer.explain_inputs(judged) + writer.explain_hidden(judged)
         writer.remember(judged, reasons)
         ran = judged.run or judged.last_elsewhere
-        found[judged.cell.id] = CellState(
-            judged.cell.id,
+        found[cell] = CellState(
+            cell,
             judged.index,
             ("stale" if reasons else "fresh") if ran else "never",
             tuple(reasons),
-            tuple(_list_warnings(judged, reasons, writer, definers)),
+            tuple(_list_warnings(judged, reasons, writer)),
         )
+        if judged.run is None or judged.is_edited:  # else other cells may be among the reasons
+            memory.states[cell] = judged, found[cell], writer.causes.get(cell)
     return [
         found.get(cell.id) or CellState(cell.id, index, "not_code")
         for index, cell in enumerate(history.cells)
     ]
 
 
-def _find_definers(history: History) -> dict[str, list[int]]:
-    """Which cells define a name, by index."""
-    found: dict[str, list[int]] = {}
-    for index, cell in enumerate(history.cells):
-        if cell.type == "code":
-            for name in history.reader.read(cell.source).defines:
-                found.setdefault(name, []).append(index)
-    return found
+def _compare_with_last(history: History, count_from: int) -> tuple[Memory, set[str]]:
+    """The memory, with states as far as they hold; and names that other cells define than then."""
+    memory, read = history.reader.memory, history.reader.read
+    order = count_from, [cell.id for cell in history.cells]
+    defined = [read(cell.source) if cell.type == "code" else None for cell in history.cells]
+    redefined: set[str] = set()
+    if memory.order != order:
+        memory.states = {}  # sentences tell the places of cells
+    else:
+        for was, now in zip(memory.defined, defined, strict=True):
+            if was is not now:
+                redefined.update(was.defines if was else (), now.defines if now else ())
+    memory.order, memory.defined = order, defined
+    return memory, redefined
 
 
 def _list_warnings(
     judged: JudgedCell,
     reasons: list[Reason],
     writer: ReasonWriter,
-    definers: dict[str, list[int]],
 ) -> list[Reason]:
     history = writer.history
     told = {
@@ -122,7 +141,7 @@ def _list_warnings(
     }
     found = []
     for name in judged.hidden:
-        where = definers.get(name, [])
+        where = writer.find_definers().get(name, [])
         below = [index for index in where if index > judged.index]
         if below:
             cell = history.cells[below[0]].id
@@ -168,6 +187,17 @@ class ReasonWriter:
     history: History
     count_from: int
     causes: dict[str, tuple[str, str]] = field(default_factory=dict)  # cell: kind, short clause
+    _definers: dict[str, list[int]] | None = None
+
+    def find_definers(self) -> dict[str, list[int]]:
+        """Which cells define a name, by index."""
+        if self._definers is None:
+            self._definers = {}
+            for index, cell in enumerate(self.history.cells):
+                if cell.type == "code":
+                    for name in self.history.reader.read(cell.source).defines:
+                        self._definers.setdefault(name, []).append(index)
+        return self._definers
 
     def name_cell(self, cell: str) -> str:
         """How a sentence names a cell."""
@@ -223,7 +253,7 @@ class ReasonWriter:
         differing = judged.differing
         # A name that its run did not use is there because another one may be something else now,
         # as after a cell above that may fail: that other one is the reason.
-        used = self.history.last_runs[judged.cell.id][1].inputs
+        used = judged.seen.inputs if judged.seen else differing
         if not used.keys().isdisjoint(differing):
             differing = {name: both for name, both in differing.items() if name in used}
         for name, (was, would) in sorted(differing.items()):

@@ -63,11 +63,9 @@ class Cell:
     @property
     def execution_count(self) -> int | None:
         """The execution count of a code cell, if it has been run."""
-        raw = self._slot.member("execution_count")
-        if raw is None or raw == b"null":
-            return None
-        if raw.isdigit() and len(raw) < 10:  # without a decoder: a list of all cells asks for each
-            return int(raw)
+        count = self._slot.count
+        if count != -1:
+            return count
         value = self._member("execution_count")
         return value if type(value) is int else None
 
@@ -91,6 +89,11 @@ class Cell:
         """Files that the text of a cell refers to, as MIME bundles by name."""
         value = self._member("attachments")
         return value if isinstance(value, dict) else {}
+
+    def mentions(self, text: bytes) -> bool:
+        """Whether its bytes in the file have this anywhere."""
+        slot = self._slot
+        return slot.buffer.find(text, slot.start, slot.end) >= 0
 
     @property
     def raw(self) -> bytes:
@@ -142,6 +145,11 @@ class BrokenCell(Cell):
 _CLASSES = {"code": CodeCell, "markdown": MarkdownCell, "raw": RawCell}
 
 
+def _choose_class(slot: Slot) -> type[Cell]:
+    facts = slot.facts
+    return BrokenCell if facts.problem else _CLASSES[facts.type]
+
+
 class Cells(Sequence[Cell]):
     """All cells in order; each is decoded when it is first needed."""
 
@@ -167,16 +175,13 @@ class Cells(Sequence[Cell]):
         return self._cell(index % count)
 
     def __iter__(self) -> Iterator[Cell]:
-        for index, slot in enumerate(self._layout.slots):
-            yield self._view(slot, index)
+        slots = self._layout.slots
+        for index, (slot, handle) in enumerate(zip(slots, self._resolver.handles, strict=True)):
+            yield _choose_class(slot)(slot, index, handle)
 
     def _cell(self, index: int) -> Cell:
-        return self._view(self._layout.slots[index], index)
-
-    def _view(self, slot: Slot, index: int) -> Cell:
-        facts = slot.facts
-        kind = BrokenCell if facts.problem else _CLASSES[facts.type]
-        return kind(slot, index, self._resolver.handle(index))
+        slot = self._layout.slots[index]
+        return _choose_class(slot)(slot, index, self._resolver.handle(index))
 
     def __repr__(self) -> str:
         return f"<{len(self)} cells>"

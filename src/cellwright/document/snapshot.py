@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from itertools import pairwise
+from typing import cast
 
 from cellwright.document._bytes.slots import hash_cell, survey_cells
 from cellwright.errors import AmbiguousCell, CellNotFound
@@ -118,6 +119,13 @@ class Resolver:
         elif type(ref) is int:  # a bool is not an index
             return self._position(ref, ref)
         raise CellNotFound(ref, near=self._near(ref), count=len(self.ids))
+
+    @property
+    def handles(self) -> Sequence[str]:
+        """The handles of all cells in order."""
+        if not self._repeated and None not in self._places:  # of most notebooks
+            return cast("Sequence[str]", self.ids)
+        return [self.handle(index) for index in range(len(self.ids))]
 
     def handle(self, index: int) -> str:
         """A text that refers to exactly this cell: its id, or its position if that is ambiguous."""

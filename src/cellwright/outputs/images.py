@@ -16,7 +16,6 @@ import zlib
 from dataclasses import dataclass, field
 from io import BytesIO
 
-from cellwright.outputs.mime import IMAGE_TYPES, SVG
 from cellwright.outputs.sizes import human_size
 
 TYPE_CHECKING = False
@@ -141,6 +140,11 @@ def prepare_image(
     An SVG is not drawn here: its source is text, which a model can read. The original of an
     image that is too large goes to `store`.
     """
+    from cellwright.outputs.mime import (
+        IMAGE_TYPES,
+        SVG,
+    )  # who only measures images needs none of it
+
     if image.mime == SVG:
         return UnsentImage(SVG, len(image.data), "its source is text")
     if image.mime not in IMAGE_TYPES:

@@ -14,7 +14,6 @@ from base64 import b64decode
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from cellwright.outputs.charts.reading import Chart, read_chart
 from cellwright.outputs.sanitize import one_line
 from cellwright.outputs.sizes import human_size
 
@@ -22,6 +21,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
+
+    from cellwright.outputs.charts.reading import Chart
 
 STATUS_TYPES = ("application/x-cellwright-status", "application/x-omp-status")
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
@@ -86,7 +87,7 @@ class UnreadPart:
         return f"<{one_line(self.mime[:_LONGEST_NAME])}, {human_size(self.size)}{problem}>"
 
 
-MimePart: TypeAlias = MimeJson | MimeImage | Chart | StatusReport | UnreadPart
+MimePart: TypeAlias = "MimeJson | MimeImage | Chart | StatusReport | UnreadPart"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +117,12 @@ def choose_parts(data: Mapping[str, Any]) -> MimeChoice:
             parts.append(MimeImage(SVG, value.encode("utf-8", "replace")))
         elif mime not in _TEXTS:
             others.append(UnreadPart(str(mime), part_size(str(mime), value)))
-    chart = read_chart(data) if others else None
-    if chart is not None:  # its texts are for pages that cannot draw it
-        return MimeChoice(None, (*parts, chart))
+    if others:
+        from cellwright.outputs.charts.reading import read_chart
+
+        chart = read_chart(data)
+        if chart is not None:  # its texts are for pages that cannot draw it
+            return MimeChoice(None, (*parts, chart))
     is_status = bool(parts) and all(isinstance(part, StatusReport) for part in parts)
     says_more = bool(parts or others or "text/html" in data)
     text = None if is_status else _text(data, says_more=says_more)

@@ -139,7 +139,7 @@ def outline(view: TextView) -> list[OutlineEntry]:
         if found and found[0].first == lines.marker:  # the cell is part of what it begins
             entries.append(rows.pop(0))
             level = found[0].level
-        title = next((line.strip() for line in cell.source.split("\n") if line.strip()), "")
+        title = cell.source.lstrip().partition("\n")[0].rstrip()
         entries.append(OutlineEntry("cell", level, title, lines.marker, lines.last, *facts))
         entries += rows
         level = found[-1].level if found else level

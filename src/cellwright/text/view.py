@@ -110,7 +110,14 @@ def to_text(notebook: Notebook) -> str:
     Raises:
         InvalidCell: a cell is broken, so the text cannot show what it contains.
     """
-    return render_text(notebook).text
+    blocks: list[str] = []
+    for index, cell in enumerate(notebook.cells):
+        if cell.problem:
+            raise InvalidCell(index, cell.problem)
+        blocks.append(_marker_line(cell.type, index))
+        if source := cell.source:
+            blocks.append(_escape_markers(source))
+    return "\n".join(blocks)
 
 
 def end_with_newline(text: str) -> str:

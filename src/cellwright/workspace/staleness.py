@@ -6,6 +6,7 @@ import contextlib
 import time
 
 from cellwright.dataflow.budget import AnalysisStopped
+from cellwright.dataflow.memory import Memory
 from cellwright.dataflow.plans import stale_closure
 from cellwright.dataflow.records import DataflowCell, DataflowRun, quote_id
 from cellwright.dataflow.states import staleness
@@ -13,6 +14,7 @@ from cellwright.document.costs import GarbagePause
 from cellwright.errors import ExecutionCancelled
 from cellwright.workspace.activity import is_abandoned
 from cellwright.workspace.api.answers import CellStaleness, StaleReason
+from cellwright.workspace.status import KeptRows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from cellwright.document.notebook import Notebook
     from cellwright.journal.executions import ExecutionRecord
 
+    _Told: TypeAlias = dict[int, tuple[CellState, CellStaleness]]
     _Question: TypeAlias = tuple[list[DataflowCell], list[DataflowRun], str, str | None]
 
 PARAMETERS = "(parameters)"
@@ -42,22 +45,7 @@ def describe_staleness(
     `now` has the cells that run or wait, by handle; None if that is not known.
     """
     with _stop_if_abandoned(), GarbagePause():
-        states = _find_states(notebook, executions, now, is_abandoned, kernel)
-        return [
-            CellStaleness(
-                state.index,
-                state.cell,
-                state.state,
-                state.stale_reason and _name_parameters(state.stale_reason),
-                [
-                    StaleReason(reason.kind, _name_parameters(reason.sentence), list(reason.names))
-                    for reason in state.reasons
-                ],
-                [_name_parameters(warning.sentence) for warning in state.warnings],
-            )
-            for state in states
-            if state.state != "not_code"
-        ]
+        return _look_at(notebook, executions, now, is_abandoned, kernel).describe()
 
 
 def find_stale_reasons(
@@ -76,7 +64,7 @@ def find_stale_reasons(
         return is_abandoned() or time.thread_time() > deadline
 
     try:
-        states = _find_states(notebook, executions, now, should_stop)
+        states = _look_at(notebook, executions, now, should_stop).states
     except AnalysisStopped:
         if is_abandoned():
             raise ExecutionCancelled from None
@@ -88,28 +76,86 @@ def find_stale_reasons(
     }
 
 
-# Everything that was asked, and the answer: who asks is likely to ask again before the next edit.
-_recent: tuple[tuple[_Question, Sequence[CellState]], ...] = ()
+class _Look:
+    """A question about a notebook and its answer; and what is known for the next question."""
+
+    __slots__ = ("memories", "path", "question", "states", "told")
+
+    def __init__(
+        self,
+        path: str | None,
+        question: _Question,
+        states: Sequence[CellState],
+        memory: Memory,
+        before: _Look | None,
+    ) -> None:
+        self.path = path
+        self.question = question
+        self.states = states
+        self.memories = [memory]  # who uses it takes it out, since only one may
+        self.told: _Told = {} if before is None else before.told
+
+    def describe(self) -> list[CellStaleness]:
+        """Describe the states of code; what has been told of the same state is told again.
+
+        Answers share these rows: like all values, they are never changed.
+        """
+        known, told = self.told.get, {}
+        for state in self.states:
+            if state.state != "not_code":
+                told[id(state)] = known(id(state)) or (state, _describe_state(state))
+        self.told = told
+        return [row for _, row in told.values()]
+
+
+def _describe_state(state: CellState) -> CellStaleness:
+    return CellStaleness(
+        state.index,
+        state.cell,
+        state.state,
+        state.stale_reason and _name_parameters(state.stale_reason),
+        [
+            StaleReason(reason.kind, _name_parameters(reason.sentence), list(reason.names))
+            for reason in state.reasons
+        ],
+        [_name_parameters(warning.sentence) for warning in state.warnings],
+    )
+
+
+# Who asks is likely to ask again before the next edit, or after it. That bounds what is kept:
+# these answers, and as many memories, each of at most `dataflow.memory.MOST_KEPT`.
+_recent: tuple[_Look, ...] = ()
 _MOST_RECENT = 4
+_MOST_MEMORIES = 2
 
 
-def _find_states(
+def _look_at(
     notebook: Notebook,
     executions: Sequence[ExecutionRecord],
     now: Container[str] | None,
     should_stop: Callable[[], bool],
     kernel: str | None = None,
-) -> Sequence[CellState]:
+) -> _Look:
     """Judge all cells, unless that was done for the same cells and runs a moment ago."""
     global _recent  # noqa: PLW0603  # replaced as a whole, so that threads need no lock
     cells, runs = list_dataflow_cells(notebook), list_dataflow_runs(executions, now)
-    question = (cells, runs, find_language(notebook), kernel)
-    for known, states in _recent:
-        if known == question:
-            return states
-    states = staleness(*question[:3], kernel=kernel, should_stop=should_stop)
-    _recent = ((question, states), *_recent[: _MOST_RECENT - 1])
-    return states
+    language = find_language(notebook)
+    question = (cells, runs, language, kernel)
+    before = None
+    for known in _recent:
+        if known.question == question:
+            return known
+        if before is None and known.path == notebook.path and known.question[2] == language:
+            before = known
+    memory = Memory()
+    with contextlib.suppress(IndexError):  # another thread has it
+        memory = before.memories.pop() if before else memory
+    states = staleness(cells, runs, language, kernel=kernel, should_stop=should_stop, memory=memory)
+    found = _Look(notebook.path, question, states, memory, before)
+    _recent = (found, *_recent[: _MOST_RECENT - 1])
+    for look in [each for each in _recent if each.memories][_MOST_MEMORIES:]:
+        look.memories.clear()
+    return found
 
 
 def find_stale_cells(
@@ -140,7 +186,12 @@ def _stop_if_abandoned() -> Iterator[None]:
 
 def list_dataflow_cells(notebook: Notebook) -> list[DataflowCell]:
     """Return the cells as the analysis takes them."""
-    return [DataflowCell(cell.handle, cell.source, cell.type) for cell in notebook.cells]
+    return _cells.list_rows(
+        notebook, lambda cell: DataflowCell(cell.handle, cell.source, cell.type)
+    )
+
+
+_cells = KeptRows()
 
 
 def list_dataflow_runs(

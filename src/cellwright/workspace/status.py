@@ -8,17 +8,23 @@ the last run, whatever program ran it, and with them, where Jupyter records it, 
 
 from __future__ import annotations
 
+from cellwright.document._bytes.slots import FileSlots
 from cellwright.document.costs import GarbagePause
 from cellwright.workspace.api.answers import CellView, LastRun, ReadAnswer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Any, TypeVar
 
     from cellwright.document.cells import Cell
     from cellwright.document.notebook import Notebook
     from cellwright.journal.executions import ExecutionRecord
 
+    Row = TypeVar("Row")
+
+# A run that the file tells nothing more of, as most are.
+_RUNS = {name: LastRun(name, None, None, None, name == "ok") for name in ("ok", "error")}
 # Jupyter's words for the moments of a run, the one that is closest to the cell first.
 _BEGAN = ("shell.execute_reply.started", "iopub.execute_input", "iopub.status.busy")
 _ENDED = ("shell.execute_reply", "iopub.status.idle")
@@ -60,18 +66,110 @@ def describe_notebook(
         from cellwright.workspace.staleness import find_stale_reasons
 
         reasons = find_stale_reasons(notebook, executions, STALE_SECONDS, now)
+    about = _About(recorded, now, reasons)
     with GarbagePause():
-        views = [
-            describe_cell(
-                cell,
-                recorded.get(cell.handle),
-                None if now is None else now.get(cell.handle, "idle"),
-                reasons,
-            )
-            for cell in (notebook.cells if cells is None else cells)
-        ]
+        if cells is None:
+            views = _views.list_rows(notebook, about.describe, about)
+        else:
+            views = [*map(about.describe, cells)]
     staleness = "not analysed" if stale and reasons is None else None
     return ReadAnswer(path, notebook.revision, notebook.version, views, [], staleness=staleness)
+
+
+class _About:
+    """What is known of cells besides the notebook: each by handle, None if it is not known."""
+
+    __slots__ = ("_known",)
+
+    def __init__(
+        self,
+        recorded: Mapping[str, ExecutionRecord],
+        now: Mapping[str, str] | None,
+        reasons: Mapping[str, str | None] | None,
+    ) -> None:
+        self._known = recorded, now, reasons
+
+    def describe(self, cell: Cell) -> CellView:
+        """Describe a cell."""
+        recorded, now, reasons = self._known
+        status = None if now is None else now.get(cell.handle, "idle")
+        return describe_cell(cell, recorded.get(cell.handle), status, reasons)
+
+    def find_other(self, than: _About) -> set[str] | None:
+        """The cells of which something else is known; None if that may be all of them."""
+        found: set[str] = set()
+        nothing = object()
+        for old, new in zip(than._known, self._known, strict=True):
+            if old is None or new is None:
+                if old is not new:
+                    return None
+            elif old != new:
+                handles = old.keys() | new.keys()
+                found |= {h for h in handles if old.get(h, nothing) != new.get(h, nothing)}
+        return found
+
+
+class _Kept:
+    """The rows of a notebook, and what they were made from."""
+
+    __slots__ = ("about", "handles", "path", "rows", "slots")
+
+    def __init__(
+        self,
+        path: str | None,
+        slots: FileSlots,
+        handles: Sequence[str],
+        about: _About,
+        rows: list[Any],
+    ) -> None:
+        self.path = path
+        self.slots = slots
+        self.handles = handles
+        self.about = about
+        self.rows = rows
+
+
+_MOST_KEPT = 2
+_MOST_BYTES = 32 * 2**20
+_NOTHING = _About({}, None, None)
+
+
+class KeptRows:
+    """A row for each cell of the two notebooks that were read last, if they are not too large.
+
+    Rows are made again of cells that are other ones than the last time, and of all cells of another
+    file. Their bytes are kept by the host anyway; a row takes about a kilobyte.
+    """
+
+    def __init__(self) -> None:
+        self._kept: tuple[_Kept, ...] = ()  # replaced as a whole, so that threads need no lock
+
+    def list_rows(
+        self, notebook: Notebook, make: Callable[[Cell], Row], about: _About = _NOTHING
+    ) -> list[Row]:
+        """The rows of all cells; `about` is what they are made from besides the notebook."""
+        cells, slots = notebook.cells, notebook.state.layout.slots
+        if not isinstance(slots, FileSlots) or len(slots.buffer) > _MOST_BYTES:
+            return [*map(make, cells)]
+        handles, path = notebook.snapshot().resolver.handles, notebook.path
+        known = next((each for each in self._kept if each.path == path), None)
+        places, other = None, None
+        if known is not None and known.handles == handles:
+            places, other = slots.differ_at(known.slots), about.find_other(known.about)
+        if known is None or places is None or other is None:
+            rows: list[Row] = [*map(make, cells)]
+        else:
+            rows = known.rows.copy()
+            if other:
+                places += [i for i, handle in enumerate(handles) if handle in other]
+            for index in places:
+                rows[index] = make(cells[index])
+        others = [each for each in self._kept if each.path != path]
+        self._kept = (_Kept(path, slots, handles, about, rows), *others[: _MOST_KEPT - 1])
+        return rows.copy()
+
+
+_views = KeptRows()
 
 
 def describe_cell(
@@ -134,7 +232,8 @@ def _find_last_run(cell: Cell, recorded: ExecutionRecord | None) -> LastRun | No
             found = None  # times of a run before ours
     if count is None and not kinds and found is None:
         return None
-    return _describe_run("error" if "error" in kinds else "ok", *(found or (None, None)))
+    status = "error" if "error" in kinds else "ok"
+    return _describe_run(status, *found) if found else _RUNS[status]
 
 
 def _describe_run(status: str, began: float | None, ended: float | None) -> LastRun:
@@ -146,7 +245,7 @@ def _describe_run(status: str, began: float | None, ended: float | None) -> Last
 
 def _read_jupyter_times(cell: Cell) -> tuple[float | None, float] | None:
     """Return when the last run began and ended, if Jupyter recorded it."""
-    if b'"execution"' not in cell.raw:  # by far the most; decoding metadata takes longer
+    if not cell.mentions(b'"execution"'):  # by far the most; decoding metadata takes longer
         return None
     execution = cell.metadata.get("execution")
     if not isinstance(execution, dict):

@@ -136,6 +136,28 @@ def test_editing_a_notebook_imports_no_validator_and_no_event_loop(twenty_cells:
     assert not (HEAVY - allowed) & modules
 
 
+def test_showing_cells_loads_what_reads_html_and_charts_for_those_alone(twenty_cells: str) -> None:
+    show = """
+import os
+from cellwright.cli.main import main
+out = os.dup(1)
+os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+main(["show", "--no-engine", sys.argv[1]])
+sys.stdout.flush()
+os.dup2(out, 1)
+"""
+    modules = loaded(show, twenty_cells)
+    assert "cellwright.cli.render.outputs" in modules
+    assert not modules & {
+        "cellwright.cli.render.tables",
+        "bz2",
+        "cellwright.outputs.charts.reading",
+        "cellwright.outputs.html",
+        "cellwright.outputs.mime",
+        "rich.table",
+    }
+
+
 def test_text_is_read_and_written_with_no_kernel_and_no_event_loop() -> None:
     """S3: the text view has no session, execution, chunks or artifacts."""
     script = """

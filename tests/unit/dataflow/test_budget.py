@@ -6,6 +6,7 @@ import pytest
 
 from cellwright.dataflow.analyse import analyse
 from cellwright.dataflow.budget import AnalysisStopped
+from cellwright.dataflow.memory import Memory
 from cellwright.dataflow.plans import replay, stale_closure
 from cellwright.dataflow.states import staleness
 from tests.unit.dataflow.stories import ABC, Story, play
@@ -99,3 +100,33 @@ def test_a_caller_is_asked_equally_often_each_time(question: Callable[..., objec
 
     assert answers[0] == answers[1]
     assert asked > 5
+
+
+def test_what_is_known_from_the_last_time_counts_like_the_work_that_it_saves() -> None:
+    cells, runs = ran_in_order(SMALLER, SMALLER, again="A")
+    asked = 0
+
+    def should_stop() -> bool:
+        nonlocal asked
+        asked += 1
+        return False
+
+    memory, counts = Memory(), []
+    for kept in (None, memory, memory):
+        asked = 0
+        staleness(cells, runs, memory=kept, should_stop=should_stop)
+        counts.append(asked)
+    assert counts[0] == counts[1] == counts[2] > 5
+
+
+def test_an_analysis_that_is_too_large_to_be_kept_is_not_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cells, runs = ran_in_order(SMALLER, "print(x1)")
+    memory = Memory()
+    staleness(cells, runs, memory=memory)
+    assert memory.facts
+    monkeypatch.setattr("cellwright.dataflow.memory.MOST_KEPT", 100)
+    staleness(cells, runs, memory=memory)
+    assert not memory.facts
+    assert not memory.cells

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from inline_snapshot import snapshot
 
+from cellwright.dataflow.memory import Memory
 from cellwright.dataflow.records import DataflowCell, DataflowRun, source_hash
 from cellwright.dataflow.states import staleness
 from tests.cases import for_each
@@ -221,3 +222,43 @@ def test_a_thousand_cells_are_judged() -> None:
     found = staleness(cells, runs)
 
     assert [state.index for state in found if state.is_stale] == list(range(501, 1000))
+
+
+def test_a_change_through_another_name_is_seen_although_the_cell_and_its_names_are_as_before() -> (
+    None
+):
+    apart, shared = (
+        [
+            DataflowCell(name, text)
+            for name, text in zip("ABCD", ["a = [1]", b, "a.append(1)", "print(b)"], strict=True)
+        ]
+        for b in ("b = 0", "b = a")
+    )
+    runs = [DataflowRun(cell.id, k, source=cell.source) for k, cell in enumerate(shared)]
+    memory = Memory()
+    for cells in (apart, shared, apart, shared):
+        assert staleness(cells, runs, memory=memory) == staleness(cells, runs)
+
+
+def test_cells_that_an_edit_does_not_concern_are_not_judged_again() -> None:
+    cells = [DataflowCell(f"c{k}", f"x{k} = f(x{k})\nprint(x{k})") for k in range(20)]
+    memory = Memory()
+    first = staleness(cells, [], memory=memory)
+    cells[3] = DataflowCell("c3", "x3 = 1\nx5 = 2")
+
+    found = staleness(cells, [], memory=memory)
+
+    assert found == staleness(cells, [])
+    assert [k for k in range(20) if found[k] is not first[k]] == [3, 5]
+
+
+def test_a_memory_does_not_grow_with_the_number_of_edits() -> None:
+    cells = [DataflowCell(f"c{k}", f"x{k} = 1") for k in range(5)]
+    memory = Memory()
+    sizes = set()
+    for turn in range(3000):
+        cells[turn % 5] = DataflowCell(f"c{turn % 5}", f"y{turn} = {turn}\ndef f(): return y{turn}")
+        staleness(cells, [], memory=memory)
+        sizes.add(len(memory.tokens))
+        assert max(len(memory.facts), len(memory.cells), len(memory.states)) <= 5
+    assert max(sizes) < 1100

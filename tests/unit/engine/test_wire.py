@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 import pytest
 
 from cellwright import errors
 from cellwright.engine import wire
 from cellwright.errors import CellConflict, CellwrightError, Conflict, InvalidCall
+from cellwright.workspace.api.answers import (
+    CellStaleness,
+    CellView,
+    LastRun,
+    OtherActor,
+    ReadAnswer,
+    SelectAnswer,
+    StaleAnswer,
+    StaleReason,
+    TextLine,
+)
 from cellwright.workspace.api.requests import VERBS
 from cellwright.workspace.caller import Caller
 from tests.cases import for_each
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from cellwright.workspace.api.values import Value
 
 
 def test_a_line_that_is_too_long_is_dropped_while_it_comes_and_the_next_is_not() -> None:
@@ -89,6 +103,46 @@ def test_a_large_message_made_in_pieces_is_the_same(value: object) -> None:
     line = wire.encode_in_pieces(message)
     assert line.count(b"\n") == 1
     assert wire.decode(line) == wire.decode(wire.encode(message))
+
+
+RUN = LastRun("ok", 1.5, None, 3, True)
+CODE = CellView(0, "a", "a", "code", "x\n", "h", 3, "ok", True, RUN)
+TEXT = CellView(1, None, "cell-1", "markdown", "é\U0001f600\0", "h", problem="none")
+STALE = CellStaleness(0, "a", "stale", "s", [StaleReason("edited", "s", ["x"])], ["w"])
+
+
+@pytest.mark.parametrize(
+    ("verb", "answer"),
+    [
+        ("read", ReadAnswer("n", "r", "4.5", [CODE, TEXT] * 2000, [OtherActor("x", "y", 0.25)])),
+        ("read", ReadAnswer("n", "r", "4.5", [CODE], [], text="é\U0001f600\n" * 400_000)),
+        ("read", ReadAnswer("n", "r", "4.5", [CODE.replace(source="é" * 1_500_000), TEXT], [])),
+        ("read", ReadAnswer("n", "r", "4.5", [CODE] * 5000, [], text="half \ud800")),
+        ("read", ReadAnswer("n", "r", "4.5", [CODE.replace(execution_count=10**40)] * 5000, [])),
+        ("read", ReadAnswer("n", "r", "4.5", [CODE.replace(stale=True)] * 5000, [])),
+        ("stale", StaleAnswer("n", [STALE] * 5000)),
+        ("select", SelectAnswer("n", None, ":1-", 1, None, [TextLine(1, "x")] * 5000, [], "x")),
+    ],
+    ids=lambda each: each if isinstance(each, str) else "",
+)
+def test_a_large_answer_crosses_the_wire_as_its_json(verb: str, answer: Value) -> None:
+    call = VERBS[verb].__new__(VERBS[verb])
+    message = wire.make_answer(7, call.encode_answer(answer))
+    assert wire.is_large(message)
+    line = wire.encode_in_pieces(message)
+    assert line.endswith(b"\n")
+    assert line.count(b"\n") == 1
+    assert wire.decode(line) == {"jsonrpc": "2.0", "id": 7, "result": answer.to_json()}
+    assert wire.decode(wire.encode(message)) == wire.decode(line)
+    assert call.decode_answer(wire.decode(line)["result"]) == answer
+
+
+@pytest.mark.parametrize(("source", "steps"), [("short", False), ("long" * 2**19, True)])
+def test_long_texts_of_an_answer_are_encoded_in_steps(source: str, steps: bool) -> None:
+    cells = [CODE.replace(source=source), TEXT] * 30
+    with patch.object(wire, "_encode", wraps=wire._encode) as in_steps:
+        wire.encode_in_pieces(wire.make_answer(1, ReadAnswer("n", "r", "4.5", cells, [])))
+    assert in_steps.called == steps
 
 
 def test_a_small_message_is_not_called_large() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,8 @@ from unittest.mock import patch
 import pytest
 
 from cellwright import Workspace
+from cellwright.document._bytes.slots import Slot
+from cellwright.document.change import State
 from cellwright.document.notebook import Notebook
 from cellwright.errors import JournalUnavailable
 from cellwright.journal import Journal
@@ -259,6 +262,79 @@ def test_staleness_is_judged_anew_when_anything_that_counts_has_changed(
         assert judged == number
         found.append(first[0].state if not first[0].reasons else first[0].reasons[0].kind)
     assert found == ["unknown_name", "never", "edited", "failed", "kernel", "failed", "running"]
+
+
+def test_after_an_edit_the_other_cells_are_as_they_were_and_the_answer_as_from_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from cellwright.workspace import staleness
+
+    monkeypatch.setattr(staleness, "_recent", ())
+    texts = ["x = 1", "y = x + 1", "z = 3", "print(z)", "print(y)"]
+    book = Notebook()
+    book.apply([{"op": "insert", "source": text, "id": f"c{k}"} for k, text in enumerate(texts)])
+    runs = [replace(ran(), cell=f"c{k}", source=text, order=k) for k, text in enumerate(texts[:4])]
+    staleness.describe_staleness(book, runs)
+    for edit in (
+        {"op": "replace", "cell": "c4", "source": "print(y, y)"},
+        {"op": "replace", "cell": "c0", "source": "x = 2"},
+        {"op": "move", "cell": "c1", "after": "c4"},
+        {"op": "delete", "cell": "c2"},
+    ):
+        book.apply(edit)
+        found = staleness.describe_staleness(book, runs)
+        with monkeypatch.context() as nothing:
+            nothing.setattr(staleness, "_recent", ())
+            assert staleness.describe_staleness(book, runs) == found
+
+
+def test_a_cell_is_described_as_it_is_now_whatever_was_described_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from cellwright.workspace import status
+
+    monkeypatch.setattr(status, "_views", status.KeptRows())
+    chance = random.Random(1)
+    book = Notebook()
+    book.apply([{"op": "insert", "source": f"x{k}", "id": f"c{k}"} for k in range(20)])
+    books = [Notebook(book.to_bytes(), path="a.ipynb"), Notebook(book.to_bytes(), path="b.ipynb")]
+    runs: list[ExecutionRecord] = []
+    again = 0
+    for turn in range(300):
+        which, number = chance.randrange(2), chance.randrange(15)
+        book = books[which]
+        match chance.choice(["replace"] * 5 + ["move", "insert", "run", "run", "nothing"]):
+            case "replace":
+                book.apply([{"op": "replace", "cell": number, "source": f"y{turn}"}])
+            case "move":
+                book.apply([{"op": "move", "cell": number, "at": 0}])
+            case "insert":
+                book.apply([{"op": "insert", "source": f"z{turn}"}])
+            case "run":
+                kind = chance.choice(["ok", "error", "running"])
+                runs.append(replace(ran(kind), cell=f"c{number}", order=turn))
+            case _:  # as after a change that moves cells, the file is read again
+                book = books[which] = Notebook(book.to_bytes(), path=book.path)
+        now = chance.choice([None, {}, {f"c{number}": "running"}])
+        with patch.object(status, "describe_cell", wraps=status.describe_cell) as describe:
+            found = describe_notebook(book, "n.ipynb", runs, now)
+        again += describe.call_count < len(book.cells)
+        with monkeypatch.context() as nothing:
+            nothing.setattr(status, "_views", status.KeptRows())
+            assert describe_notebook(book, "n.ipynb", runs, now) == found
+        found.cells.clear()  # the caller's own list
+    assert again > 30
+
+
+def test_a_cell_whose_name_changes_because_of_another_is_described_again() -> None:
+    made = Notebook()
+    made.apply([{"op": "insert", "source": "x", "id": each} for each in ("a", "b")])
+    book = Notebook(made.to_bytes(), path="n.ipynb")
+    assert [cell.handle for cell in describe_notebook(book, "n").cells] == ["a", "b"]
+    layout = book.state.layout
+    twin = Slot.of(book.cells[0].raw.replace(b'"a"', b'"b"'))
+    book.become(State(layout.with_replaced({0: twin})))
+    assert [cell.handle for cell in describe_notebook(book, "n").cells] == ["cell-0", "cell-1"]
 
 
 def test_a_reader_does_not_wait_for_staleness_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,9 +14,7 @@ from rich.text import Text
 from cellwright.cli.render.colors import highlight
 from cellwright.cli.render.layout import BOLD, DIM, FoldedLines, Margin, Stack
 from cellwright.cli.render.screen import PROSE_WIDTH
-from cellwright.cli.render.tables import make_table, read_html, render_table
 from cellwright.outputs.sanitize import make_visible, one_line
-from cellwright.outputs.tables import Grid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -155,6 +153,8 @@ class _Builder:
         return parts or [Text()], is_tight
 
     def table(self) -> RenderableType:
+        from cellwright.cli.render.tables import make_table
+
         table = make_table()
         row: list[Text] = []
         in_head = True
@@ -178,13 +178,15 @@ class _Builder:
         return table
 
     def html(self, content: str) -> list[RenderableType]:
+        from cellwright.cli.render.tables import read_html, render_table
+
         width = self.view.width
         found: list[RenderableType] = []
         for block in read_html(content, self.view.limits.html_characters):
-            if isinstance(block, Grid):
-                found.extend(render_table(block, width, self.view.limits.table_rows))
-            else:
+            if isinstance(block, Text):
                 found.append(block)
+            else:
+                found.extend(render_table(block, width, self.view.limits.table_rows))
         return found
 
     def inline(self, tokens: Sequence[Token]) -> Text:

@@ -21,10 +21,8 @@ from cellwright.cli.render.images import (
 )
 from cellwright.cli.render.layout import DIM, FoldedLines, Notice, clip, shorten
 from cellwright.cli.render.markdown import MarkdownView
-from cellwright.cli.render.tables import is_mostly_table, read_html, render_table
 from cellwright.document.outputs import Display, ErrorOutput, Stream
 from cellwright.outputs.sanitize import fold_lines, one_line
-from cellwright.outputs.tables import Grid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,6 +34,7 @@ if TYPE_CHECKING:
     from cellwright.cli.render.images import DecodedPicture
     from cellwright.cli.render.screen import ScreenView, ViewLimits
     from cellwright.document.outputs import Output
+    from cellwright.outputs.tables import Grid
 
 
 _STDERR = Style(color="yellow")
@@ -148,8 +147,10 @@ def _show_display(data: Mapping[str, Any], view: ScreenView) -> ShownOutput:
 
 def _text_parts_of(data: Mapping[str, Any], view: ScreenView) -> list[RenderableType]:
     given = {mime: value for mime, value in data.items() if isinstance(value, str)}
-    blocks = []
+    blocks: list[Text | Grid] = []
     if "text/html" in given:
+        from cellwright.cli.render.tables import is_mostly_table, read_html
+
         blocks = read_html(given["text/html"], view.limits.html_characters)
         if is_mostly_table(blocks):
             return html_parts(blocks, view)
@@ -170,10 +171,12 @@ def _text_parts_of(data: Mapping[str, Any], view: ScreenView) -> list[Renderable
 
 def html_parts(blocks: list[Text | Grid], view: ScreenView) -> list[RenderableType]:
     """Render the paragraphs and tables of HTML, with empty lines between them."""
+    from cellwright.cli.render.tables import render_table  # which most first screens need not
+
     parts: list[RenderableType] = []
     lines = 0
     for number, block in enumerate(blocks):
-        if isinstance(block, Grid):
+        if not isinstance(block, Text):
             found: list[RenderableType] = []
             found.extend(render_table(block, view.width, view.limits.table_rows))
         else:

@@ -9,7 +9,6 @@ import sys
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from io import TextIOWrapper
-from shutil import which
 
 from rich.console import Console
 
@@ -154,7 +153,11 @@ def open_screen(
     """Open the screen of stdout, with the view for it."""
     is_terminal = sys.stdout.isatty()
     command = shlex.split(os.environ.get("PAGER") or "less") if pager and is_terminal else []
-    paging = bool(command) and which(command[0]) is not None
+    paging = False
+    if command:
+        from shutil import which  # which loads what compresses archives
+
+        paging = which(command[0]) is not None
     with _open_pager(command) if paging else _open_stdout() as file:
         columns, rows, cell_size = (
             _measure_terminal() if is_terminal else (PIPE_WIDTH, EVERYTHING, CELL_SIZE)

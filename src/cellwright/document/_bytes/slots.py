@@ -27,6 +27,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from msgspec import Raw
+
     from cellwright.document._json.fast import FullFacts
     from cellwright.document._json.index import CellBlocks
 
@@ -56,7 +58,7 @@ class SlotFacts:
 class Slot:
     """The bytes of one cell, somewhere in a buffer; never changed."""
 
-    __slots__ = ("_facts", "_hash", "_output_types", "_spans", "buffer", "end", "start")
+    __slots__ = ("_count", "_facts", "_hash", "_members", "_output_types", "buffer", "end", "start")
 
     def __init__(self, buffer: bytes, start: int, end: int, facts: SlotFacts | None = None) -> None:
         self.buffer = buffer
@@ -64,8 +66,9 @@ class Slot:
         self.end = end
         self._facts = facts
         self._hash: str | None = None
-        self._spans: dict[str, tuple[int, int]] | None = None
+        self._members: Mapping[str, memoryview | Raw] | None = None
         self._output_types: list[str] | None = None
+        self._count: int | None = -2
 
     @classmethod
     def of(cls, raw: bytes) -> Slot:
@@ -84,11 +87,36 @@ class Slot:
 
     def member(self, key: str) -> bytes | None:
         """The bytes of one member of the cell; None if it has no such member."""
-        if self._spans is None:  # who asks for one member will ask for others
-            found = list_members(self.buffer, self.start, self.end) if self.is_object else ()
-            self._spans = {m.key: (m.start, m.end) for m in found}
-        span = self._spans.get(key)
-        return None if span is None else self.buffer[span[0] : span[1]]
+        if self._members is None:  # who asks for one member will ask for others
+            self._members = self._find_members()
+        found = self._members.get(key)
+        return None if found is None else bytes(found)
+
+    def _find_members(self) -> Mapping[str, memoryview | Raw]:
+        if not self.is_object:
+            return {}
+        view = memoryview(self.buffer)
+        if "msgspec" in sys.modules:
+            try:
+                from cellwright.document._json.fast import find_members
+
+                return find_members(view[self.start : self.end])
+            except (ImportError, ValueError, RecursionError):
+                pass  # it is not strict JSON
+        found = list_members(self.buffer, self.start, self.end)
+        return {member.key: view[member.start : member.end] for member in found}
+
+    @property
+    def count(self) -> int | None:
+        """The execution count, found once and without a decoder; -1 if that cannot tell."""
+        if self._count == -2:
+            raw = self.member("execution_count")
+            self._count = -1
+            if raw is None or raw == b"null":
+                self._count = None
+            elif raw.isdigit() and len(raw) < 10:
+                self._count = int(raw)
+        return self._count
 
     @property
     def output_types(self) -> list[str]:

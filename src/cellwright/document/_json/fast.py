@@ -173,6 +173,11 @@ def measure_block(block: memoryview) -> list[int]:
     return list(map(len, _lengths(b"".join((b"[", block, b"]")))))
 
 
+def find_members(data: memoryview) -> dict[str, msgspec.Raw]:
+    """The bytes of the values of an object, not copied; of a key that comes twice, of the last."""
+    return _members(data)
+
+
 def member_lengths(data: memoryview) -> dict[str, int]:
     """The lengths of the values of an object; of a key that comes twice, of the last one."""
     return {key: len(value) for key, value in _members(data).items()}

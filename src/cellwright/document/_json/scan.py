@@ -112,13 +112,17 @@ def decode(raw: bytes, where: str) -> Any:
         TooDeep: it is nested too deeply; `where` names it in the message.
     """
     try:
-        return json.loads(raw, parse_int=_integer)
+        return _decoder.decode(raw.decode("utf-8", "surrogatepass"))
     except RecursionError:
         raise TooDeep(where) from None
 
 
 def _integer(text: str) -> int | float:
     return int(text) if len(text) < 4300 else float(text)
+
+
+# Made once: `json.loads` with settings makes a decoder for every call.
+_decoder = json.JSONDecoder(parse_int=_integer)
 
 
 class Member:

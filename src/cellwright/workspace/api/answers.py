@@ -40,6 +40,7 @@ class CellView(Value):
     """
 
     OPTIONAL = frozenset({"has_output", "stale", "problem"})
+    TEXT = "source"
 
     index: int
     id: str | None
@@ -55,13 +56,15 @@ class CellView(Value):
     stale_reason: str | None = None
     problem: str | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields as plain data; the last run of code only."""
-        shape = super().to_json()
+    def list_members(self) -> dict[str, Any]:
+        """Return the fields that the JSON shape has; the last run of code only."""
+        shape = dict(self.__dict__)  # of thousands, so not the usual way
         if self.has_output is None:
-            del shape["last_run"]
+            del shape["has_output"], shape["last_run"]
         if self.stale is None:
-            del shape["stale_reason"]
+            del shape["stale"], shape["stale_reason"]
+        if self.problem is None:
+            del shape["problem"]
         return shape
 
 
@@ -95,6 +98,8 @@ class ReadAnswer(Value):
 class TextLine(Value):
     """A line of the text view, counted from 1; `context` if it was not asked for itself."""
 
+    TEXT = "text"
+
     number: int
     text: str
     context: bool = False
@@ -102,6 +107,8 @@ class TextLine(Value):
 
 class OutlineRow(Value):
     """One row of an outline: a heading with its section, or a cell."""
+
+    TEXT = "title"
 
     kind: str
     level: int

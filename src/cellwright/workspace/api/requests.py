@@ -80,7 +80,8 @@ class Request(_Base["A_co"]):
     """A call of a verb, as data.
 
     `ANSWER` names the class of its answer in the module it is in, `MANY` says that the answer is
-    a list of them; without `ANSWER` the answer is plain data. `HANDLER` is the function that
+    a list of them; without `ANSWER` the answer is plain data. `ROWS` says that it has a row for
+    each cell, and holds no data of others, so that an encoder may take it as it is. `HANDLER` is the function that
     carries the verb out, as `module:name` below `cellwright.workspace.verbs`. `RUNS` says that it
     runs cells, `WAITS` that it has to do with kernels and belongs on their event loop.
     """
@@ -91,6 +92,7 @@ class Request(_Base["A_co"]):
     HANDLER: ClassVar[str] = ""
     ANSWER: ClassVar[str | None] = None
     MANY: ClassVar[bool] = False
+    ROWS: ClassVar[bool] = False
     RUNS: ClassVar[bool] = False
     WAITS: ClassVar[bool] = False
 
@@ -129,8 +131,8 @@ class Request(_Base["A_co"]):
         }
 
     def encode_answer(self, answer: Any) -> Any:
-        """Return the answer as plain data, to cross a wire."""
-        return to_plain(answer)
+        """Return the answer as plain data, to cross a wire; or as it is, if the wire takes it."""
+        return answer if self.ROWS else to_plain(answer)
 
     def decode_answer(self, shape: Any) -> A_co:
         """Return the answer that crossed a wire as plain data."""
@@ -501,7 +503,7 @@ class ReadRequest(Request["answers.ReadAnswer"]):
     """
 
     VERB, WHAT, HANDLER = "read", "read a notebook", "reading:read"
-    ANSWER = "workspace.api.answers:ReadAnswer"
+    ANSWER, ROWS = "workspace.api.answers:ReadAnswer", True
 
     path: str
     _: KW_ONLY
@@ -514,7 +516,7 @@ class SelectRequest(Request["answers.SelectAnswer"]):
     """Return some lines of the text view, a cell, a section, the outline, or the raw file."""
 
     VERB, WHAT, HANDLER = "select", "read a notebook", "reading:select"
-    ANSWER = "workspace.api.answers:SelectAnswer"
+    ANSWER, ROWS = "workspace.api.answers:SelectAnswer", True
 
     path: str
     selector: str
@@ -539,7 +541,7 @@ class StaleRequest(Request["answers.StaleAnswer"]):
     """
 
     VERB, WHAT, HANDLER = "stale", "read a notebook", "reading:find_stale"
-    ANSWER = "workspace.api.answers:StaleAnswer"
+    ANSWER, ROWS = "workspace.api.answers:StaleAnswer", True
 
     path: str
 

@@ -23,9 +23,10 @@ else:
         return lambda kind: kind
 
 
-__all__ = ["KW_ONLY", "Value", "to_plain"]
+__all__ = ["KW_ONLY", "Value", "to_members", "to_plain"]
 
 
+_MANY = 100
 _class_names = re.compile(r"\b[A-Z]\w*").findall
 
 
@@ -35,6 +36,7 @@ class Value:
 
     Fields after `_: KW_ONLY` are given by name. A field named in `OPTIONAL` is left out of the
     JSON shape while it is None. A list of values, or a value, is restored as such from JSON.
+    `TEXT` names the field that may be very long, if there is one.
     """
 
     OPTIONAL: ClassVar[frozenset[str]] = frozenset()
@@ -42,8 +44,11 @@ class Value:
     _POSITIONAL: ClassVar[int] = 0
     _ANNOTATIONS: ClassVar[dict[str, str]] = {}
     _DEFAULTS: ClassVar[dict[str, Any]] = {}
-    _NESTED: ClassVar[dict[str, type[Value]] | None] = None
-    _LEFT_OUT: ClassVar[dict[str, Any]] = {}
+    _NESTED: ClassVar[tuple[tuple[str, type[Value]], ...] | None] = None
+    _REQUIRED: ClassVar[set[str]] = set()
+    _NOTHING: ClassVar[dict[str, Any]] = {}
+    HAS_OWN_JSON: ClassVar[bool] = False
+    TEXT: ClassVar[str | None] = None
 
     def __init_subclass__(cls) -> None:
         annotations = dict(cls._ANNOTATIONS)
@@ -60,6 +65,7 @@ class Value:
         cls._DEFAULTS = {**cls._DEFAULTS, **own}
         cls.FIELDS = tuple(annotations)
         cls._NESTED = None
+        cls.HAS_OWN_JSON = cls.to_json is not Value.to_json
 
     def __init__(self, *args: Any, **given: Any) -> None:
         if len(args) == self._POSITIONAL == len(self.FIELDS) and not given:  # by far the most
@@ -71,7 +77,7 @@ class Value:
         )
         if not is_positional or values.keys() != self._ANNOTATIONS.keys():
             raise TypeError(self._describe_misuse(args, given))
-        self.__dict__.update(values)
+        self.__dict__.update({name: values[name] for name in self.FIELDS})
 
     def _describe_misuse(self, args: tuple[Any, ...], given: dict[str, Any]) -> str:
         name = type(self).__name__
@@ -125,35 +131,52 @@ class Value:
         """Return a value with the fields of another, and more."""
         return cls(**{**{name: getattr(base, name) for name in base.FIELDS}, **given})
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields as plain data."""
+    def list_members(self) -> dict[str, Any]:
+        """Return the fields that the JSON shape has, as they are."""
         values, optional = self.__dict__, self.OPTIONAL
         return {
-            name: value if type(value) in _PLAIN else to_plain(value)
+            name: value
             for name in self.FIELDS
             if (value := values[name]) is not None or name not in optional
         }
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields as plain data."""
+        return {
+            name: value if type(value) in _PLAIN else to_plain(value)
+            for name, value in self.list_members().items()
+        }
+
     @classmethod
     def from_json(cls, shape: dict[str, Any]) -> Self:
-        """Return the value that `to_json` made into data."""
+        """Return the value that `to_json` made into data. It takes the data over."""
         if cls._NESTED is None:
-            cls._NESTED = cls._find_nested()
+            cls._NESTED = tuple(cls._find_nested().items())
             # Those of `OPTIONAL` are left out while they are None.
-            cls._LEFT_OUT = {**cls._DEFAULTS, **dict.fromkeys(cls.OPTIONAL)}
-        known = cls._ANNOTATIONS
+            left_out = {**cls._DEFAULTS, **dict.fromkeys(cls.OPTIONAL)}
+            cls._REQUIRED = cls._ANNOTATIONS.keys() - left_out.keys()
+            cls._NOTHING = {**dict.fromkeys(cls.FIELDS), **left_out}
+        found = shape if shape.keys() == cls._ANNOTATIONS.keys() else cls._complete(shape)
+        for name, kind in cls._NESTED:
+            value = found[name]
+            if type(value) is dict:
+                found[name] = kind.from_json(value)
+            elif isinstance(value, list):
+                found[name] = _restore_all(kind, value)
         made = cls.__new__(cls)
-        found = made.__dict__
-        found |= cls._LEFT_OUT
-        found |= shape
-        if len(found) != len(known) or found.keys() != known.keys():
-            # Without what is new to us; the usual way in says what is missing.
-            made = cls(**{name: value for name, value in found.items() if name in known})
-            found = made.__dict__
-        for name, kind in cls._NESTED.items():
-            if found[name] is not None:
-                found[name] = _restore(kind, found[name])
+        _take_over(made, found)
         return made
+
+    @classmethod
+    def _complete(cls, shape: dict[str, Any]) -> dict[str, Any]:
+        """The fields of a shape with what it left out, and without what is new to us."""
+        found = {**cls._NOTHING, **shape}
+        if len(found) == len(cls.FIELDS) and shape.keys() >= cls._REQUIRED:
+            return found
+        known = {
+            name: found[name] for name in cls.FIELDS if name in shape or name not in cls._REQUIRED
+        }
+        return cls(**known).__dict__  # which says what is missing
 
     @classmethod
     def _find_nested(cls) -> dict[str, type[Value]]:
@@ -167,7 +190,15 @@ class Value:
         return found
 
 
+_take_over = vars(Value)["__dict__"].__set__  # past `__setattr__`, and without a copy
 _PLAIN = frozenset({str, int, float, bool, type(None)})
+
+
+def to_members(value: Any) -> Any:
+    """Return what an encoder shall write for a value: its members, which may be values again."""
+    if isinstance(value, Value) and not value.HAS_OWN_JSON:
+        return value.list_members() if value.OPTIONAL else value.__dict__
+    return to_plain(value)
 
 
 def to_plain(value: Any) -> Any:
@@ -185,8 +216,8 @@ def to_plain(value: Any) -> Any:
     return value
 
 
-def _restore(kind: type[Value], value: Any) -> Any:
-    if isinstance(value, list):
-        with GarbagePause():
-            return [kind.from_json(item) for item in value]
-    return kind.from_json(value) if isinstance(value, dict) else value
+def _restore_all(kind: type[Value], shapes: list[Any]) -> list[Any]:
+    if len(shapes) < _MANY:
+        return list(map(kind.from_json, shapes))
+    with GarbagePause():
+        return list(map(kind.from_json, shapes))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from cellwright.document.costs import GarbagePause
 from cellwright.errors import ArtifactNotFound, UnreadableFile
 from cellwright.workspace.api.answers import (
     ArtifactAnswer,
@@ -125,9 +126,10 @@ def select(caller: Caller, request: requests.SelectRequest) -> SelectAnswer:
         found = _describe_selection(book.name, request.selector, select_raw(text, wanted))
         return found.replace(total_cells=None)  # it may be any file
     notebook = book.load()
-    found = _describe_selection(
-        book.name, request.selector, select_text(render_text(notebook), wanted)
-    )
+    with GarbagePause():
+        found = _describe_selection(
+            book.name, request.selector, select_text(render_text(notebook), wanted)
+        )
     return found.replace(revision=notebook.revision)
 
 

@@ -84,6 +84,14 @@ def test_a_value_becomes_plain_data_and_comes_back() -> None:
     assert Shape(1, corners=[]).to_json()["inner"] is None
 
 
+def test_data_that_comes_back_is_in_order_and_complete_or_refused() -> None:
+    back = Shape.from_json({"corners": [], "y": 3, "inner": None, "x": 1})
+    assert list(vars(back)) == list(Shape.FIELDS)
+    assert list(vars(Shape(corners=[], x=1))) == list(Shape.FIELDS)
+    with pytest.raises(TypeError, match="Shape needs `x`"):
+        Shape.from_json({"corners": [], "inner": None, "label": None, "of a later version": 1})
+
+
 def test_paths_and_sequences_inside_are_plain_too() -> None:
     found = to_plain({"a": (Path("b"), [Point(1)]), "c": None})
     assert found == {"a": ["b", [{"x": 1, "y": 0}]], "c": None}
