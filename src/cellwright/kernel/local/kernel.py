@@ -41,6 +41,13 @@ TURN_SECONDS = 0.0005
 # here. While it does, the thread that sends gets its turns from the one that prints sooner than
 # usual: it loses some with every piece, and with the usual 5 ms each most of a flood would only
 # leave when the cell has ended. A version of ipykernel without these parts stays as it is.
+#
+# What C code and child processes print goes through pipes, each read by a thread. By itself
+# ipykernel sleeps at the end of every cell, for a sixth of the time that a short one takes, and hopes
+# that the thread has read all of it by then; it has not always, and the rest is in no cell. So it
+# is made to look into the pipes itself whenever it flushes, as it does before it says that a cell
+# is over, and then need not sleep. What a forked child prints comes by another way, over a port of
+# this machine, and is waited for as before.
 _PREPARATION = f"""
 def prepare(longest, turn):
     from IPython import get_ipython
@@ -70,10 +77,56 @@ def prepare(longest, turn):
 
     OutStream._flush_buffers = take_in_pieces
 
-try:
-    prepare({LONGEST_TEXT}, {TURN_SECONDS})
-except Exception:
-    pass
+def read_pipes():
+    import os, sys
+    from IPython import get_ipython
+    kernel = get_ipython().kernel
+    sleep = kernel._execute_sleep
+    for stream in (sys.stdout, sys.stderr):
+        if stream._fid is not None:
+            read_pipe(stream, stream._fid, stream._original_stdstream_copy)
+    kernel._execute_sleep = 0
+    os.register_at_fork(after_in_parent=lambda: setattr(kernel, "_execute_sleep", sleep))
+
+def read_pipe(stream, pipe, copy):
+    import os
+    from _thread import allocate_lock, start_new_thread
+    from codecs import getincrementaldecoder
+    from select import POLLIN, poll
+    lock, flush, has_come, comes = allocate_lock(), stream.flush, poll(), poll()
+    has_come.register(pipe, POLLIN)
+    comes.register(pipe, POLLIN)
+    decode = getincrementaldecoder("utf-8")("replace").decode
+    stream._is_master_process()
+
+    def take():
+        with lock:
+            if has_come.poll(0):
+                data = os.read(pipe, 1 << 20)  # all that is there: no pipe holds more
+                stream.write(decode(data))
+                os.write(copy, data)
+
+    def serve():
+        while comes.poll() and stream._should_watch:
+            take()
+
+    def take_and_flush():
+        if stream._is_master_process():
+            take()
+        flush()
+
+    stream._should_watch = False
+    os.write(stream._original_stdstream_fd, b"\\0")
+    stream.watch_fd_thread.join()
+    stream._should_watch = True
+    start_new_thread(serve, ())
+    stream.flush = take_and_flush
+
+for work, arguments in ((prepare, ({LONGEST_TEXT}, {TURN_SECONDS})), (read_pipes, ())):
+    try:
+        work(*arguments)
+    except Exception:
+        pass
 """
 
 
