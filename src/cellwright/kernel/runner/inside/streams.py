@@ -109,10 +109,14 @@ class OutputStreams:
         """Send what was printed, then what is in the pipes; the caller holds the lock."""
         self.other(self.last).flush_text()
         self.last.flush_text()
-        for pipe, stream in list(self._open.items()):
-            if not stream.empty_pipe():
-                self.ready.unregister(pipe)
-                del self._open[pipe]
+        self._empty_pipes()
+
+    def _empty_pipes(self) -> None:
+        if self.ready.poll(0):  # sooner known than by a read that may find a megabyte
+            for pipe, stream in list(self._open.items()):
+                if not stream.empty_pipe():
+                    self.ready.unregister(pipe)
+                    del self._open[pipe]
 
     def let_others_pass(self, stream: OutputStream) -> None:
         """Send what was written before the text that is now printed here; the caller holds the lock."""
@@ -140,8 +144,9 @@ class OutputStreams:
         with self.wire.lock:
             self.out.finish()
             self.err.finish()
-            for stream in self._by_pipe.values():
-                stream.empty_pipe(is_last=True)
+            self._empty_pipes()
+            self.out.finish_pipe()
+            self.err.finish_pipe()
             self.cell = ""
 
     def _serve(self) -> None:
@@ -342,7 +347,7 @@ class OutputStream(io.BufferedIOBase):
                 self._put(bytes(view[start : start + FRAME_BYTES]), decode)
             self._streams.wire.drain()
 
-    def empty_pipe(self, *, is_last: bool = False) -> bool:
+    def empty_pipe(self) -> bool:
         """Send what is in the pipe now; the caller holds the lock. False when it is closed at the other end."""
         with self._streams.hold:
             try:
@@ -356,10 +361,12 @@ class OutputStream(io.BufferedIOBase):
                     return False
             for start in range(0, len(data), FRAME_BYTES):
                 self._put(data[start : start + FRAME_BYTES], self._decode_pipe)
-            if is_last:
-                self._put(b"", self._decode_pipe, is_last=True)
         self._streams.wire.drain()
         return True
+
+    def finish_pipe(self) -> None:
+        """Send an incomplete character of the pipe; the caller holds the lock."""
+        self._put(b"", self._decode_pipe, is_last=True)
 
     def finish(self) -> None:
         """Send everything, also an incomplete character; the caller holds the lock."""
