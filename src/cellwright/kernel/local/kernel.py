@@ -91,10 +91,11 @@ def read_pipes():
 
 def read_pipe(stream, pipe, copy):
     import os
-    from _thread import allocate_lock, start_new_thread
+    from _thread import RLock, start_new_thread
     from codecs import getincrementaldecoder
     from select import POLLIN, poll
-    lock, flush, has_come, comes = allocate_lock(), stream.flush, poll(), poll()
+    lock = RLock()  # a handler that flushes may come in while its own thread holds it
+    flush, has_come, comes = stream.flush, poll(), poll()
     has_come.register(pipe, POLLIN)
     comes.register(pipe, POLLIN)
     decode = getincrementaldecoder("utf-8")("replace").decode

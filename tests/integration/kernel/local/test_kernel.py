@@ -111,6 +111,25 @@ async def test_what_child_processes_and_c_code_print_is_in_their_cell(
         assert text(await run(watching, code), name) == "no line" * 3
 
 
+async def test_what_flushes_while_a_pipe_is_read_does_not_wait_for_itself(
+    watching: LocalKernel,
+) -> None:
+    """As the handler of a signal may, which comes in at any moment."""
+    source = """
+import os, sys
+write = sys.stdout.write
+def flush_and_write(text):
+    sys.stdout.write = write
+    sys.stdout.flush()
+    return write(text)
+sys.stdout.write = flush_and_write
+written = os.write(1, b"x")
+sys.stdout.flush()
+"""
+    async with asyncio.timeout(30):
+        assert text(await run(watching, source)) == "x"
+
+
 async def test_a_cell_ends_without_sleep_until_the_kernel_has_forked(
     watching: LocalKernel,
 ) -> None:
