@@ -9,12 +9,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from cellwright.kernel.environment import CLIENT_PYTHON, MANAGED
-from cellwright.kernel.jupyter import isolate_code
 from cellwright.kernel.transport import Code, Launch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from cellwright.config.settings import Settings
     from cellwright.kernel.discovery import KernelChoice
@@ -22,14 +21,6 @@ if TYPE_CHECKING:
     from cellwright.kernel.transport import Transport
 
 
-# What IPython loads only when it shows the first value, without a value or a name that stays.
-_WARM_UP = isolate_code(
-    "try:\n"
-    "    from IPython import get_ipython\n"
-    "    get_ipython().display_formatter.format(1)\n"
-    "except Exception:\n"
-    "    pass"
-)
 _SPARE_STARTS_AFTER = 0.25
 _SPARE_STARTS_WITHIN = 10.0
 _SPARE_MOVES_WITHIN = 3.0
@@ -232,9 +223,9 @@ class SpareKernel:
                 await is_needed.wait()
         kernel = self._make(launch)
         await kernel.start()
-        if kernel.is_alive and kernel.info.language == "python":
-            async for _ in kernel.execute(Code(_WARM_UP, silent=True, store_history=False)):
-                pass
+        warm_up: Callable[[], Awaitable[None]] | None = getattr(kernel, "warm_up", None)
+        if kernel.is_alive and warm_up is not None:
+            await warm_up()
         return kernel
 
     async def take(

@@ -106,6 +106,13 @@ def read_count(content: Mapping[str, Any]) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
+def read_expression(reply: Mapping[str, Any], name: str) -> str | None:
+    """Read the value that a request has asked for beside its code, as Python writes it."""
+    value = _as_object(_as_object(reply.get("user_expressions")).get(name))
+    text = _as_object(value.get("data")).get("text/plain")
+    return text if isinstance(text, str) else None
+
+
 def read_info(
     content: Mapping[str, Any],
     *,

@@ -137,12 +137,14 @@ class Collector:
 
     def outputs(self, *, in_pieces: bool = False) -> list[dict[str, Any]]:
         """The outputs in nbformat 4's shape, the text of a stream as one string, or in pieces."""
+        self._apply_limit(exactly=True)
         note = self._limit.note() if self._limit is not None else None
         found = [entry.to_json(in_pieces=in_pieces) for entry in self._entries]
         return found if note is None else [note, *found]
 
     def finish(self) -> list[dict[str, Any]]:
         """End the artifact, if there is one; returns the outputs."""
+        self._apply_limit(exactly=True)
         if self._limit is not None:
             self._limit.finish()
         for entry in self._entries:
@@ -193,10 +195,10 @@ class Collector:
         if self._limit is not None:
             self._limit.add_output(entry)
 
-    def _apply_limit(self) -> None:
+    def _apply_limit(self, *, exactly: bool = False) -> None:
         if self._limit is None:
             return
-        for entry in self._limit.apply(self._entries):
+        for entry in self._limit.apply(self._entries, exactly=exactly):
             if entry.display_id and not entry.content.holders:
                 self._displays.pop(entry.display_id, None)
 
@@ -272,9 +274,15 @@ class OutputLimit:
         self._size += (size - content.size) * content.holders
         content.size = size
 
-    def apply(self, entries: list[CollectedOutput]) -> list[CollectedOutput]:
-        """Remove the oldest outputs if there are too many, a quarter at a time; returns them."""
-        if self._size <= self._most_bytes + self._most_bytes // 4:
+    def apply(
+        self, entries: list[CollectedOutput], *, exactly: bool = False
+    ) -> list[CollectedOutput]:
+        """Remove the oldest outputs if there are too many; returns them.
+
+        A quarter at a time, unless some were removed and there must not be a quarter too many.
+        """
+        is_exact = exactly and self._removed_bytes
+        if self._size <= self._most_bytes + (0 if is_exact else self._most_bytes // 4):
             return []
         self._spill.start()
         kept: list[CollectedOutput] = []

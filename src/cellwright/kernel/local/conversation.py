@@ -263,9 +263,11 @@ class LocalConversation:
                 # Its `iopub` messages for this come after any idle that is still on its way.
                 self._nudges[self.send("shell", "kernel_info_request", {})] = cell
 
-    async def run_silently(self, request: Mapping[str, Any]) -> CellMessages:
+    async def run_silently(
+        self, request: Mapping[str, Any], *, metadata: Mapping[str, Any] | None = None
+    ) -> CellMessages:
         """Send a request of our own, and wait until it is over."""
-        cell = self.begin(request, silent=True)
+        cell = self.begin(request, silent=True, metadata=metadata)
         try:
             while await self.next(cell) is not None:
                 pass
@@ -313,14 +315,15 @@ class LocalConversation:
         else:
             self._process.send_signal(signal.SIGINT)
 
-    async def probe(self, within: float) -> bool:
-        """Whether the kernel answers in so many seconds.
+    async def probe(self, within: float | None, *, by_heartbeat: bool = False) -> bool:
+        """Whether the kernel answers in so many seconds; by its heartbeat, only whether it runs at all.
 
         Not on `shell`: later output of a thread would be taken for an answer to this request.
         """
         answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._probes.add(answer)
-        if (self.kernel_info or {}).get("implementation") == "ipython":
+        is_ipython = (self.kernel_info or {}).get("implementation") == "ipython"
+        if is_ipython and not by_heartbeat:
             self.send("control", "kernel_info_request", {})
         else:
             self._channels.beat()  # every kernel has it; many know little else on `control`

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
+from dataclasses import replace
 
 from cellwright.errors import CellwrightError, KernelCannot, KernelStartFailed
 from cellwright.kernel import jupyter
@@ -19,7 +20,7 @@ from cellwright.kernel.local.process import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping
 
     from cellwright.kernel.discovery import KernelSpec
     from cellwright.kernel.events import CommMessage, IdleEvent, KernelEvent, KernelExit
@@ -41,6 +42,13 @@ TURN_SECONDS = 0.0005
 # here. While it does, the thread that sends gets its turns from the one that prints sooner than
 # usual: it loses some with every piece, and with the usual 5 ms each most of a flood would only
 # leave when the cell has ended. A version of ipykernel without these parts stays as it is.
+#
+# What C code and child processes print goes through pipes, each read by a thread. By itself
+# ipykernel sleeps at the end of every cell, for a sixth of the time that a short one takes, and hopes
+# that the thread has read all of it by then; it has not always, and the rest is in no cell. So it
+# is made to look into the pipes itself whenever it flushes, as it does before it says that a cell
+# is over, and then need not sleep. What a forked child prints comes by another way, over a port of
+# this machine, and is waited for as before.
 _PREPARATION = f"""
 def prepare(longest, turn):
     from IPython import get_ipython
@@ -70,11 +78,95 @@ def prepare(longest, turn):
 
     OutStream._flush_buffers = take_in_pieces
 
+def read_pipes():
+    import os, sys
+    from IPython import get_ipython
+    kernel = get_ipython().kernel
+    sleep = kernel._execute_sleep
+    for stream in (sys.stdout, sys.stderr):
+        if stream._fid is not None:
+            read_pipe(stream, stream._fid, stream._original_stdstream_copy)
+    kernel._execute_sleep = 0
+    os.register_at_fork(after_in_parent=lambda: setattr(kernel, "_execute_sleep", sleep))
+
+def read_pipe(stream, pipe, copy):
+    import os
+    from _thread import RLock, start_new_thread
+    from codecs import getincrementaldecoder
+    from select import POLLIN, poll
+    lock = RLock()  # a handler that flushes may come in while its own thread holds it
+    flush, has_come, comes = stream.flush, poll(), poll()
+    has_come.register(pipe, POLLIN)
+    comes.register(pipe, POLLIN)
+    decode = getincrementaldecoder("utf-8")("replace").decode
+    stream._is_master_process()
+
+    def take():
+        with lock:
+            if has_come.poll(0):
+                data = os.read(pipe, 1 << 20)  # all that is there: no pipe holds more
+                stream.write(decode(data))
+                os.write(copy, data)
+
+    def serve():
+        while comes.poll() and stream._should_watch:
+            take()
+
+    def take_and_flush():
+        if stream._is_master_process():
+            take()
+        flush()
+
+    stream._should_watch = False
+    os.write(stream._original_stdstream_fd, b"\\0")
+    stream.watch_fd_thread.join()
+    stream._should_watch = True
+    start_new_thread(serve, ())
+    stream.flush = take_and_flush
+
+for work, arguments in ((prepare, ({LONGEST_TEXT}, {TURN_SECONDS})), (read_pipes, ())):
+    try:
+        work(*arguments)
+    except Exception:
+        pass
+"""
+
+
+# What an ipykernel runs once, when it is started ahead of need. It loads what IPython loads only with
+# the first cell and the first value, and collects the garbage of its start. And its next request may
+# bring along the folder and the variables, which saves a request of their own. Where that is not
+# possible, they have one.
+_CONTEXT = "cellwright_context"
+_WARM_UP = f"""
+def warm_up():
+    from IPython import get_ipython
+    shell = get_ipython()
+    shell.logger, shell.display_formatter.format(1)
+    handlers = shell.kernel.shell_handlers
+    execute = handlers["execute_request"]
+    context = ""
+
+    def execute_elsewhere(stream, ident, parent):
+        nonlocal context
+        context = parent["metadata"].pop("{_CONTEXT}", context)
+        try:
+            exec(context, {{}})
+            handlers["execute_request"] = execute
+        except BaseException:
+            parent["content"]["code"] = context  # it fails, and the cell does not run elsewhere
+        return execute(stream, ident, parent)
+
+    execute_elsewhere.{_CONTEXT} = True
+    handlers["execute_request"] = execute_elsewhere
+
 try:
-    prepare({LONGEST_TEXT}, {TURN_SECONDS})
+    warm_up()
 except Exception:
     pass
+from gc import collect
+collect()
 """
+_TAKES_CONTEXT = f"hasattr(get_ipython().kernel.shell_handlers['execute_request'], '{_CONTEXT}')"
 
 
 class LocalKernel:
@@ -97,6 +189,8 @@ class LocalKernel:
         self._release: weakref.finalize[[KernelProcess], LocalKernel] | None = None
         self._info: KernelInfo | None = None
         self._context = jupyter.KernelContext(launch.cwd, launch.env)
+        self._takes_context = False
+        self._along: Mapping[str, str] = {}  # what the next request brings along
 
     @property
     def info(self) -> KernelInfo:
@@ -134,6 +228,10 @@ class LocalKernel:
         """
         if self._process is not None and self.is_alive:
             self._place = self._process.place
+            if self._conversation is not None and self._along:  # before a request of others
+                request = jupyter.build_execute_request("")
+                self._conversation.send("shell", "execute_request", request, metadata=self._along)
+                self._along = {}
         return None if self._place is None else self._place.connection_file
 
     @property
@@ -163,6 +261,7 @@ class LocalKernel:
         process = await self._start_process(spec)
         self._context = jupyter.KernelContext(self.launch.cwd, self.launch.env)
         self._info = _describe(process)
+        self._takes_context, self._along = False, {}
         if self._info.implementation == "ipython" and process.conversation is not None:
             preparation = jupyter.isolate_code(_PREPARATION)
             process.conversation.prepare(jupyter.build_execute_request(preparation))
@@ -213,6 +312,14 @@ class LocalKernel:
             reason = f"{error.strerror or error}" + (f" ({missing})" if missing else "")
             raise KernelStartFailed(name, reason) from error
 
+    async def warm_up(self) -> None:
+        """Have the kernel ready for a quick first cell, wherever and for whomever it will run."""
+        if self._conversation is not None and self.info.language == "python":
+            request = jupyter.build_execute_request(jupyter.isolate_code(_WARM_UP))
+            request["user_expressions"] = {_CONTEXT: _TAKES_CONTEXT}
+            cell = await self._conversation.run_silently(request)
+            self._takes_context = jupyter.read_expression(cell.reply or {}, _CONTEXT) == "True"
+
     async def execute(self, code: Code) -> AsyncIterator[KernelEvent]:
         """Run one cell. Leaving the iterator early does not stop the cell; interrupt does.
 
@@ -223,10 +330,20 @@ class LocalKernel:
         if process is None or conversation is None:
             yield Finished("died", exit=self.exit)
             return
-        if process.kept is not None:
-            process.kept.memory.note()
         is_python = self.info.language == "python"
         cwd, env = self._context.find_changes(code.cwd, code.env)
+        is_move = code.silent and not code.source
+        if is_move:
+            self.launch = _move(self.launch, code)  # where it is also started again
+        # A process that is stopped is found out now, and not when it is too late to take another.
+        if is_move and self._takes_context and await conversation.probe(None, by_heartbeat=True):
+            self._takes_context = False
+            self._along = {_CONTEXT: jupyter.write_context_code(cwd, env)}
+            self._context.remember(cwd, env)
+            yield Started()
+            yield Finished("ok")
+            return
+        along, self._along = self._along, {}
         if cwd is not None or env:
             if not is_python:
                 raise KernelCannot(
@@ -235,14 +352,16 @@ class LocalKernel:
                     hint="Set them when the kernel is started",
                 )
             change = jupyter.write_context_code(cwd, env)
-            cell = await conversation.run_silently(jupyter.build_execute_request(change))
+            request = jupyter.build_execute_request(change)
+            cell = await conversation.run_silently(request, metadata=along)
+            along = {}
             if cell.reply is None or cell.reply.get("status") != "ok":
                 if cell.reply is not None:
                     yield jupyter.make_raised(cell.reply)
                 yield cell.make_finished(process.exit, is_python=True)
                 return
             self._context.remember(cwd, env)
-            if code.silent and not code.source:
+            if is_move:
                 yield Started()
                 yield cell.make_finished(process.exit, is_python=True)
                 return
@@ -253,8 +372,13 @@ class LocalKernel:
             allow_stdin=code.allow_stdin,
         )
         cell = conversation.begin(
-            request, cell_id=code.cell_id, silent=code.silent, metadata=code.metadata
+            request,
+            cell_id=code.cell_id,
+            silent=code.silent,
+            metadata={**code.metadata, **along},
         )
+        if process.kept is not None:
+            process.kept.memory.note()  # no cell is killed for memory within a moment
         try:
             if code.silent:
                 yield Started()
@@ -321,6 +445,12 @@ class LocalKernel:
         if self._release is not None:
             self._release.detach()
             self._release = None
+
+
+def _move(launch: Launch, code: Code) -> Launch:
+    """Return how a kernel would have been started that is now moved there."""
+    env = {name: value for name, value in {**launch.env, **code.env}.items() if value is not None}
+    return replace(launch, cwd=code.cwd or launch.cwd, env=env)
 
 
 def _describe(process: KernelProcess) -> KernelInfo:

@@ -9,6 +9,7 @@ import signal
 import stat
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,7 +39,7 @@ from tests.integration.kernel.local.conftest import (
 from tests.integration.kernel.processes import eventually, start_again, with_mark
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
     from typing import Any
 
     from cellwright.kernel.transport import Transport
@@ -87,6 +88,55 @@ async def test_streams_keep_their_names_and_order(shared: LocalKernel) -> None:
 
     pieces = [event for event in events if isinstance(event, StreamEvent)]
     assert pieces == [StreamEvent("stdout", "a\n"), StreamEvent("stderr", "b\n")]
+
+
+@pytest.fixture
+async def watching() -> AsyncIterator[LocalKernel]:
+    """A kernel that reads its descriptors 1 and 2; below pytest it would leave them alone."""
+    env = {name: value for name, value in launch().env.items() if name != "PYTEST_CURRENT_TEST"}
+    kernel = LocalKernel(replace(launch(), env=env))
+    await kernel.start()
+    yield kernel
+    await kernel.shutdown(now=True)
+
+
+async def test_what_child_processes_and_c_code_print_is_in_their_cell(
+    watching: LocalKernel,
+) -> None:
+    child = "import subprocess\n_ = subprocess.run(['printf', '%s', 'x' + 'é' * 50_000])"
+    for _ in range(5):
+        assert text(await run(watching, child)) == "x" + "é" * 50_000
+    for number, name in enumerate(("stdout", "stderr"), start=1):
+        code = f"import os\nfor _ in range(3): n = os.write({number}, b'no line')"
+        assert text(await run(watching, code), name) == "no line" * 3
+
+
+async def test_what_flushes_while_a_pipe_is_read_does_not_wait_for_itself(
+    watching: LocalKernel,
+) -> None:
+    """As the handler of a signal may, which comes in at any moment."""
+    source = """
+import os, sys
+write = sys.stdout.write
+def flush_and_write(text):
+    sys.stdout.write = write
+    sys.stdout.flush()
+    return write(text)
+sys.stdout.write = flush_and_write
+written = os.write(1, b"x")
+sys.stdout.flush()
+"""
+    async with asyncio.timeout(30):
+        assert text(await run(watching, source)) == "x"
+
+
+async def test_a_cell_ends_without_sleep_until_the_kernel_has_forked(
+    watching: LocalKernel,
+) -> None:
+    sleep = "print(get_ipython().kernel._execute_sleep)"
+    assert text(await run(watching, sleep)) == "0.0\n"
+    await run(watching, "import os\nif not os.fork():\n    os._exit(0)\n_ = os.wait()")
+    assert float(text(await run(watching, sleep))) > 0
 
 
 async def test_an_exception_is_an_event_and_not_an_error(shared: LocalKernel) -> None:

@@ -18,7 +18,7 @@ from cellwright.kernel.local import LocalKernel
 from cellwright.kernel.local.process import resolve_spec
 from cellwright.kernel.processes import find_marked_processes, is_stopped
 from cellwright.kernel.transport import Launch
-from tests.integration.kernel.local.conftest import leftovers, run, text
+from tests.integration.kernel.local.conftest import launch, leftovers, run, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -249,6 +249,25 @@ async def test_the_kernelspecs_own_variables_and_words_are_filled_in(
     folder = tmp_path / "share" / "kernels" / "odd"
     assert text(said) == f"<odd> ${{NO_SUCH}} {folder}\n"
     assert stopped[-1].status == "cancelled"  # type: ignore[union-attr]
+
+
+async def test_ipython_keeps_its_history_in_memory_unless_the_kernelspec_says_where(
+    spec: Callable[..., Launch], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    where = tmp_path / "history.sqlite"
+    option = f"--HistoryManager.hist_file={where}"
+    for kernel in (LocalKernel(launch()), LocalKernel(spec(*command, option))):
+        await kernel.start()
+        file = "print(get_ipython().history_manager.hist_file)"
+        said = text(await run(kernel, file))
+        assert said == (":memory:\n" if kernel.info.name == "python3" else f"{where}\n")
+        # What the user sees of it is as ever.
+        assert text(await run(kernel, "%history 1")) == f"{file}\n"
+        await kernel.shutdown()
+    assert where.exists()
+    assert not [*(tmp_path / "ipython").rglob("history.sqlite")]
 
 
 async def test_a_kernel_that_knows_no_private_sockets_is_reached_over_ports(

@@ -59,6 +59,10 @@ ORDERED = {
         """os.write(1, b"raw %d\\n" % n); print("line", n)""",
         "raw {n}\nline {n}\n",
     ),
+    "what others wrote after a fork, then a line": (
+        """os.fork() or os._exit(0); os.wait(); os.write(1, b"raw %d\\n" % n); print("line", n)""",
+        "raw {n}\nline {n}\n",
+    ),
     "others in the middle of a line": (
         """print("a", end=""); os.write(1, b"b"); print("c", n)""",
         "abc {n}\n",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 HIGH = 250  # where few programs look, so that a stray close(3) does not cut the wire
 LEFTOVER_LIMIT = 2.0  # seconds to pass on what a dead runner has left
 PIPE_BYTES = 1 << 20  # more than a pipe holds
+CLOSED = 70  # the exit code of a runner whose wire is gone
 
 control = -1  # requests come in here
 frames = -1  # frames go out here
@@ -31,8 +32,8 @@ def prepare() -> None:
     descriptors 1 and 2 are pipes of ours, 0 is empty, and the wire is closed in children.
     """
     global control, frames, pipes  # noqa: PLW0603
-    control = _move(0, HIGH)
-    frames = _move(1, HIGH + 1)
+    control = move(0, HIGH)
+    frames = move(1, HIGH + 1)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)
@@ -89,13 +90,14 @@ def _catch(number: int, place: int) -> int:
     out, into = os.pipe()
     os.dup2(into, number)
     os.close(into)
-    end = _move(out, place)
+    end = move(out, place)
     os.close(out)
     os.set_blocking(end, False)  # the writers have a description of their own, and may block
     return end
 
 
-def _move(old: int, new: int) -> int:
+def move(old: int, new: int) -> int:
+    """Copy a descriptor to a place where few programs look; children do not get it."""
     try:
         return os.dup2(old, new, inheritable=False)
     except OSError:  # fewer descriptors are allowed than that

@@ -11,6 +11,8 @@ import os
 import select
 from _thread import RLock
 
+from . import boot
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -132,7 +134,7 @@ class RunnerWire:
                         written.extend(map(os.write, [self.frames], [rest]))
                     except OSError:
                         # The host is gone, or the cell closed the wire: it cannot continue.
-                        os._exit(70)
+                        os._exit(boot.CLOSED)
                 elif queue[0] is item:
                     del queue[0]
 
