@@ -228,9 +228,10 @@ async def test_it_starts_where_its_folder_cannot_be_written(
     runner = Runner(Launch(str(tmp_path), dict(os.environ)))
     await runner.start()
     try:
-        async for event in runner.execute(Code("import sys; print(sys.pycache_prefix)")):
-            if isinstance(event, StreamEvent):
-                assert event.text == "None\n"
+        code = Code("import sys; print(sys.pycache_prefix)")
+        events = [event async for event in runner.execute(code)]
+        printed = [event.text for event in events if isinstance(event, StreamEvent)]
+        assert "".join(printed) == "None\n"
     finally:
         await runner.shutdown(now=True)
     assert list((places / "cache" / "cellwright" / "bytecode").rglob("boot.*.pyc"))
