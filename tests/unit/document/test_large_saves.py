@@ -126,26 +126,25 @@ def test_an_early_look_proves_nothing_about_a_file_that_was_just_changed(
 def test_the_old_file_is_let_go_of_although_no_thread_can_be_started(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from threading import Thread
 
-    def refuse(_: Thread) -> None:
-        raise MemoryError
+    def refuse(*_: object) -> None:
+        raise RuntimeError
 
     held = save._hold(str(path))
-    monkeypatch.setattr(Thread, "start", refuse)
+    monkeypatch.setattr(save, "start_new_thread", refuse)
     save._release_later(held)
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(held)
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_the_old_file_is_let_go_of_when_the_folder_is_on_the_disk(
+def test_the_old_file_is_let_go_of_when_all_is_done(
     path: Path, monkeypatch: pytest.MonkeyPatch, fails: bool
 ) -> None:
     """Else the fsync of the folder waits until its blocks are freed."""
     steps: list[str] = []
     held: list[int] = []
-    sync, hold, release = save._sync_folder, save._hold, save._release_later
+    sync, hold, holds = save._sync_folder, save._hold, save.file_holds
 
     def sync_folder(folder: str) -> None:
         os.fstat(held[0])  # it is still open
@@ -154,10 +153,16 @@ def test_the_old_file_is_let_go_of_when_the_folder_is_on_the_disk(
             raise OSError(5, "Input/output error")
         sync(folder)
 
+    def read_back(path: str, parts: save.Parts) -> bool:
+        if "fsync of the folder" in steps:
+            steps.append("read back")
+        return holds(path, parts)
+
+    monkeypatch.setattr(save, "file_holds", read_back)
     monkeypatch.setattr(save, "_sync_folder", sync_folder)
     monkeypatch.setattr(save, "_hold", lambda name: held.append(hold(name)) or held[0])
     monkeypatch.setattr(
-        save, "_release_later", lambda each: (steps.append("release"), release(each))
+        save, "_release_later", lambda each: (steps.append("release"), os.close(each))
     )
     notebook = cellwright.read(path)
     notebook.apply([EDIT])
@@ -168,7 +173,7 @@ def test_the_old_file_is_let_go_of_when_the_folder_is_on_the_disk(
             os.fstat(held[0])
     else:
         cellwright.write(notebook)
-    assert steps == ["fsync of the folder", "release"][: 1 if fails else 2]
+    assert steps == ["fsync of the folder", *([] if fails else ["read back"]), "release"]
 
 
 # --- In blocks -----------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ import errno
 import os
 import re
 import stat
+from _thread import start_new_thread
 
 from cellwright.config.directories import lock_file
 from cellwright.document.disk.load import close, file_holds
@@ -119,9 +120,6 @@ def replace_file(
                 _remove_temp(temp)
         step = "fsync of the folder"
         _sync_folder(folder)
-        # Not before: the fsync of the folder would wait until the file system has freed it.
-        freed, old_file = old_file, -1
-        _release_later(freed)
         step = "read back"
         if not file_holds(path, parts):
             held = "it holds something else"
@@ -137,8 +135,8 @@ def replace_file(
         raise NotSaved(path, step, reason, hint=_hint_for_error(error)) from None
     finally:
         close(descriptor)
-        if old_file >= 0:
-            close(old_file)
+        # Not before: the fsync of the folder would wait until the file system has freed it.
+        _release_later(old_file)
 
 
 def _examine(path: str, *, break_hard_links: bool) -> os.stat_result | None:
@@ -268,9 +266,7 @@ def _release_later(descriptor: int) -> None:
     if descriptor < 0:
         return
     try:
-        from threading import Thread
-
-        Thread(target=close, args=(descriptor,), daemon=True).start()
+        start_new_thread(close, (descriptor,))  # without waiting until it has begun
     except Exception:  # noqa: BLE001  # no thread, no memory: the save is over, and went well
         close(descriptor)
 
