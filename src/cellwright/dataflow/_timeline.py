@@ -110,7 +110,7 @@ class Step:
     opaque: tuple[str, ...]
 
 
-class Outcome(NamedTuple):
+class StepOutcome(NamedTuple):
     """What a cell did to the names, and all that this came from: the same comes of the same again.
 
     `names` are those that it looked at or set, and `bindings` what they were before. `touched` are
@@ -578,7 +578,7 @@ class Timeline:
 
     # --- Running ---------------------------------------------------------------------------------
 
-    def repeat(self, known: Outcome, facts: CellFacts) -> bool:
+    def repeat(self, known: StepOutcome, facts: CellFacts) -> bool:
         """Do again what such a cell did before, if all is as it was then; else do nothing."""
         names = self.names
         if (
@@ -602,9 +602,9 @@ class Timeline:
         *,
         surely: bool = True,
         known: bool = True,
-        before: Outcome | None = None,
+        before: StepOutcome | None = None,
         work: int = 0,
-    ) -> Outcome | None:
+    ) -> StepOutcome | None:
         """The cell runs; returns what came of it, unless it may have changed any name.
 
         If not `surely`, it failed somewhere: anything in it may have happened. If not `known`, it
@@ -677,7 +677,7 @@ class Timeline:
         outcome = None
         if not (facts.stars or step.opaque):
             names = [*step.inputs.keys() | changed | facts.values.keys() | holders]
-            outcome = Outcome(
+            outcome = StepOutcome(
                 facts,
                 self.default,
                 names,

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cellwright.dataflow._history import JudgedCell
-    from cellwright.dataflow._timeline import Outcome
+    from cellwright.dataflow._timeline import StepOutcome
     from cellwright.dataflow.facts import CellFacts
     from cellwright.dataflow.records import CellState, DataflowRun
 
@@ -35,8 +35,8 @@ class Memory:
         """Begin from nothing."""
         self.tokens = Tokens()
         self.facts: dict[str, CellFacts] = {}  # by text
-        self.runs: dict[int, tuple[DataflowRun, Outcome]] = {}  # by order
-        self.cells: dict[str, tuple[JudgedCell, Outcome]] = {}  # by id
+        self.runs: dict[int, tuple[DataflowRun, StepOutcome]] = {}  # by order
+        self.cells: dict[str, tuple[JudgedCell, StepOutcome]] = {}  # by id
         # States that follow from the cell itself, and from what the cells define, which are in
         # this order; with a state, why other cells that use the cell are stale.
         self.states: dict[str, tuple[JudgedCell, CellState, tuple[str, str] | None]] = {}
