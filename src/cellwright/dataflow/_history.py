@@ -145,6 +145,8 @@ class History:
     def add_run(self, run: DataflowRun) -> None:
         """The next run in this kernel."""
         facts, memory = self._read_facts(run), self._memory
+        if facts.stable and run.cell in self.last_runs:
+            self.now.begin_again(facts, run.cell, run.order)
         known = memory.runs.get(run.order) or self._earlier_runs.get(run.order)
         if known and known[0] == run and self.now.repeat(known[1], facts):
             memory.runs[run.order] = known

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 
 _NONE: frozenset[str] = frozenset()
+MADE_ANEW = "before "  # a version: what a name holds has been made anew in that run
 ANYTHING = "*"  # all names that no cell has mentioned yet
 
 # Into what, what, and what the functions among it do.
@@ -159,6 +160,13 @@ class Tokens:
         if is_code:
             self.code |= bit
         return bit
+
+    def make_old(self, mask: int, made: int) -> int:
+        """The mask with other bits for what is in `made`: objects that were, and are not any more."""
+        for number in split_bits(mask & made):
+            mask ^= 1 << number
+            mask |= self.bit("", f"old {number}")
+        return mask
 
     def effects_mask(self, every: frozenset[Effects]) -> int:
         """The bits of functions."""
@@ -577,6 +585,23 @@ class Timeline:
         return known
 
     # --- Running ---------------------------------------------------------------------------------
+
+    def begin_again(self, facts: CellFacts, cell: str, order: int) -> None:
+        """A cell is about to run once more: it makes its lists and dicts anew.
+
+        They will be equal, so that what used them stays as it is. But a name that still holds one
+        of the old ones does not share it with the new name any more.
+        """
+        made = 0
+        for name, text in facts.stable.items():
+            if "[" in text or "{" in text:
+                made |= self._tokens.bit(cell, name)
+        mark = Mark(cell, f"{MADE_ANEW}{cell}@{order}", order)
+        for name in self._find_holders(made):
+            old = self.names[name]
+            new = old if name in facts.values else _add_mark(old, mark)
+            same = self._tokens.make_old(old.same, made)
+            self._set(name, new._replace(same=same, reach=self._tokens.make_old(old.reach, made)))
 
     def repeat(self, known: StepOutcome, facts: CellFacts) -> bool:
         """Do again what such a cell did before, if all is as it was then; else do nothing."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from cellwright.dataflow import _known_names as known_names
 from cellwright.dataflow._history import History, analyse_within_limits
-from cellwright.dataflow._timeline import ANYTHING
+from cellwright.dataflow._timeline import ANYTHING, MADE_ANEW
 from cellwright.dataflow.analyse import is_python
 from cellwright.dataflow.records import CellState, Reason, quote_id
 
@@ -277,6 +277,9 @@ class ReasonWriter:
             return self._explain_stale(name, wanted.cell)
         if seen and seen.cell == me:
             return "own_run", me, "which its own earlier run had already changed"
+        if seen and seen.version.startswith(MADE_ANEW):
+            clause = f"which still holds what {self.name_cell(seen.cell)} had made anew"
+            return "upstream_rerun", seen.cell, clause
         if seen and seen.cell not in self.history.index:
             clause = f"which {self.name_cell(seen.cell)} had left behind"
             return "upstream_deleted", seen.cell, clause

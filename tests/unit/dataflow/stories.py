@@ -71,6 +71,7 @@ def _find(cells: list[DataflowCell], name: str) -> int:
 
 
 ABC = {"A": "x = 1 + 1", "B": "y = x + 1", "C": "print(y)"}
+PART = {"A": "xs = [[1]]", "B": "x = xs[0]", "C": "x.clear()", "D": "print(xs)"}
 LIST = {"A": "xs = []", "B": "xs.append(1)", "C": "print(xs)"}
 
 STORIES = [
@@ -475,6 +476,14 @@ STORIES = [
         ["A edited", "B upstream_edited j A"],
     ),
     Story("a literal stays what it is", {"A": "n = 10", "B": "print(n)"}, ["A B A"], []),
+    Story("a list and its part, in order", PART, ["A B C D", "A B C D"], []),
+    Story("a list stays what it is", PART, ["A B", "A"], ["C never", "D never"]),
+    Story(
+        "a part of a list that was made anew since is no part of the new one",
+        PART,
+        ["A B", "A", "C D"],
+        ["C upstream_rerun x A", "D upstream_stale xs C"],
+    ),
     Story(
         "a literal among others",
         {"A": "n = 10\nm = 5", "B": "print(n)", "C": "print(m)"},
