@@ -237,7 +237,8 @@ def test_a_connection_that_breaks_is_made_again_and_both_sides_are_merged(
     page.wait_for_function("() => window.wire")
     page.context.set_offline(True)
     page.evaluate("() => window.wire.close()")
-    page.wait_for_function(f"() => !{PANEL}.hasClass('cw-shared')")
+    # Without a network, the browser may wait a minute for the goodbye of the other end.
+    page.wait_for_function(f"() => !{PANEL}.hasClass('cw-shared')", timeout=90_000)
     page.evaluate(f"() => {PANEL}.content.model.cells.get(0).sharedModel.setSource('typed')")
 
     def edit(cell: str, source: str) -> str:
