@@ -214,6 +214,7 @@ def test_a_notebook_with_two_views_in_one_page_stays_there_when_one_of_them_is_c
     assert [(run.cell, run.status) for run in book.executions()] == [("a", "ok"), ("b", "ok")]
 
 
+@pytest.mark.timeout(240)
 def test_a_connection_that_breaks_is_made_again_and_both_sides_are_merged(
     server: Server, open_page: OpenPage
 ) -> None:
