@@ -405,7 +405,10 @@ ROWS = (
     row("D-449", "§11", "A repair of the history deletes nothing that it could not bring back, whichever page is damaged", Done("tests/unit/journal/test_trouble.py::test_repair_deletes_no_history_that_it_could_not_bring_back")),
     row("D-450", "§9", "With a tolerance, outputs with a number more or less differ", Done("tests/unit/batch/test_tolerance.py::test_outputs_are_close_if_each_number_is")),
     row("D-451", "§2", "What a program writes after a tab has saved, and before it reads the hash of the file, reaches the tab", Done("tests/unit/engine/test_outside.py::test_what_a_program_writes_before_a_save_has_read_the_hash_reaches_the_page")),
-    row("D-452", "§2", "A page that has just closed a notebook leaves it to the file, or to its other view", Done("tests/unit/engine/test_outside.py::test_a_page_that_has_just_closed_the_notebook_leaves_it_to_the_file", also=("tests/browser/test_outcomes.py::test_a_notebook_with_two_views_in_one_page_stays_there_when_one_of_them_is_closed",))),
-    row("D-453", "§2", "A run right after the kernel of a tab was shut down uses a new one", Done("tests/browser/test_engine_kernels.py::test_a_tab_without_a_kernel_uses_the_one_in_which_an_agent_runs_the_notebook")),
+    row("D-452", "§2", "A page that has just closed a notebook leaves it to the file", Done("tests/unit/engine/test_outside.py::test_a_page_that_has_just_closed_the_notebook_leaves_it_to_the_file")),
+    row("D-453", "§2", "A run right after the kernel of a tab was shut down uses a new one", Done("tests/browser/test_engine_kernels.py::test_a_tab_without_a_kernel_uses_the_one_in_which_an_agent_runs_the_notebook", only_all=True)),
+    row("D-454", "§2", "A page that has closed one of two views of a notebook leaves it to the other", Done("tests/browser/test_outcomes.py::test_a_notebook_with_two_views_in_one_page_stays_there_when_one_of_them_is_closed", only_all=True)),
+    row("D-455", "§2", "What a page says it has saved counts though the engine has read the page since", Done("tests/unit/engine/test_outside.py::test_what_a_page_says_of_a_save_counts_though_it_was_read_in_between")),
+    row("D-456", "§2", "A long text of a run reaches a page in pieces, and lands whole if that breaks off", Done("tests/unit/engine/test_outside.py::test_a_long_text_lands_in_pieces_so_that_the_page_does_not_stand_still", also=("tests/unit/engine/test_outside.py::test_a_page_that_takes_only_the_first_pieces_of_a_text_gets_all_of_it",))),
 )
 # fmt: on
