@@ -49,7 +49,8 @@ def staleness(
     used came from the same runs of the same cells as it would if the notebook ran from top to
     bottom. So an edited cell makes those below stale that use what it makes, and no others; a cell
     that ran again makes stale what used its earlier result; imports, functions and literals whose
-    text is unchanged stay what they are however often they run. In doubt a cell is stale.
+    text is unchanged stay what they are however often they run; but a name that holds a part of a
+    list has a part of an old one when the list has been made anew. In doubt a cell is stale.
 
     What is not followed: files, environment variables, the clock, and state inside libraries.
     In other languages than Python every cell may use and change everything, so that only the

@@ -110,14 +110,7 @@ def to_text(notebook: Notebook) -> str:
     Raises:
         InvalidCell: a cell is broken, so the text cannot show what it contains.
     """
-    blocks: list[str] = []
-    for index, cell in enumerate(notebook.cells):
-        if cell.problem:
-            raise InvalidCell(index, cell.problem)
-        blocks.append(_marker_line(cell.type, index))
-        if source := cell.source:
-            blocks.append(_escape_markers(source))
-    return "\n".join(blocks)
+    return render_text(notebook).text
 
 
 def end_with_newline(text: str) -> str:

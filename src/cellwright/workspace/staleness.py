@@ -96,7 +96,7 @@ class _Look:
         self.told: _Told = {} if before is None else before.told
 
     def describe(self) -> list[CellStaleness]:
-        """Describe the states of code; what has been told of the same state is told again.
+        """Describe the states of code; a state that was described before keeps its row.
 
         Answers share these rows: like all values, they are never changed.
         """
