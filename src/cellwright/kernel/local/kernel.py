@@ -49,6 +49,10 @@ TURN_SECONDS = 0.0005
 # is made to look into the pipes itself whenever it flushes, as it does before it says that a cell
 # is over, and then need not sleep. What a forked child prints comes by another way, over a port of
 # this machine, and is waited for as before.
+#
+# When it is asked to end, its main thread takes down what the thread that was asked still needs for
+# its last words; it then waits for seconds, or aborts, and nothing of the user's that should run at
+# the end does. So its main thread is told of the end only after those words.
 _PREPARATION = f"""
 def prepare(longest, turn):
     from IPython import get_ipython
@@ -77,6 +81,21 @@ def prepare(longest, turn):
                     setswitchinterval(before)
 
     OutStream._flush_buffers = take_in_pieces
+
+def end_in_order():
+    from IPython import get_ipython
+    kernel = get_ipython().kernel
+    handlers = kernel.control_handlers
+    shutdown = handlers["shutdown_request"]
+    main = kernel.io_loop
+    tell, tell_later = main.add_callback, kernel.control_stream.io_loop.add_callback
+
+    async def shutdown_in_order(*arguments):
+        main.add_callback = lambda *call: tell_later(tell, *call)
+        main.call_later = lambda *call: None  # its shell would stop it in a moment
+        await shutdown(*arguments)
+
+    handlers["shutdown_request"] = shutdown_in_order
 
 def read_pipes():
     import os, sys
@@ -124,7 +143,8 @@ def read_pipe(stream, pipe, copy):
     start_new_thread(serve, ())
     stream.flush = take_and_flush
 
-for work, arguments in ((prepare, ({LONGEST_TEXT}, {TURN_SECONDS})), (read_pipes, ())):
+steps = (prepare, ({LONGEST_TEXT}, {TURN_SECONDS})), (end_in_order, ()), (read_pipes, ())
+for work, arguments in steps:
     try:
         work(*arguments)
     except Exception:

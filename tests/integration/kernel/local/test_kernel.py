@@ -555,6 +555,7 @@ async def test_a_shutdown_leaves_nothing(
 ) -> None:
     monkeypatch.setattr(process_module, "_SHUTDOWN_PATIENCE", 30)  # it is asked, and may be slow
     mark = mark_of(kernel)
+    assert verdict(await run(kernel, "1")).status == "ok"
 
     await kernel.shutdown(now=now)
     await kernel.shutdown(now=now)
@@ -564,6 +565,33 @@ async def test_a_shutdown_leaves_nothing(
     assert not await kernel.ping(1)
     await assert_nothing_is_left(mark, places)
     assert await run(kernel, "1") == [Finished("died", exit=kernel.exit)]
+
+
+async def test_a_kernel_that_is_slow_to_say_its_last_words_still_ends_by_itself(
+    kernel: LocalKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its main thread would take down what the thread that speaks needs; then it has to be killed."""
+    monkeypatch.setattr(process_module, "_SHUTDOWN_PATIENCE", 30)
+    await run(
+        kernel,
+        """
+import atexit, threading
+thread = get_ipython().kernel.iopub_thread
+schedule, has_stopped = thread.schedule, threading.Event()
+def stop():
+    thread.stop()
+    has_stopped.set()
+def schedule_late(work):  # what comes while the thread ends is never done
+    if threading.current_thread().name != "Control" or not has_stopped.wait(0.1):
+        schedule(work)
+thread.schedule = schedule_late
+_ = atexit.register(stop)
+""",
+    )
+
+    await kernel.shutdown()
+
+    assert kernel.exit == KernelExit(code=0)
 
 
 async def test_a_shutdown_of_a_kernel_that_does_not_listen_is_a_kill(
