@@ -9,11 +9,14 @@ import json
 import os
 import stat
 from itertools import product
+from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import cellwright
+from cellwright.config.directories import runtime_directory
 from cellwright.document import files
 from cellwright.document._bytes.slots import FileSlots, Slot, SurveyMaker, join_sources
 from cellwright.document._json import fast
@@ -25,7 +28,6 @@ from tests.unit.document.samples import code, markdown, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 LARGE = write(*(code("x = 1\n" * 40, f"id-{i}") for i in range(4000)))
 EDIT = {"op": "replace", "cell": 2000, "source": "y = 'é'"}
@@ -174,6 +176,31 @@ def test_the_old_file_is_let_go_of_when_all_is_done(
     else:
         cellwright.write(notebook)
     assert steps == ["fsync of the folder", *([] if fails else ["read back"]), "release"]
+
+
+def test_the_old_file_is_freed_after_the_locks_of_the_save_are_gone(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To remove them would take long while the file system frees its blocks."""
+    held: list[int] = []
+    may_free, is_freed = Event(), Event()
+    hold, close = save._hold, save.close
+
+    def note_close(descriptor: int) -> None:
+        close(descriptor)
+        if descriptor in held:
+            is_freed.set()
+
+    monkeypatch.setattr(save, "_hold", lambda name: held.append(hold(name)) or held[0])
+    monkeypatch.setattr(save.time, "sleep", lambda _: may_free.wait(30))
+    monkeypatch.setattr(save, "close", note_close)
+    notebook = cellwright.read(path)
+    notebook.apply([EDIT])
+    cellwright.write(notebook)
+    locks = list(Path(runtime_directory()).glob("*.l*"))
+    assert (os.fstat(held[0]).st_nlink, is_freed.is_set(), locks) == (0, False, [])
+    may_free.set()
+    assert is_freed.wait(30)
 
 
 # --- In blocks -----------------------------------------------------------------------------------

@@ -8,7 +8,14 @@ from __future__ import annotations
 import os
 
 from cellwright.document._bytes.validity import cell_keys, cell_metadata_problem, is_valid_id
-from cellwright.document._json.scan import OPEN_ARRAY, OPEN_OBJECT, QUOTE, decode, members
+from cellwright.document._json.scan import (
+    OPEN_ARRAY,
+    OPEN_OBJECT,
+    QUOTE,
+    decode,
+    decode_string,
+    members,
+)
 from cellwright.document._json.writing import (
     ListShape,
     Style,
@@ -171,8 +178,9 @@ class CellWriter:
             if "execution_count" not in found:
                 changes["execution_count"] = b"null"
         if self.minor >= 5:
-            id_ = self._load(raw, found["id"], "The id") if "id" in found else None
-            if not is_valid_id(id_):
+            at = found.get("id")
+            is_text = at is not None and raw[at.start] == QUOTE
+            if not (at and is_text and is_valid_id(decode_string(raw, at.start, at.end))):
                 changes["id"] = style.encode(make_id())
         return changes
 

@@ -127,7 +127,10 @@ class Style:
         if self._escapes_unicode():
             # A character above U+FFFF becomes two escapes, as UTF-16 has it.
             return re.sub(r"[^\x00-\x7f]+", _escape, text).encode()
-        return _surrogates.sub(_escape, text).encode()
+        try:
+            return text.encode()
+        except UnicodeEncodeError:
+            return _surrogates.sub(_escape, text).encode()
 
 
 def _cut_at_lines(texts: Iterable[str]) -> Iterator[str]:

@@ -16,6 +16,7 @@ import errno
 import os
 import re
 import stat
+import time
 from _thread import start_new_thread
 
 from cellwright.config.directories import lock_file
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     Parts = Sequence[bytes | memoryview]
 
 _MOST_PARTS = 1024  # IOV_MAX on Linux
+_RELEASE_AFTER = 0.02  # seconds
 _CLEARED_BY_WRITING = stat.S_ISUID | stat.S_ISGID
 _is_temp = re.compile(r"\.cellwright-[0-9a-f]{16}\.tmp").fullmatch
 
@@ -266,9 +268,15 @@ def _release_later(descriptor: int) -> None:
     if descriptor < 0:
         return
     try:
-        start_new_thread(close, (descriptor,))  # without waiting until it has begun
+        start_new_thread(_release, (descriptor,))  # without waiting until it has begun
     except Exception:  # noqa: BLE001  # no thread, no memory: the save is over, and went well
         close(descriptor)
+
+
+def _release(descriptor: int) -> None:
+    # The locks of this save are removed right now; meanwhile freeing blocks would make that slow.
+    time.sleep(_RELEASE_AFTER)
+    close(descriptor)
 
 
 def _is_there(path: str, descriptor: int) -> bool:
