@@ -236,6 +236,46 @@ async def test_many_threads_lose_no_line(cells: Driver) -> None:
     assert sorted(lines) == sorted(f"{n}:{i}" for n in range(4) for i in range(5000))
 
 
+async def test_lines_that_threads_print_stay_whole(cells: Driver) -> None:
+    """Python's own `print` writes the end of a line apart."""
+    source = """
+        import sys, threading
+        sys.setswitchinterval(1e-6)
+        def work(n):
+            for i in range(3000): print(f"{n}:{i}")
+        threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+        for t in threads: t.start()
+        for t in threads: t.join()
+        sys.setswitchinterval(0.005)
+    """
+    ran = await cells.ok(textwrap.dedent(source))
+    lines = ran.stdout.splitlines()
+    assert sorted(lines) == sorted(f"{n}:{i}" for n in range(4) for i in range(3000))
+
+
+async def test_print_is_the_print_that_everybody_knows(cells: Driver) -> None:
+    source = """
+        import builtins, contextlib, inspect, io, pickle, sys
+        class Loud(str):
+            def __str__(self): return self.upper()
+        print(); print("a", 1, sep="-", end="!\\n", flush=True); print(Loud("b")); print("c" * 20_000)
+        with contextlib.redirect_stdout(io.StringIO()) as caught: print("d")
+        there = io.StringIO(); print("e", file=there)
+        mistakes = []
+        for wrong in ({"end": 1}, {"sep": 1}, {"ende": ""}):
+            try: print("f", **wrong)
+            except TypeError as error: mistakes.append(error)
+        known = list(inspect.signature(print).parameters) if sys.version_info >= (3, 11) else (
+            ["args", "sep", "end", "file", "flush"])
+        (caught.getvalue(), there.getvalue(), len(mistakes), pickle.loads(pickle.dumps(print)) is print,
+         print.__name__, known)
+    """
+    ran = await cells.ok(textwrap.dedent(source))
+    assert ran.stdout == "\na-1!\nB\n" + "c" * 20_000 + "\n"
+    names = ["args", "sep", "end", "file", "flush"]
+    assert ran.result == repr(("d\n", "e\n", 3, True, "print", names))
+
+
 async def test_a_handler_that_raises_in_the_middle_of_printing_tears_nothing(
     cells: Driver,
 ) -> None:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 FRAME_BYTES = 1 << 16  # most bytes of text in a frame
 HELD_BYTES = 1 << 15  # sent at once when so many have gathered
 PIPE_BYTES = 1 << 20  # more than a pipe holds: one read takes all that is there
+LINE_LENGTH = 10_000  # a longer text is not copied to add its line end
 FLOOD_LINES = 100  # in one tick; below it every line is worth a frame of its own
 FLOOD_BYTES = 2000  # in one tick; below it the flood is over
 
@@ -84,6 +85,7 @@ class OutputStreams:
         self._next_tick = 0.0
         sys.stdout = sys.__stdout__ = self.out.text  # type: ignore[misc]
         sys.stderr = sys.__stderr__ = self.err.text  # type: ignore[misc]
+        builtins.print = self._make_print(builtins.print)
 
     def start(self, *, is_kept: bool) -> None:
         """Start the thread; after hello, which it would delay."""
@@ -94,6 +96,25 @@ class OutputStreams:
             after_in_child=self._after_fork_in_child,
         )
         start_new_thread(self._serve, ())
+
+    def _make_print(self, builtin: Any) -> Any:
+        """Make a `print` that writes a text and its line end at once; Python's own writes twice.
+
+        So the pipes are checked once for a line, and lines that threads print stay whole.
+        """
+        out = self.out
+
+        def print(*values: object, **options: Any) -> None:  # noqa: A001 (it takes its place)
+            text = values[0] if len(values) == 1 and not options else None
+            if type(text) is str and len(text) < LINE_LENGTH and sys.stdout is out.text:
+                out.text.write(text + "\n")
+            else:
+                builtin(*values, **options)
+
+        for name in ("__module__", "__name__", "__qualname__", "__doc__"):
+            setattr(print, name, getattr(builtin, name))
+        print.__wrapped__ = builtin  # type: ignore[attr-defined]  # whose signature it has
+        return print
 
     def other(self, stream: OutputStream) -> OutputStream:
         """The other one of the two."""
