@@ -227,3 +227,10 @@ async def test_spawned_processes_work_too(cells: Driver, tmp_path: Path) -> None
 async def test_a_runner_has_no_comms(cells: Driver) -> None:
     with pytest.raises(KernelCannot):
         await cells.runner.send_comm(CommMessage("open", "c"))
+
+
+async def test_a_cell_has_the_future_module_of_its_python(cells: Driver) -> None:
+    source = (
+        "import __future__\n(__future__.annotations.compiler_flag > 0, __future__.__file__ > '')"
+    )
+    assert (await cells.ok(source)).result == "(True, True)"

@@ -26,8 +26,15 @@ def start():  # type: ignore[no-untyped-def]  # noqa: ANN201, D103
     sys.dont_write_bytecode = False
     if len(sys.argv) > 3:
         sys.pycache_prefix = sys.argv[3]
+    # Every module of ours asks for `__future__`, and none uses it at run time: to load it takes long.
+    stand_in = None
+    if "__future__" not in sys.modules:
+        stand_in = sys.modules["__future__"] = type(sys)("__future__")
+        stand_in.__dict__["annotations"] = None
     loop = __import__(NAME + ".loop", fromlist=["loop"])
     sys.dont_write_bytecode, sys.pycache_prefix = before
+    if stand_in is not None:
+        del sys.modules["__future__"]
     loop.serve(*map(int, sys.argv[1:3]))
 
 
