@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cellwright.journal.executions import ExecutionRecord
 
     _Told: TypeAlias = dict[int, tuple[CellState, CellStaleness]]
-    _Question: TypeAlias = tuple[list[DataflowCell], list[DataflowRun], str, str | None]
+    _Question: TypeAlias = tuple[list[DataflowCell], list[DataflowRun], str]
 
 PARAMETERS = "(parameters)"
 """What the record calls code that set parameters: no cell can have such an id."""
@@ -36,7 +36,6 @@ PARAMETERS = "(parameters)"
 def describe_staleness(
     notebook: Notebook,
     executions: Sequence[ExecutionRecord],
-    kernel: str | None = None,
     *,
     now: Container[str] | None = None,
 ) -> list[CellStaleness]:
@@ -45,7 +44,7 @@ def describe_staleness(
     `now` has the cells that run or wait, by handle; None if that is not known.
     """
     with _stop_if_abandoned(), GarbagePause():
-        return _look_at(notebook, executions, now, is_abandoned, kernel).describe()
+        return _look_at(notebook, executions, now, is_abandoned).describe()
 
 
 def find_stale_reasons(
@@ -134,13 +133,12 @@ def _look_at(
     executions: Sequence[ExecutionRecord],
     now: Container[str] | None,
     should_stop: Callable[[], bool],
-    kernel: str | None = None,
 ) -> _Look:
     """Judge all cells, unless that was done for the same cells and runs a moment ago."""
     global _recent  # noqa: PLW0603  # replaced as a whole, so that threads need no lock
     cells, runs = list_dataflow_cells(notebook), list_dataflow_runs(executions, now)
     language = find_language(notebook)
-    question = (cells, runs, language, kernel)
+    question = (cells, runs, language)
     before = None
     for known in _recent:
         if known.question == question:
@@ -150,7 +148,7 @@ def _look_at(
     memory = Memory()
     with contextlib.suppress(IndexError):  # another thread has it
         memory = before.memories.pop() if before else memory
-    states = staleness(cells, runs, language, kernel=kernel, should_stop=should_stop, memory=memory)
+    states = staleness(*question, should_stop=should_stop, memory=memory)
     found = _Look(notebook.path, question, states, memory, before)
     _recent = (found, *_recent[: _MOST_RECENT - 1])
     for look in [each for each in _recent if each.memories][_MOST_MEMORIES:]:

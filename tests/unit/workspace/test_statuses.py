@@ -251,7 +251,6 @@ def test_staleness_is_judged_anew_when_anything_that_counts_has_changed(
         (here, [], {}),
         (edited, [ran()], {}),
         (here, [ran("error")], {}),
-        (here, [ran()], {"kernel": "other"}),
         (here, [running], {"now": {}}),
         (here, [running], {"now": {"c": "running"}}),
     ]
@@ -261,7 +260,7 @@ def test_staleness_is_judged_anew_when_anything_that_counts_has_changed(
         assert staleness.describe_staleness(book, runs, **options) == first
         assert judged == number
         found.append(first[0].state if not first[0].reasons else first[0].reasons[0].kind)
-    assert found == ["unknown_name", "never", "edited", "failed", "kernel", "failed", "running"]
+    assert found == ["unknown_name", "never", "edited", "failed", "failed", "running"]
 
 
 def test_after_an_edit_the_other_cells_are_as_they_were_and_the_answer_as_from_nothing(
