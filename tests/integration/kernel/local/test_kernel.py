@@ -82,6 +82,23 @@ def _spy(send: Callable[..., str], sent: list[str]) -> Callable[..., str]:
     return spy
 
 
+async def test_the_parent_of_what_is_printed_is_the_request_as_always(shared: LocalKernel) -> None:
+    """It is ipykernel's own, only that its items are found once."""
+    source = """
+import copy, json, sys
+parent = sys.stdout.parent_header
+plain = dict(parent)
+(
+    json.loads(json.dumps(parent, default=str))["msg_id"] == plain["msg_id"],
+    copy.deepcopy(parent) == dict(parent.items()) == {**parent} == plain,
+    plain["msg_id"] == get_ipython().kernel.get_parent()["header"]["msg_id"],
+    parent.items() is parent.items(),
+)
+"""
+    shown = [event for event in await run(shared, source) if isinstance(event, DisplayEvent)]
+    assert shown[0].data["text/plain"] == "(True, True, True, True)"
+
+
 async def test_streams_keep_their_names_and_order(shared: LocalKernel) -> None:
     source = "import sys\nprint('a'); sys.stdout.flush(); print('b', file=sys.stderr)"
     events = await run(shared, source)
