@@ -78,7 +78,7 @@ class _SlowWire:
         self.may_end = asyncio.Event()
         self.is_broken = False
 
-    def write_at_once(self, data: bytes) -> bool:
+    def write_at_once(self, _: bytes) -> bool:
         return False
 
     async def write(self, data: bytes) -> None:
