@@ -84,7 +84,7 @@ def read(
     remembers the notebook, for callers who will read it again.
     """
     name = os.fspath(path)
-    real = find_real_path(name)
+    real = find_real_path(name) if reached is None else reached.real
     remove_abandoned_temps(os.path.dirname(reached or real))
     return _read(name, real, max_bytes, reached, recent)
 
@@ -124,7 +124,8 @@ def write(
         name = notebook.path
     else:
         raise NotSaved("the notebook", "write", "it has no path yet", hint="Give a path")
-    real = find_real_path(name) if real is None else real
+    if real is None:
+        real = find_real_path(name) if reached is None else reached.real
     with FileLock(real, lock_timeout):
         try:
             return _write(notebook, name, real, reached, break_hard_links=break_hard_links)
@@ -174,7 +175,8 @@ def update(
     call of `make`, `saved` or `failed` is called, still under the lock.
     """
     name = os.fspath(path)
-    real = find_real_path(name) if real is None else real
+    if real is None:
+        real = find_real_path(name) if reached is None else reached.real
     with FileLock(real, lock_timeout):
         for attempt in range(_ATTEMPTS):
             try:

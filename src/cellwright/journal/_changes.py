@@ -26,11 +26,6 @@ _MOST_EDITS = 8 * 1024
 
 _CELL_FACTS = 5
 
-_SELECT = (
-    "SELECT id, handle, notebook, number, kind, actor, label, made, before_revision,"
-    " after_revision, before_state, after_state, concerns, undone_by, origins, details FROM change "
-)
-
 
 class ChangeRow(NamedTuple):
     """A row of the table of changes; without a number it is only announced."""
@@ -86,6 +81,13 @@ class ChangeInfo(NamedTuple):
     concerns: str | None
 
 
+_SELECT = f"SELECT {', '.join(ChangeRow._fields)} FROM change"  # noqa: S608
+_INSERT = (
+    f"INSERT INTO change ({', '.join(ChangeRow._fields[1:])})"  # noqa: S608
+    f" VALUES ({', '.join('?' * len(ChangeRow._fields[1:]))})"
+)
+
+
 def select_changes(connection: sqlite3.Connection, where: str, *values: object) -> list[ChangeRow]:
     """The changes that match a condition; it may also order and limit them."""
     return [ChangeRow(*row) for row in connection.execute(f"{_SELECT} WHERE {where}", values)]
@@ -122,23 +124,26 @@ def insert_change(
     while connection.execute("SELECT 1 FROM change WHERE handle = ?", (handle,)).fetchone():
         handle = os.urandom(4).hex()
     shown = [[c.kind, c.handle, c.type, c.before, c.after] for c in cells]
-    values = (
-        *(handle, notebook, facts.kind, storable_text(facts.actor), storable_text(facts.label)),
-        *(int(time.time() * 1000), change.before.snapshot.revision),
-        *(
-            change.after.snapshot.revision,
-            *states,
-            facts.concerns and storable_text(facts.concerns),
-        ),
-        *(encode_origins(change.origins), encode_details(shown, _shapes(change))),
+    row = ChangeRow(
+        id=0,
+        handle=handle,
+        notebook=notebook,
+        number=None,
+        kind=facts.kind,
+        actor=storable_text(facts.actor),
+        label=storable_text(facts.label),
+        made=int(time.time() * 1000),
+        before_revision=change.before.snapshot.revision,
+        after_revision=change.after.snapshot.revision,
+        before_state=states[0],
+        after_state=states[1],
+        concerns=facts.concerns and storable_text(facts.concerns),
+        undone_by=None,
+        origins=encode_origins(change.origins),
+        details=encode_details(shown, _shapes(change)),
     )
-    row = connection.execute(
-        "INSERT INTO change (handle, notebook, kind, actor, label, made, before_revision,"
-        " after_revision, before_state, after_state, concerns, origins, details)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        values,
-    )
-    return select_changes(connection, "id = ?", row.lastrowid)[0]
+    inserted = connection.execute(_INSERT, row[1:])
+    return row._replace(id=inserted.lastrowid or 0)
 
 
 def confirm_change(

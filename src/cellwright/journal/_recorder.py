@@ -175,9 +175,8 @@ class JournalRecorder:
             if runs:
                 from cellwright.journal import executions
 
-                book = find_or_add_notebook(connection, key).id
                 for run in runs:
-                    executions.add_execution(connection, book, run)
+                    executions.add_execution(connection, writer.book.id, run)
             is_untidy = pruning.needs_pruning(connection, self.limits)
             rows = []
             if announced.row is not None:
@@ -405,11 +404,12 @@ class ChangeWriter:
         self.book = find_or_add_notebook(connection, path)
         self.known = known if known and known.state == self.book.last_state else None
         self.has_found_damage = False
+        self._waiting: list[ChangeRow] = []
 
     def settle(self, state: State, signature: str | None) -> ChangeRow | None:
         """Record the current state of the file; returns the `outside` change if there was one."""
         last = self.book.last_state
-        waiting = select_announced(self.connection, self.book)
+        waiting = self._waiting = select_announced(self.connection, self.book)
         if last is None or (self.known and self.known.is_of(state) and not waiting):
             self._sign(signature)
             return None
@@ -427,6 +427,7 @@ class ChangeWriter:
         for row in waiting:
             if row.before_state == last and self._is_state(row.after_state, content):
                 _changes.confirm_change(self.connection, row, signature)
+                waiting.remove(row)
                 self.known = KnownState.of(state, row.after_state, content)
                 self.book = self.book._replace(last_state=row.after_state)
                 return None
@@ -466,9 +467,12 @@ class ChangeWriter:
         return row
 
     def withdraw(self) -> None:
-        """Remove changes that were announced and not made; the caller holds the notebook's lock."""
-        for row in select_announced(self.connection, self.book):
-            drop_announced(self.connection, self.store, row)
+        """Remove changes that `settle` has found announced and not made.
+
+        The caller holds the notebook's lock.
+        """
+        while self._waiting:
+            drop_announced(self.connection, self.store, self._waiting.pop())
 
     def _begin(self, state: State) -> None:
         """Keep the first state of the notebook."""

@@ -94,8 +94,12 @@ class PieceStore:
                 start += len(item)
         execute_many = self._connection.executemany
         execute_many("INSERT INTO piece VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
-        changes = [(by, number) for number, by in self._mentions.items() if by]
-        execute_many("UPDATE piece SET refs = refs + ? WHERE id = ?", changes)
+        changes: dict[int, list[int]] = {}
+        for number, by in self._mentions.items():
+            changes.setdefault(by, []).append(number)
+        changes.pop(0, None)
+        for by, numbers in changes.items():  # most by one: all of these in one statement
+            list(self._select(f"UPDATE piece SET refs = refs + {by} WHERE id IN (?)", numbers))  # noqa: S608
         self._new, self._mentions = {}, Counter()
 
     def load(self, numbers: Iterable[int]) -> dict[int, bytes]:

@@ -18,7 +18,7 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from cellwright.tools.fence import reveal, reveal_data
+from cellwright.tools.fence import reveal
 from cellwright.tools.wording import shorten
 
 if TYPE_CHECKING:
@@ -79,13 +79,13 @@ def _describe_tool(tool: Tool, row: dict[str, Any], allowed: frozenset[Effect]) 
 
 
 def to_result(result: ToolResult, *, structured: bool) -> types.CallToolResult:
-    """A tool's result as text and images, with its facts beside them."""
-    content: list[Any] = [types.TextContent(text=clean(result.text))]
+    """A tool's result, in which nothing is hidden, as text and images with its facts beside them."""
+    content: list[Any] = [types.TextContent(text=_make_encodable(result.text))]
     content += [
         types.ImageContent(data=b64encode(image.data).decode("ascii"), mime_type=image.mime)
         for image in result.images
     ]
-    facts = reveal_data(result.data)
+    facts = result.data
     return types.CallToolResult(
         content=content,
         structured_content=facts if structured and facts else None,
@@ -95,11 +95,13 @@ def to_result(result: ToolResult, *, structured: bool) -> types.CallToolResult:
 
 
 def clean(text: str) -> str:
-    """Text in which nothing is hidden, and that UTF-8 can carry.
+    """Text in which nothing is hidden, and that UTF-8 can carry."""
+    return _make_encodable(reveal(text))
 
-    Lone halves of surrogate pairs would end the connection.
-    """
-    return reveal(text).encode("utf-8", "replace").decode()
+
+def _make_encodable(text: str) -> str:
+    # Lone halves of surrogate pairs would end the connection.
+    return text.encode("utf-8", "replace").decode()
 
 
 _ANSWER_TIMEOUT = 600.0

@@ -64,7 +64,7 @@ def run_server(
             say=say,
         )
         if wire is not None:
-            from cellwright.mcp.stdio import serve_stdio
+            from cellwright.mcp.stdio_streams import serve_stdio
 
             await serve_stdio(mcp_server.server, wire)
         elif listening is not None:

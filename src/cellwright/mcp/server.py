@@ -24,7 +24,7 @@ from cellwright.mcp.resources import Subscriptions
 from cellwright.tools.errors import describe_error
 from cellwright.tools.fence import FENCE_NOTE
 from cellwright.tools.tool import ToolCaller, ToolResult
-from cellwright.tools.toolbox import Toolbox
+from cellwright.tools.toolbox import Toolbox, reveal_result
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -186,7 +186,7 @@ class McpServer:
                 answer = await self.toolbox.call(params.name, params.arguments, caller)
             except Exception as error:  # noqa: BLE001  # a bug must not end the connection
                 _log.exception("%s failed", params.name)
-                return _describe_bug(params.name, error)
+                return reveal_result(_describe_bug(params.name, error))
             if answer.data.get("code") in _LOST:
                 await self.workspaces.drop(workspace)
             return answer

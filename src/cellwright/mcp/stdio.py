@@ -1,4 +1,4 @@
-"""Serve over stdin and stdout, which belong to the protocol alone.
+"""stdin and stdout, which belong to the protocol alone.
 
 At the start the two descriptors are moved away: whatever is printed goes to stderr, and whatever
 reads stdin is at its end. A line that is not a message gets an error, not silence.
@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-
-    from mcp.server.lowlevel import Server
 
 MAX_LINE = 64 * 2**20
 _CHUNK = 2**16
@@ -80,10 +78,15 @@ class StdioWire:
 
     async def write(self, data: bytes) -> None:
         """Write all of it, however long that takes."""
-        if len(data) <= select.PIPE_BUF and self._has_room():
-            self._write(data)
-        else:
+        if not self.write_at_once(data):
             await asyncio.to_thread(self._write, data)
+
+    def write_at_once(self, data: bytes) -> bool:
+        """Write it if that needs no waiting; returns whether it is written."""
+        fits = len(data) <= select.PIPE_BUF and self._has_room()
+        if fits:
+            self._write(data)
+        return fits
 
     def _has_room(self) -> bool:
         """Whether as much as a pipe takes in one piece can be written without waiting."""
@@ -95,64 +98,6 @@ class StdioWire:
         view = memoryview(data)
         while view:
             view = view[os.write(self._writing, view) :]
-
-
-async def serve_stdio(server: Server[Any], wire: StdioWire) -> None:
-    """Serve one client until it closes our stdin, or stops reading."""
-    import anyio
-    import mcp_types as types
-    from mcp.shared.message import SessionMessage
-
-    to_server, from_client = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-    to_client, from_server = anyio.create_memory_object_stream[SessionMessage](0)
-    turn = asyncio.Lock()
-
-    async def write(data: bytes) -> None:
-        async with turn:
-            await wire.write(data)
-
-    async def take(line: bytes | None) -> None:
-        if line is not None and not line.strip():
-            return
-        try:
-            if line is None:
-                raise ValueError("too long")  # noqa: TRY301
-            message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-        except ValueError:
-            refusal = refuse_line(line)
-            if refusal is not None:
-                await write(refusal)
-            return
-        await to_server.send(SessionMessage(message))
-
-    async def read() -> None:
-        async for line in wire.lines():
-            await take(line)
-        await to_server.aclose()
-
-    async def answer() -> None:
-        async with from_server:
-            async for message in from_server:
-                await write(encode_message(message.message))
-
-    async def run() -> None:
-        options = server.create_initialization_options()
-        await server.run(from_client, to_client, options)
-
-    reading = asyncio.ensure_future(read())
-    serving, answering = asyncio.ensure_future(run()), asyncio.ensure_future(answer())
-    try:
-        await asyncio.wait({serving, answering}, return_when=asyncio.FIRST_COMPLETED)
-        if serving.done():
-            await answering
-    finally:
-        for task in (reading, serving, answering):
-            task.cancel()
-        found = await asyncio.gather(reading, serving, answering, return_exceptions=True)
-    gone = (OSError, asyncio.CancelledError, anyio.BrokenResourceError, anyio.ClosedResourceError)
-    for error in found:
-        if isinstance(error, BaseException) and not isinstance(error, gone):
-            raise error
 
 
 def encode_message(message: Any) -> bytes:

@@ -240,6 +240,8 @@ def _cut(line: str, most: int) -> str:
     start = len(line) - len(line.lstrip("\n"))
     if "\n" in line[start:]:
         line = line[:start] + " ".join(line[start:].split())
+    if len(line) <= most and cost_of(line) <= most * 4 / 3:
+        return line
     fitting = min(most, _count_fitting(line[:most], most * 4 / 3))
     return line if len(line) <= fitting else f"{line[: fitting - 1]}…"
 

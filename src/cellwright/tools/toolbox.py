@@ -69,8 +69,7 @@ class Toolbox:
 
         Nothing is hidden in what the model gets, whatever the tool has put there.
         """
-        result = await self._call(name, arguments, caller)
-        return replace(result, text=reveal(result.text), data=reveal_data(result.data))
+        return reveal_result(await self._call(name, arguments, caller))
 
     async def _call(
         self, name: str, arguments: Mapping[str, Any] | None, caller: ToolCaller
@@ -113,6 +112,11 @@ class Toolbox:
         meant = f" Did you mean {' or '.join(near)}?" if near else ""
         known = ", ".join(tool.name for tool in self.list_tools())
         return f"There is no tool {quote_name(name)}.{meant} There are {known}"
+
+
+def reveal_result(result: ToolResult) -> ToolResult:
+    """A result in which nothing is hidden."""
+    return replace(result, text=reveal(result.text), data=reveal_data(result.data))
 
 
 def _describe_invalid(tool: Tool, error: ValidationError) -> ToolResult:

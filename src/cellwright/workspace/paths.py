@@ -55,13 +55,13 @@ def resolve(path: str, cwd: str) -> str:
 
 def leads_inside(path: str, root: str | None) -> bool:
     """Whether the real path lies in the root; without a root every one does."""
-    return root is None or _is_inside(real_path(path), real_path(root))
+    return root is None or _is_inside(real_path(path), root)
 
 
 def confine(path: str, root: str | None) -> RealPath:
     """The real path; raises `OutsideRoot` unless it lies in the root. No root confines nothing."""
     real = RealPath(real_path(path))
-    if root is not None and not _is_inside(real, real_path(root)):
+    if root is not None and not _is_inside(real, root):
         raise OutsideRoot(path, root)
     return real
 
@@ -79,7 +79,8 @@ def hold_folder(path: str, root: str | None, name: str) -> Iterator[PinnedPath |
     if root is None:
         yield None
         return
-    folder, file = os.path.split(real_path(path))
+    real = real_path(path)
+    folder, file = os.path.split(real)
     try:
         descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     except AttributeError:  # a system without such descriptors
@@ -88,7 +89,8 @@ def hold_folder(path: str, root: str | None, name: str) -> Iterator[PinnedPath |
         return
     except (OSError, ValueError):
         confine(path, root)
-        yield PinnedPath(f"{_NOWHERE}/{file}", name)  # and not the path: it may lead out by now
+        # And not the path: it may lead out by now.
+        yield PinnedPath(f"{_NOWHERE}/{file}", name, real)
         return
     try:
         reach = f"/proc/self/fd/{descriptor}"
@@ -98,13 +100,19 @@ def hold_folder(path: str, root: str | None, name: str) -> Iterator[PinnedPath |
             confine(path, root)
             yield None
             return
-        if not _is_inside(where, real_path(root)):
+        if not _is_inside(where, root):
             raise OutsideRoot(path, root)
-        yield PinnedPath(f"{reach}/{file}", name)
+        yield PinnedPath(f"{reach}/{file}", name, real)
     finally:
         close(descriptor)
 
 
-def _is_inside(real: str, top: str) -> bool:
+def _is_inside(real: str, root: str) -> bool:
+    """Whether a real path lies in a root."""
+    # A real path that begins with the root as it is written shows that the root has no links.
+    return _begins_with(real, root) or _begins_with(real, real_path(root))
+
+
+def _begins_with(real: str, top: str) -> bool:
     # Compared by whole components: `/data-evil` does not lie in `/data`.
     return real == top or real.startswith(top.rstrip("/") + "/")

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import asyncio
 import json
+from typing import cast
 
+import anyio
 import mcp_types as types
 import pytest
 
 from cellwright.mcp import stdio
 from cellwright.mcp.stdio import StdioWire, encode_message, refuse_line
+from cellwright.mcp.stdio_streams import ToClient
 
 
 @pytest.mark.parametrize(
@@ -64,3 +68,49 @@ async def test_lines_are_put_together_and_cut_apart(monkeypatch: pytest.MonkeyPa
     found = [line async for line in StdioWire.lines(object.__new__(StdioWire))]
 
     assert found == [b"abc", b"d", None, b"after", None, b"end"]
+
+
+class _SlowWire:
+    """A wire whose client reads when it is told to."""
+
+    def __init__(self) -> None:
+        self.written: list[bytes] = []
+        self.may_end = asyncio.Event()
+        self.is_broken = False
+
+    def write_at_once(self, _: bytes) -> bool:
+        return False
+
+    async def write(self, data: bytes) -> None:
+        self.written.append(data[:1])
+        await self.may_end.wait()
+        if self.is_broken:
+            raise BrokenPipeError
+        self.written.append(data[1:])
+
+
+async def test_a_line_whose_call_is_cancelled_is_written_to_its_end_before_the_next() -> None:
+    wire = _SlowWire()
+    to_client = ToClient(cast("StdioWire", wire))
+    first = asyncio.ensure_future(to_client.write(b"ab"))
+    while not wire.written:
+        await asyncio.sleep(0)
+    second = asyncio.ensure_future(to_client.write(b"cd"))
+    first.cancel()
+    await asyncio.wait({first})
+    wire.may_end.set()
+    await second
+    await to_client.finish()
+
+    assert wire.written == [b"a", b"b", b"c", b"d"]
+
+
+async def test_a_client_that_takes_no_lines_is_gone() -> None:
+    wire = _SlowWire()
+    wire.is_broken = True
+    wire.may_end.set()
+    to_client = ToClient(cast("StdioWire", wire))
+
+    with pytest.raises(anyio.BrokenResourceError):
+        await to_client.write(b"ab")
+    assert to_client.is_gone.is_set()

@@ -14,16 +14,18 @@ if TYPE_CHECKING:
 class PinnedPath(str):
     """A path that the system opens; printed, it shows `name`, the path that people know.
 
-    If its last component is a link, the link is not followed.
+    `real` is that path without links, as it was when the folder was opened. If its last component
+    is a link by now, the link is not followed.
     """
 
-    __slots__ = ("name",)
+    __slots__ = ("name", "real")
     name: str
+    real: str
 
-    def __new__(cls, path: str, name: str) -> Self:
+    def __new__(cls, path: str, name: str, real: str) -> Self:
         """Make a path for the file at `path` that is shown as `name`."""
         self = super().__new__(cls, path)
-        self.name = name
+        self.name, self.real = name, real
         return self
 
     def __str__(self) -> str:

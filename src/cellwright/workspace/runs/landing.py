@@ -411,7 +411,7 @@ class RunRecord:
             if self._is_as_left(notebook, now):
                 assert self._before is not None  # noqa: S101  # `_is_as_left` looked
                 notebook.state = self._before  # the new outputs replace the earlier ones
-            else:
+            elif not is_last:  # else `begin` does that
                 journal.catch_up(real, notebook.state, now, book.host.signature)
             befores[:] = [notebook.state]
             if not is_last:

@@ -175,6 +175,17 @@ async def test_what_an_outside_editor_saves_meanwhile_stays(book: Book) -> None:
     assert [kind for kind, _ in kinds(book)] == ["run", "outside"]
 
 
+async def test_what_was_saved_outside_is_on_record_before_the_run_that_found_it(
+    book: Book,
+) -> None:
+    await run(book, "c1")
+    save_outside(book)
+    await run(book, "c1")
+    newest, found, first = book.workspace.caller.journal.log(book.real)
+    assert [each.kind for each in (first, found, newest)] == ["run", "outside", "run"]
+    assert found.after == newest.before
+
+
 async def test_a_save_that_fails_meanwhile_is_not_the_end(
     book: Book, monkeypatch: pytest.MonkeyPatch
 ) -> None:
