@@ -184,12 +184,20 @@ async def test_a_second_reset_is_refused_while_one_runs(
 ) -> None:
     session = await pool.get(key("a"), kernels.start)
     await run(session, "set x 1")
-    running = asyncio.create_task(run(session, "sleep 0.2"))
-    await asyncio.sleep(0.02)
+    is_running, may_end = asyncio.Event(), asyncio.Event()
+
+    async def ask(_: object) -> str:
+        is_running.set()
+        await may_end.wait()
+        return "go on"
+
+    running = asyncio.create_task(run(session, "input ?", ask=ask))
+    await is_running.wait()
     first = asyncio.create_task(run(session, "result first", reset=True))
-    await asyncio.sleep(0.02)
+    await asyncio.sleep(0)  # it begins, and waits for its turn
     with pytest.raises(ResetInProgress):
         await run(session, "result second", reset=True)
+    may_end.set()
     assert (await first)[1] == ["first"]
     assert (await running)[0].outcome.status == "ok"
     assert (await run(session, "result third", reset=True))[1] == ["third"]
