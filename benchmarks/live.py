@@ -437,6 +437,8 @@ def _side(browser: Browser, folder: Path, module: tuple[str, ...]) -> Iterator[S
     token, log = secrets.token_hex(8), folder.with_suffix(".log")
     home = {f"JUPYTERLAB_{name}_DIR": f"{folder}-{name}" for name in ("SETTINGS", "WORKSPACES")}
     first, *rest = module
+    if not rest:
+        home["JUPYTER_CONFIG_DIR"] = str(_leave_out_cellwright(Path(f"{folder}-config")))
     command = [
         *(str(LAB), "-P", "-m", first, *rest, "--no-browser"),
         *(("--",) if rest else (f"--ServerApp.root_dir={folder}",)),
@@ -458,9 +460,15 @@ def _side(browser: Browser, folder: Path, module: tuple[str, ...]) -> Iterator[S
         page.goto(f"{found[0]}lab?token={token}")
         # A notebook that is opened before is not JupyterLab's current one.
         page.wait_for_function(
-            "async () => { await window.jupyterapp?.restored; return !!window.jupyterapp }",
+            """async () => {
+                const app = window.jupyterapp;
+                await app?.restored;
+                return app?.commands.hasCommand('docmanager:open');
+            }""",
             timeout=60_000,
         )
+        is_ours = page.evaluate("() => window.jupyterapp.isPluginActivated('cellwright-lab:live')")
+        assert is_ours == bool(rest), "a plain JupyterLab has our extension, or ours has not"
         page.evaluate(TOOLS)
         devtools = page.context.new_cdp_session(page)
         devtools.send("Performance.enable", {"timeDomain": "threadTicks"})
@@ -468,6 +476,16 @@ def _side(browser: Browser, folder: Path, module: tuple[str, ...]) -> Iterator[S
     finally:
         process.kill()  # one that is asked to end while it reads a file for a page never does
         process.wait(20)
+
+
+def _leave_out_cellwright(folder: Path) -> Path:
+    """Make a configuration of a JupyterLab without our extension, which its environment has."""
+    (folder / "labconfig").mkdir(parents=True)
+    shown = {"disabledExtensions": {"cellwright-lab": True}}
+    (folder / "labconfig" / "page_config.json").write_text(json.dumps(shown))
+    served = {"ServerApp": {"jpserver_extensions": {"cellwright.server": False}}}
+    (folder / "jupyter_server_config.json").write_text(json.dumps(served))
+    return folder
 
 
 def _write(path: Path, count: int, first: str = "x = 0") -> None:

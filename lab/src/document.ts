@@ -10,6 +10,7 @@ import { LiveWidgets } from './widgets';
 
 const LONGEST_SAVE = 5_000;
 const TAIL = 100; // of a text, by which it is known that all of it is there
+const READABLE = 100_000; // characters of a text that may be read whole for each line that it gets
 
 type Splice = { start: number; end: number; text: string };
 type Edit = Facts & { edit: string };
@@ -241,7 +242,7 @@ export class LiveDocument {
     const outputs = (edit.outputs as IOutput[]).map(joinOutput);
     this.widgets.admit(outputs);
     if (edit.text) {
-      addText(model, edit.text);
+      this.ends.set(edit, addText(model, edit.text));
     }
     outputs.forEach(output => model.outputs.add(output));
     if (model.executionCount !== edit.execution_count) {
@@ -261,7 +262,8 @@ export class LiveDocument {
       outputs.length === edit.kept + edit.outputs.length &&
       (edit.outputs.length > 0 || edit.at === null || text?.length === edit.at + edit.text.length);
     const length = text?.length ?? null;
-    const tail = text?.slice(-TAIL) ?? '';
+    const isLong = (text?.length ?? 0) > READABLE && edit.outputs.length === 0;
+    const tail = ((isLong && this.ends.get(edit)) || text || '').slice(-TAIL);
     return isSame
       ? { id: edit.cell, outputs: outputs.length, length, tail, execution_count: executionCount }
       : null;
@@ -376,6 +378,7 @@ export class LiveDocument {
   private readonly watched = new Map<string, ISharedCell>();
   private readonly stops = new Map<string, () => void>();
   private readonly answered = new Map<string, Facts>();
+  private readonly ends = new WeakMap<Edit, string>(); // what edits have added to streams
 }
 
 /** Group what one transaction can do: JupyterLab lays the page out after each. A move is alone. */
@@ -446,10 +449,26 @@ function continueStream(there: IOutput[], wanted: IOutput[], same: number): stri
   return rest !== null && /[\r\x08]/.test(rest) ? null : rest;
 }
 
-/** Add lines to the stream that is the last output; JupyterLab's own way reads all of it again. */
-function addText(model: ICodeCellModel, text: string): void {
-  const { outputs } = model;
-  const stream = outputs.get(outputs.length - 1).streamText!;
+/**
+ * Add lines to the stream that is the last output; JupyterLab's own way reads all of it again.
+ *
+ * Returns what has been added behind what will be saved, as the notebook itself says; '' if it does
+ * not say that, or something else became of the text. To read the end of the whole text instead
+ * would copy megabytes for each line, since JavaScript joins texts only when they are read.
+ */
+function addText(model: ICodeCellModel, text: string): string {
+  const { outputs, sharedModel } = model;
+  const place = outputs.length - 1;
+  const stream = outputs.get(place).streamText!;
+  const saved = (sharedModel as any).ymodel?.get('outputs')?.get(place)?.get('text');
+  const at = saved?.length;
+  const deltas: Facts[][] = [];
+  const hear = (event: { delta: Facts[] }) => void deltas.push(event.delta);
+  saved?.observe?.(hear);
   stream.insert(stream.text.length, text);
+  saved?.unobserve?.(hear);
   (outputs as any)._streamIndex = stream.text.length; // where it goes on if the kernel says more
+  const [first, last] = deltas.length === 1 ? deltas[0] : [];
+  const added = at === 0 ? first : last;
+  return (at === 0 || first?.retain === at) && typeof added?.insert === 'string' ? added.insert : '';
 }

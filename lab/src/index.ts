@@ -10,6 +10,7 @@ import type { PersonRuns } from './runs';
 import { drawLongStreams } from './streams';
 import { keepEditorStyles } from './styles';
 import { LiveTab, TabSettings } from './tab';
+import { letGoWhenClosed } from './widgets';
 import { EngineError, Facts, Wire } from './wire';
 
 const plugin: JupyterFrontEndPlugin<void> = {
@@ -52,6 +53,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
     const wire = new Wire(app.serviceManager.serverSettings, answer);
 
     const add = async (panel: NotebookPanel): Promise<void> => {
+      letGoWhenClosed(panel, () => app.shell.widgets('main'));
       await panel.context.ready;
       if (!panel.isDisposed) {
         share(panel);

@@ -1,5 +1,5 @@
 // Long texts that a cell prints, drawn in parts: JupyterLab draws the whole text for each new line.
-import { IRenderMimeRegistry, MimeModel } from '@jupyterlab/rendermime';
+import { IOutputModel, IRenderMimeRegistry, MimeModel } from '@jupyterlab/rendermime';
 import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
 
 const MIME_TYPES = ['application/vnd.jupyter.stdout', 'application/vnd.jupyter.stderr'];
@@ -39,7 +39,15 @@ function createLong(
     return { put: () => renderer.node.append(node), remove: () => node.remove() };
   };
   let long: LongText | null = null;
+  let stream: IOutputModel['streamText'];
+  const note = (_: unknown, change: TextChange) => void long?.note(stream!.text, change);
+  const follow = (next: IOutputModel['streamText']) => {
+    stream?.changed.disconnect(note);
+    stream = next;
+    stream?.changed.connect(note);
+  };
   const stop = () => {
+    follow(undefined);
     long?.stop();
     long = null;
   };
@@ -50,16 +58,22 @@ function createLong(
       stop();
       return drawWhole(model);
     }
+    const { streamText } = model as Partial<IOutputModel>;
+    if (long && streamText && streamText === stream) {
+      return long.work; // the stream itself says what is new
+    }
     if (!long) {
       // Takes away what is there, and shows whether it is trusted.
       const clear = () => void drawWhole(new MimeModel({ trusted: model.trusted, data: { [mimeType]: '' } }));
       long = new LongText(makePart, clear);
     }
+    follow(streamText);
     return long.show(text);
   };
   return renderer;
 }
 
+type TextChange = { type: string; start: number; value: string };
 type Part = { put: () => void; remove: () => void };
 
 /** A text of which only what is new is drawn, a little at a time. */
@@ -70,14 +84,28 @@ export class LongText {
     private clear: (() => void) | null
   ) {}
 
+  /** What is still to be drawn; resolves when all of it is there. */
+  work: Promise<void> = Promise.resolve();
+
   /** Draw a text; resolves when all of it is there. */
   show(text: string): Promise<void> {
-    if (!text.startsWith(this.head)) {
+    if (!text.startsWith(this.text.slice(0, this.head))) {
       this.begin();
     }
-    this.text = text;
-    this.work ??= this.draw().finally(() => (this.work = null));
-    return this.work;
+    return this.go(text, text.slice(this.head));
+  }
+
+  /**
+   * Draw a text that has just become another.
+   *
+   * One that grows is not read: JavaScript joins two texts when the result is first read, and to
+   * copy megabytes for each new line makes so much garbage that the page stands still for it.
+   */
+  note(text: string, { type, start, value }: TextChange): Promise<void> {
+    const isLonger = type === 'insert' && start === this.text.length;
+    return isLonger && text.length === start + value.length
+      ? this.go(text, this.rest + value)
+      : this.show(text);
   }
 
   /** Draw no more. */
@@ -85,33 +113,45 @@ export class LongText {
     this.begin();
     this.dropOld();
     this.clear = null;
-    this.text = '';
+    this.text = this.rest = '';
+  }
+
+  private go(text: string, rest: string): Promise<void> {
+    this.text = text;
+    this.rest = rest;
+    if (!this.isDrawing) {
+      this.isDrawing = true;
+      this.work = this.draw().finally(() => (this.isDrawing = false));
+    }
+    return this.work;
   }
 
   private async draw(): Promise<void> {
     let began = performance.now();
-    while (this.shown !== this.text) {
-      const { text, head } = this;
-      const end = findEnd(text, head.length);
-      const source = this.colours + text.slice(head.length, end);
+    while (this.shown !== this.rest) {
+      const { rest, turn } = this;
+      const end = findEnd(rest);
+      const shown = rest.slice(0, end);
+      const source = this.colours + shown;
       const part = await this.makePart(source);
-      const shown = text.slice(0, end);
-      if (head !== this.head || (text !== this.text && !this.text.startsWith(shown))) {
+      if (turn !== this.turn || !this.rest.startsWith(shown)) {
         continue; // it is another text now
       }
       this.last?.remove();
       this.last = null;
-      this.shown = shown;
-      if (end < text.length) {
-        this.head = shown;
+      if (end < rest.length) {
+        this.head += end;
+        this.rest = this.rest.slice(end);
+        this.shown = '';
         this.colours = keepColours(source);
         this.parts.push(part);
       } else {
+        this.shown = shown;
         this.last = part;
       }
       if (!this.isAside) {
         part.put();
-      } else if (end >= LONG || end === text.length) {
+      } else if (this.head + this.shown.length >= LONG || end === rest.length) {
         this.replaceOld();
       }
       if (performance.now() - began > SLICE) {
@@ -126,7 +166,9 @@ export class LongText {
     this.old.push(...this.parts.splice(0), ...(this.last ? [this.last] : []));
     this.last = null;
     this.isAside = true;
-    this.head = this.shown = this.colours = '';
+    this.turn++;
+    this.head = 0;
+    this.shown = this.colours = '';
   }
 
   /** Show what was drawn aside in place of what was there, at once, so that nothing jumps. */
@@ -143,19 +185,21 @@ export class LongText {
   }
 
   private text = '';
-  private shown = ''; // as much of it as is drawn
-  private head = ''; // as much of it as is in parts that stay
+  private head = 0; // so much of it is in parts that stay
+  private rest = ''; // what is behind the head
+  private shown = ''; // as much of the rest as is drawn, in the last part
   private colours = ''; // that are on behind the head
+  private turn = 0; // grows with each text that does not go on with the one before
   private last: Part | null = null; // behind the head; it may still grow, or be written over
-  private work: Promise<void> | null = null;
+  private isDrawing = false;
   private isAside = true;
   private readonly parts: Part[] = [];
   private readonly old: Part[] = []; // of the text before, still shown
 }
 
-/** Where the part ends that begins at a place: behind a line, or with the text. */
-function findEnd(text: string, start: number): number {
-  const line = text.indexOf('\n', start + PART);
+/** Where the first part of a text ends: behind a line, or with the text. */
+function findEnd(text: string): number {
+  const line = text.indexOf('\n', PART);
   return line < 0 ? text.length : line + 1;
 }
 

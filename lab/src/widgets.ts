@@ -1,7 +1,9 @@
 // Widgets of cells that agents run: shown as those of the person's own runs are.
 import type { NotebookPanel } from '@jupyterlab/notebook';
+import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
-import { Panel } from '@lumino/widgets';
+import { Signal } from '@lumino/signaling';
+import { Panel, Widget } from '@lumino/widgets';
 
 import type { Facts } from './wire';
 
@@ -40,10 +42,46 @@ export class LiveWidgets {
     };
     const createRenderer = (options: IRenderMime.IRendererOptions) =>
       new GuardedView(model => choose(options, model));
-    rendermime.addFactory({ ...shown, safe: true, createRenderer }, -10);
+    const guard = { ...shown, safe: true, createRenderer };
+    guarded.set(guard, shown);
+    rendermime.addFactory(guard, -10);
   }
 
   private readonly models = new Set<string>();
+}
+
+const guarded = new WeakMap<IRenderMime.IRendererFactory, IRenderMime.IRendererFactory>();
+
+/**
+ * Let the view of a notebook go when it is closed.
+ *
+ * ipywidgets keeps the manager of each kernel for ever, and the manager the view, to log what no one
+ * else takes: all cells of all notebooks that were ever open. Each collection of garbage goes through
+ * them, and the page stands still meanwhile. `listOthers` are those that may use the same manager.
+ */
+export function letGoWhenClosed(panel: NotebookPanel, listOthers: () => Iterable<Widget>): void {
+  const { rendermime } = panel.content;
+  const letGo = async () => {
+    const manager = await findManager(rendermime);
+    const others = [...listOthers()].filter(each => each !== panel && !each.isDisposed) as any[];
+    const used = await Promise.all(
+      others.map(each => findManager((each.console ?? each.content)?.rendermime))
+    );
+    if (manager && !used.includes(manager)) {
+      Signal.disconnectSender(manager);
+    }
+  };
+  panel.disposed.connect(() => void letGo().catch(() => undefined));
+}
+
+/** The widget manager that draws the widgets of a view; null if it has none yet. */
+async function findManager(rendermime: IRenderMimeRegistry | undefined): Promise<object | null> {
+  const factory = rendermime?.getFactory?.(VIEW);
+  const drawing = factory && (guarded.get(factory) ?? factory);
+  const view: any = drawing?.createRenderer({ mimeType: VIEW } as IRenderMime.IRendererOptions);
+  const manager = await Promise.race([view?._manager?.promise, null]);
+  view?.dispose();
+  return manager ?? null;
 }
 
 /** Shows a model with a renderer that is chosen when the model is known. */

@@ -206,6 +206,30 @@ test('of outputs that grow only what is new travels, and how much is there is sa
   expect((sharedModel.cells[0] as any).getOutputs()[0].text).toBe('one €\ntwo\n');
 });
 
+test('of a long text only what was added is read, and the rest when it is not clear what was', () => {
+  const { document, sharedModel } = open('1');
+  const [cell] = sharedModel.cells as any[];
+  const long = 'one €\n'.repeat(50_000);
+  cell.setOutputs([{ output_type: 'stream', name: 'stdout', text: long }]);
+  const grow = { edit: 'grow', cell: 'a', kept: 1, at: long.length, outputs: [], execution_count: null };
+  const land = (edit: any) => document.change(document.version, [edit], String(Math.random()), true).grown;
+  const length = long.length + 4;
+  const known = { id: 'a', outputs: 1, execution_count: null };
+  expect(land({ ...grow, text: 'two\n' })).toEqual([{ ...known, length, tail: 'two\n' }]);
+  const all = `${long}two\n`.slice(-100);
+  expect(land({ ...grow, at: length, text: '' })).toEqual([{ ...known, length, tail: all }]);
+  // An editor that makes something else of it says what is there.
+  const append = cell.appendStreamOutput.bind(cell);
+  cell.appendStreamOutput = (index: number, text: string) => append(index, text.toUpperCase());
+  const loud = { ...known, length: length + 6, tail: 'THREE\n' };
+  expect(land({ ...grow, at: length, text: 'three\n' })).toEqual([loud]);
+  cell.appendStreamOutput = (index: number, text: string) => [...text].forEach(each => append(index, each));
+  const tail = `${long}two\nTHREE\nfour\n`.slice(-100);
+  expect(land({ ...grow, at: length + 6, text: 'four\n' })).toEqual([
+    { ...known, length: length + 11, tail }
+  ]);
+});
+
 test('cells are moved, replaced and deleted by their ids', () => {
   const { document, sourcesNow } = open('1', '2', '3');
   change(document, [

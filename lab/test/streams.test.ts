@@ -86,6 +86,67 @@ test('a text that grows while it is drawn is drawn to its end', async () => {
   expect(read()).toBe(lines(60_000));
 });
 
+/** How long the longest text is that something reads, other than its length. */
+async function findLongestRead(act: () => Promise<unknown>): Promise<number> {
+  let longest = 0;
+  const names = ['startsWith', 'endsWith', 'slice', 'indexOf', 'includes', 'matchAll', 'split'] as const;
+  const spies = names.map(name => {
+    const real: any = String.prototype[name];
+    return vi.spyOn(String.prototype, name).mockImplementation(function (this: string, ...words: any[]) {
+      longest = Math.max(longest, this.length);
+      return real.apply(this, words);
+    } as any);
+  });
+  await act();
+  spies.forEach(spy => spy.mockRestore());
+  return longest;
+}
+
+test('a text that grows is not read again: to join megabytes for each line makes garbage', async () => {
+  const { long, parts, drawn, read } = makePage();
+  let text = lines(100_000);
+  await long.show(text);
+  const [first, count] = [parts[0], drawn.length];
+  const longest = await findLongestRead(async () => {
+    for (let number = 0; number < 100; number++) {
+      const value = `more ${number}\n`;
+      const start = text.length;
+      text += value;
+      await long.note(text, { type: 'insert', start, value });
+    }
+  });
+  expect(longest).toBeLessThan(50_000);
+  expect(read()).toBe(text);
+  expect(drawn.length).toBe(count + 100);
+  expect(parts[0]).toBe(first);
+});
+
+test.each([
+  ['insert', 0, 'before\n', (text: string) => `before\n${text}`],
+  ['insert', 14, 'between\n', (text: string) => `${text.slice(0, 14)}between\n${text.slice(14)}`],
+  ['remove', 0, 'line 0\n', (text: string) => text.slice(7)],
+  ['set', 0, '', (text: string) => text.toUpperCase()],
+  ['insert', 648_890, 'but some is missing', (text: string) => text.toUpperCase() + '!']
+])('a text that is changed by %s at %i is drawn as it is', async (type, start, value, change) => {
+  const { long, read } = makePage();
+  const text = lines(60_000);
+  await long.show(text);
+  await long.note(change(text), { type, start, value });
+  expect(read()).toBe(change(text));
+});
+
+test('a text that grows while it is drawn, and then becomes another, is drawn as it is', async () => {
+  const { long, read } = makePage();
+  const text = lines(50_000);
+  const first = long.show(text);
+  void long.note(`${text}more\n`, { type: 'insert', start: text.length, value: 'more\n' });
+  void long.note('x'.repeat(300_000), { type: 'set', start: 0, value: '' });
+  void long.note(`${'x'.repeat(300_000)}\ny`, { type: 'insert', start: 300_000, value: '\ny' });
+  await first;
+  await long.work;
+  expect(read()).toBe(`${'x'.repeat(300_000)}\ny`);
+});
+
 test('a text that is stopped leaves nothing behind', async () => {
   const { long, parts } = makePage();
   const work = long.show(lines(50_000));

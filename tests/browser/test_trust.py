@@ -117,3 +117,33 @@ def test_outputs_that_a_file_has_run_nothing_and_widgets_of_a_run_are_shown(
     # What was tried does run where a person says that they trust it.
     page.evaluate(f"() => {{ {PANEL}.content.model.cells.get(0).trusted = true }}")
     page.wait_for_function("() => window.pwned")
+
+
+def test_the_cells_of_a_notebook_that_was_closed_are_let_go(
+    server: Server, open_page: OpenPage
+) -> None:
+    """ipywidgets keeps the manager of each kernel, and with it all that was drawn."""
+    for name in ("stays", "first", "second"):
+        server.write(f"{name}.ipynb", "print(1)")
+    page = open_page("stays.ipynb")
+    devtools = page.context.new_cdp_session(page)
+    page.evaluate("() => { window.nodes = [] }")
+    for name in ("stays", "first", "second"):
+        page.evaluate(
+            """async path => {
+                const panel = await window.jupyterapp.commands.execute('docmanager:open', {path});
+                await panel.sessionContext.ready;
+                window.nodes.push(new WeakRef(panel.content.widgets[0].node));
+            }""",
+            f"{name}.ipynb",
+        )
+        run_cell(page, 0)
+        if name != "stays":
+            page.evaluate(f"() => {PANEL}.dispose()")
+
+    def is_gone() -> bool:
+        devtools.send("HeapProfiler.collectGarbage")
+        return bool(page.evaluate("() => window.nodes[1].deref() === undefined"))
+
+    wait_for(is_gone, "the cells of the first to go", 30)
+    assert page.evaluate("() => window.nodes[0].deref() !== undefined"), "it is still open"
