@@ -125,9 +125,12 @@ def fold_repeats(text: str) -> str:
     if len(lines) < _LEAST_REPEATS * 2:
         return text
     folded: list[str] = []
-    at = 0
+    at = filled = 0
     while at < len(lines):
-        length, times = _find_repeat(lines, at)
+        filled = max(filled, at)
+        while filled < len(lines) and not lines[filled].strip():
+            filled += 1
+        length, times = _find_repeat(lines, at, filled - at + 1)
         folded += lines[at : at + length]
         if times > 1:
             what = "line" if length == 1 else f"{length} lines"
@@ -136,16 +139,20 @@ def fold_repeats(text: str) -> str:
     return "\n".join(folded)
 
 
-def _find_repeat(lines: list[str], at: int) -> tuple[int, int]:
-    """How long the block is that begins there and repeats itself, and how often it comes."""
-    for length in range(1, _LONGEST_BLOCK + 1):
+def _find_repeat(lines: list[str], at: int, least: int) -> tuple[int, int]:
+    """How long the block is that begins there and repeats itself, and how often it comes.
+
+    A block of less than `least` lines is empty: of many empty lines, each would be compared with
+    all that are behind it.
+    """
+    for length in range(least, _LONGEST_BLOCK + 1):
         if at + length >= len(lines) or lines[at + length] != lines[at]:
             continue
         block = lines[at : at + length]
         times = 1
         while lines[at + times * length : at + (times + 1) * length] == block:
             times += 1
-        if times >= _LEAST_REPEATS and any(line.strip() for line in block):
+        if times >= _LEAST_REPEATS:
             return length, times
     return 1, 1
 

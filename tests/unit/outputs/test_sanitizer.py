@@ -134,8 +134,10 @@ def test_what_does_not_repeat_itself_often_stays(text: str) -> None:
     assert fold_repeats(text) == text
 
 
-def test_folding_a_long_text_is_quick() -> None:
-    text = "\n".join(str(number % 61) for number in range(100_000))
+@pytest.mark.parametrize(
+    "text", ["\n".join(str(number % 61) for number in range(100_000)), "\n" * 500_000 + "x"]
+)
+def test_folding_a_long_text_is_quick(text: str) -> None:
     began = time.process_time()
     fold_repeats(text)
     assert time.process_time() - began < 5
