@@ -162,8 +162,7 @@ class EditorDocument:
             and metadata == self._metadata
         )
         if version != self.version:
-            parts = (self._slots, self._order, self._metadata, self._minor)
-            self._earlier.append(_Description(self.version, *parts))
+            self._remember()
         self.version, self.is_dirty = version, bool(answer.get("dirty"))
         self.is_saving = bool(answer.get("saving"))
         self.saved_hash = str(answer.get("hash") or "")
@@ -176,8 +175,14 @@ class EditorDocument:
         self._state = None
 
     def forget(self) -> None:
-        """Let the editor describe all of it anew."""
+        """Let the editor describe all of it anew; news may still come about what it had."""
+        self._remember()
         self.version = -1
+
+    def _remember(self) -> None:
+        if self.version != -1:
+            parts = (self._slots, self._order, self._metadata, self._minor)
+            self._earlier.append(_Description(self.version, *parts))
 
     def take_news(self, news: object) -> EditorDocument | None:
         """Return what the editor had when it said, unasked, what has changed `since` a version.
@@ -195,7 +200,7 @@ class EditorDocument:
             self.take(news)
             return self
         found = next((each for each in self._earlier if each.version == since), None)
-        if found is None or since == -1:
+        if found is None:
             return None
         then = EditorDocument(self._path)
         then.version, then._slots, then._order, then._metadata, then._minor = found

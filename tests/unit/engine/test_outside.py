@@ -125,9 +125,10 @@ def test_what_a_program_writes_before_a_save_has_read_the_hash_reaches_the_page(
     hub.close()
 
 
+@pytest.mark.parametrize("is_forgotten", [False, True])
 @pytest.mark.parametrize("more", ["", "typed since"])
 def test_what_a_page_says_of_a_save_counts_though_it_was_read_in_between(
-    tmp_path: Path, more: str
+    tmp_path: Path, more: str, is_forgotten: bool
 ) -> None:
     """Then nobody knew what the page had saved, and the person was asked about git's change."""
     hub, path = make_hub(MemoryKernels()), tmp_path / "nb.ipynb"
@@ -143,6 +144,8 @@ def test_what_a_page_says_of_a_save_counts_though_it_was_read_in_between(
     news = {"since": since, **page.answer("editor.read", {"since": since})}
     if more:
         page.type("a", more)
+    if is_forgotten:  # since an edit did not become what it was to become
+        editor.document.forget()
     host.read()  # by a run, before anyone has looked at what the page says
     editor.outside.note_saved(news)
     shape = json.loads(path.read_bytes())
