@@ -156,7 +156,7 @@ class Editors:
         if host is not None and params.get("saved") is True:
             saver = next((each for each in host.editors if each.connection is client), None)
             if saver is not None and saver.outside is not None:
-                await self._hub.in_file_thread(saver.outside.note_saved, params.get("news"))
+                saver.outside.note_saved(params.get("news"))
             await self._hub.in_file_thread(host.merge_outside)
         for editor in host.editors if host is not None else ():
             if editor.connection is client:

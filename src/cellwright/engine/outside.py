@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+from collections import deque
 
 from cellwright.document.merge import merge
 from cellwright.document.notebook import Notebook
@@ -35,6 +37,7 @@ class OutsideChanges:
         self._seen: str | None = None
         self._base: Notebook | None = None
         self._saved: tuple[str, Notebook] | None = None  # what the page saved, if the file differs
+        self._news: deque[object] = deque()
         self._first = self._read_file()
 
     def merge_new(self) -> None:
@@ -44,11 +47,12 @@ class OutsideChanges:
             CellwrightError: the editor does not answer.
         """
         host, editor = self._host, self._editor
-        if editor.is_gone or host.file.signature() == self._seen:
+        if editor.is_gone or (not self._news and host.file.signature() == self._seen):
             return
         # The file is read while no one else looks: merged into a newer base, an older file would
         # take back what the person has saved since.
         with editor.guard:
+            self._take_news()
             now = host.file.signature()
             if now is None or now == self._seen:
                 return
@@ -56,6 +60,7 @@ class OutsideChanges:
             if found is None:
                 return  # it is being written, or broken: the next look tells
             page = host.read_in(editor)
+            self._take_news()  # which the page has said before it answered
             if editor.document.is_saving or host.file.signature() != now:
                 return
             digest, known = _hash(found), editor.document.saved_hash
@@ -73,18 +78,27 @@ class OutsideChanges:
     def note_saved(self, news: object) -> None:
         """Note what the page says it has just saved, which another program may have replaced since.
 
-        `news` is what has changed in the page since a version that we know, as it answers `read`.
+        It counts for whoever looks next, such as an agent that saves right then. `news` is what has
+        changed in the page since a version that we know, as it answers `read`.
+        """
+        self._news.append(news)
+
+    def _take_news(self) -> None:
+        """Find out what the page has saved; the caller has the guard.
+
         The page reads the hash of the file after it has saved: if that is not the hash of what it
         has, a program has changed the file in between, and the page does not have that change.
         """
         document = self._editor.document
-        with self._editor.guard:
-            then = document.take_news(news)
+        while self._news:
+            then = None
+            with contextlib.suppress(CellwrightError):  # it is no notebook
+                then = document.take_news(self._news.popleft())
             if then is None or then.saved_hash != document.saved_hash:
-                return  # it is about a state that we do not know, or a file that was replaced since
+                continue  # it is about a state that we do not know, or a file that was replaced since
             saved = then.build()
             if _hash(saved) == then.saved_hash:  # nothing was typed since
-                self._base = saved
+                self._base, self._seen = saved, None
             elif not then.is_dirty:
                 self._saved, self._seen = (then.saved_hash, saved), None
 

@@ -163,6 +163,40 @@ def test_what_a_page_says_of_a_save_counts_though_it_was_read_in_between(
     hub.close()
 
 
+def test_what_a_page_says_of_a_save_counts_for_an_agent_though_the_file_was_looked_at_before(
+    tmp_path: Path,
+) -> None:
+    """The person saves, git writes, the person types, the engine looks; only then come the news."""
+    hub, path = make_hub(MemoryKernels()), tmp_path / "nb.ipynb"
+    page = open_in_editor(hub, path, make_content("script", SCRIPT))
+    host = hub._hosts[str(path)]
+    assert isinstance(host, LiveHost)
+    (editor,) = host.editors
+    assert editor.outside is not None
+    host.read()
+    since = page.told
+    page.type("b", "mine")
+    assert page.save()
+    shape = json.loads(path.read_bytes())
+    for cell in shape["cells"]:
+        cell["source"] = cell["source"].splitlines(keepends=True)  # as Jupyter saves it
+    saved = json.dumps(shape, indent=1, sort_keys=True).encode() + b"\n"
+    page.hash = hashlib.sha256(saved).hexdigest()
+    news = {"since": since, **page.answer("editor.read", {"since": since})}
+    shape["cells"][3]["source"] = "from git"
+    path.write_text(json.dumps(shape), encoding="utf-8")
+    page.type("a", "typed")
+    host.merge_outside()  # nobody knows yet what page and file agreed on
+    assert page.find("c")["source"] != "from git"
+    editor.outside.note_saved(news)
+    with Workspace(tmp_path, cwd=str(tmp_path), hub=hub) as workspace:
+        edit = {"op": "insert", "source": "by the agent"}
+        assert workspace.open("nb.ipynb").edit([edit]).saved, "the page is asked which to keep"
+    assert [page.find(cell)["source"] for cell in "abc"] == ["typed", "mine", "from git"]
+    assert page.conflicts == []
+    hub.close()
+
+
 @pytest.mark.parametrize("asked", ["editor.read", "editor.change"])
 def test_a_page_that_has_just_closed_the_notebook_leaves_it_to_the_file(
     tmp_path: Path, asked: str
