@@ -410,5 +410,7 @@ ROWS = (
     row("D-454", "§2", "A page that has closed one of two views of a notebook leaves it to the other", Done("tests/browser/test_outcomes.py::test_a_notebook_with_two_views_in_one_page_stays_there_when_one_of_them_is_closed", only_all=True)),
     row("D-455", "§2", "What a page says it has saved counts though the engine has read the page since", Done("tests/unit/engine/test_outside.py::test_what_a_page_says_of_a_save_counts_though_it_was_read_in_between")),
     row("D-456", "§2", "A long text of a run reaches a page in pieces, and lands whole if that breaks off", Done("tests/unit/engine/test_outside.py::test_a_long_text_lands_in_pieces_so_that_the_page_does_not_stand_still", also=("tests/unit/engine/test_outside.py::test_a_page_that_takes_only_the_first_pieces_of_a_text_gets_all_of_it",))),
+    row("D-457", "§2", "What a page says it has saved counts for an agent though the engine had looked at the file before", Done("tests/unit/engine/test_outside.py::test_what_a_page_says_of_a_save_counts_for_an_agent_though_the_file_was_looked_at_before")),
+    row("D-458", "§6", "`print` in a runner writes whole lines, also of several threads, and is otherwise Python's own", Done("tests/integration/kernel/runner/test_output.py::test_lines_that_threads_print_stay_whole", also=("tests/integration/kernel/runner/test_output.py::test_print_is_the_print_that_everybody_knows",))),
 )
 # fmt: on

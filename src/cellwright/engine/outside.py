@@ -78,8 +78,8 @@ class OutsideChanges:
     def note_saved(self, news: object) -> None:
         """Note what the page says it has just saved, which another program may have replaced since.
 
-        It counts for whoever looks next, such as an agent that saves right then. `news` is what has
-        changed in the page since a version that we know, as it answers `read`.
+        The next look at the file takes it into account, also one for an agent's save. `news` is what
+        has changed in the page since a version that we know, as it answers `read`.
         """
         self._news.append(news)
 
@@ -92,7 +92,7 @@ class OutsideChanges:
         document = self._editor.document
         while self._news:
             then = None
-            with contextlib.suppress(CellwrightError):  # it is no notebook
+            with contextlib.suppress(CellwrightError):  # what it says is not a notebook
                 then = document.take_news(self._news.popleft())
             if then is None or then.saved_hash != document.saved_hash:
                 continue  # it is about a state that we do not know, or a file that was replaced since

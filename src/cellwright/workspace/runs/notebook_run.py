@@ -508,7 +508,7 @@ class NotebookRun(Run):
         if self._may_wait(ended):
             await self._land_later(run)
             return self._describe(ended, run.collector.outputs(), Landed())
-        await self._land_together()  # whoever calls this has seen to it that it ends
+        await self._land_together()  # in a `finish_despite_cancel` already
         self._report_failed_landing()
         return self.executions[place]
 
