@@ -12,6 +12,7 @@ import os
 import stat
 import time
 from collections import OrderedDict
+from functools import partial
 
 from cellwright.config.defaults import LOCK_TIMEOUT, MAX_FILE_BYTES
 from cellwright.document._bytes.layout import Layout
@@ -155,14 +156,43 @@ def edit(
     )
 
 
+class SaveHooks:
+    """What is called on the way of a change into its file, under the file's lock.
+
+    Args:
+        saving: gets the change before the file is replaced; the disk writes the new bytes meanwhile.
+        saved: the new bytes are in place.
+        failed: they are not, and the file is as it was; `saving` may not have been called.
+    """
+
+    __slots__ = ("failed", "saved", "saving")
+
+    def __init__(
+        self,
+        saving: Callable[[Change], object] | None = None,
+        saved: Callable[[], object] = lambda: None,
+        failed: Callable[[], object] = lambda: None,
+    ) -> None:
+        self.saving = saving
+        self.saved = saved
+        self.failed = failed
+
+    def announce(self, change: Change) -> None:
+        """Call `saving`, where nothing can be done meanwhile."""
+        if self.saving is not None:
+            self.saving(change)
+
+
+NO_HOOKS = SaveHooks()
+
+
 def update(
     path: PathLike,
     make: Callable[[Notebook], Change],
     *,
     real: str | None = None,
     create: bool = False,
-    saved: Callable[[], None] = lambda: None,
-    failed: Callable[[], None] = lambda: None,
+    hooks: SaveHooks = NO_HOOKS,
     max_bytes: int = MAX_FILE_BYTES,
     lock_timeout: float = LOCK_TIMEOUT,
     break_hard_links: bool = False,
@@ -172,7 +202,7 @@ def update(
     """Read a file, let `make` change the notebook, and save it, under one lock.
 
     If another program saves meanwhile, `make` is called again with the new content. After each
-    call of `make`, `saved` or `failed` is called, still under the lock.
+    call of `make`, one of the `hooks` says what became of it.
     """
     name = os.fspath(path)
     if real is None:
@@ -188,26 +218,34 @@ def update(
                     raise
                 notebook = Notebook(path=name)
             change = make(notebook)
+            saving = None if hooks.saving is None else partial(hooks.saving, change)
             try:
-                _write(notebook, name, real, reached, break_hard_links=break_hard_links)
+                _write(
+                    notebook,
+                    name,
+                    real,
+                    reached,
+                    break_hard_links=break_hard_links,
+                    meanwhile=saving,
+                )
             except DurabilityUnconfirmed as error:
                 error.name_bytes(notebook.revision)
-                saved()  # the new bytes are in place
+                hooks.saved()  # the new bytes are in place
                 raise
             except BaseException as error:
                 # An interruption can also come after the rename.
                 is_interruption = not isinstance(error, Exception)
                 if is_interruption and is_stored(reached or real, list(notebook.parts())):
-                    saved()
+                    hooks.saved()
                 else:
-                    failed()
+                    hooks.failed()
                 if isinstance(error, Conflict) and attempt < _ATTEMPTS - 1:
                     continue
                 raise
             try:
                 if recent is not None:
                     recent.keep(real, notebook.state)
-                saved()
+                hooks.saved()
             except Exception as error:
                 raise report_saved(name, error, notebook.revision) from error
             return notebook, change
@@ -317,6 +355,7 @@ def _write(
     reached: PinnedPath | None = None,
     *,
     break_hard_links: bool,
+    meanwhile: Callable[[], object] | None = None,
 ) -> Saved:
     parts = list(notebook.parts())
     size = sum(map(len, parts))
@@ -326,11 +365,16 @@ def _write(
     if origin is not None and (origin.real == real or origin.path == place):
         expected = list(origin.layout.parts())
         if origin.layout is state.layout or expected == [state.old]:
+            if meanwhile is not None:
+                meanwhile()
             return _confirm(notebook, name, reached or real, parts, size)
     # Every answer to an edit has the revision. Where working it out takes a while, that is done
     # while the disk is busy.
     large = size >= _LARGE and state.old is None
-    if not large:
+    works = [] if meanwhile is None else [meanwhile]
+    if large:
+        works.append(lambda: state.snapshot.revision)
+    else:
         _ = state.snapshot.revision
     replace_file(
         reached or real,
@@ -338,7 +382,7 @@ def _write(
         expected,
         break_hard_links=break_hard_links,
         large=large,
-        meanwhile=(lambda: state.snapshot.revision) if large else None,
+        meanwhile=works,
     )
     layout = _raw(state.old) if state.old is not None else state.layout
     notebook.origin = Origin(place, real, layout)

@@ -21,9 +21,10 @@ from uuid import uuid4
 from cellwright.document._bytes.layout import Layout
 from cellwright.document._bytes.slots import Slot
 from cellwright.document.change import State, longest_increasing
+from cellwright.document.files import NO_HOOKS, SaveHooks
 from cellwright.document.notebook import Notebook
 from cellwright.errors import Conflict, EditorLost, EditorSilent, EditorUnfit
-from cellwright.workspace.hosts.host import Presence, do_nothing, note_written
+from cellwright.workspace.hosts.host import Presence, note_written
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from cellwright.engine.connection import Connection
     from cellwright.engine.outside import OutsideChanges
     from cellwright.workspace.hosts.file import FileHost, FileLanding
-    from cellwright.workspace.hosts.host import Hook, KernelAddress, Make
+    from cellwright.workspace.hosts.host import KernelAddress, Make
 
     Shape = dict[str, Any]
 
@@ -299,8 +300,7 @@ class LiveHost:
         make: Make,
         *,
         create: bool = False,
-        on_saved: Hook = do_nothing,
-        on_failed: Hook = do_nothing,
+        hooks: SaveHooks = NO_HOOKS,
     ) -> Change:
         """Let `make` change the notebook, in the editor, and read it back.
 
@@ -310,14 +310,14 @@ class LiveHost:
         while (editor := self.editor) is not None:
             self.changed = editor
             try:
-                return self._apply(editor, "change", make, on_saved, on_failed)
+                return self._apply(editor, "change", make, hooks)
             except LostBefore:
                 self.changed = None
-        return self.file.change(make, create=create, on_saved=on_saved, on_failed=on_failed)
+        return self.file.change(make, create=create, hooks=hooks)
 
     def change_in(self, editor: Editor, make: Make, describe: Callable[[], Shape]) -> Change:
         """Let `make` change the notebook in one page; `describe` says what to send with it."""
-        return self._apply(editor, "change", make, do_nothing, do_nothing, describe=describe)
+        return self._apply(editor, "change", make, NO_HOOKS, describe=describe)
 
     def begin_landing(self, start: State) -> LiveLanding:
         """Begin to receive the outputs of a run."""
@@ -384,8 +384,7 @@ class LiveHost:
         editor: Editor,
         method: str,
         make: Make,
-        on_saved: Hook,
-        on_failed: Hook,
+        hooks: SaveHooks,
         *,
         describe: Callable[[], Shape] = dict,
     ) -> Change:
@@ -400,18 +399,19 @@ class LiveHost:
                     raise
                 change = make(notebook)
                 try:
+                    hooks.announce(change)
                     # An editor that does not take what is new of the outputs gets all of them.
                     grows = method == "land" and turn == 0
                     is_applied = not change or self._send(
                         editor, method, change, describe(), grows=grows
                     )
                 except BaseException:
-                    on_failed()
+                    hooks.failed()
                     raise
                 if is_applied:
-                    on_saved()
+                    hooks.saved()
                     return change
-                on_failed()
+                hooks.failed()
         raise Conflict(f"{editor.path} is being changed in its editor all the time")
 
     def _send(
@@ -490,7 +490,7 @@ class LiveLanding:
     def __init__(self, host: LiveHost, start: State) -> None:
         self._host = host
         self._start = start
-        self._unsaved: list[tuple[Make, Hook, Hook]] = []
+        self._unsaved: list[tuple[Make, SaveHooks]] = []
         self._in_file: FileLanding | None = None
         self.left: str | None = None
         self.written: State | None = None
@@ -500,8 +500,7 @@ class LiveLanding:
         make: Make,
         *,
         is_last: bool = True,
-        on_saved: Hook = do_nothing,
-        on_failed: Hook = do_nothing,
+        hooks: SaveHooks = NO_HOOKS,
     ) -> None:
         """Let `make` put outputs into the notebook."""
         editor = self._host.editor
@@ -509,20 +508,25 @@ class LiveLanding:
 
             def keep_until_saved() -> None:
                 if is_last:
-                    self._unsaved.append((make, on_saved, on_failed))
-                on_saved()
+                    self._unsaved.append((make, hooks))
+                hooks.saved()
 
-            noting, tell = note_written(self, make, keep_until_saved, self._host.signature)
+            noting, tell = note_written(
+                self,
+                make,
+                SaveHooks(hooks.saving, keep_until_saved, hooks.failed),
+                self._host.signature,
+            )
             self._host.changed = editor
             try:
-                self._host._apply(editor, "land", noting, tell, on_failed)  # noqa: SLF001  # a part of the host
+                self._host._apply(editor, "land", noting, tell)  # noqa: SLF001  # a part of the host
             except EditorLost:
                 pass
             else:
                 return
         if self._in_file is None or self._unsaved:
             self._move_to_file()
-        self._land_in_file(make, is_last=is_last, on_saved=on_saved, on_failed=on_failed)
+        self._land_in_file(make, is_last=is_last, hooks=hooks)
 
     def end(self) -> None:
         """Have the editor save the notebook; if it is gone, what it had goes into the file.
@@ -547,8 +551,8 @@ class LiveLanding:
         if self._in_file is None:
             self._in_file = self._host.file.begin_landing(self._start)
         while self._unsaved:
-            make, on_saved, on_failed = self._unsaved[0]
-            self._land_in_file(make, on_saved=on_saved, on_failed=on_failed)
+            make, hooks = self._unsaved[0]
+            self._land_in_file(make, hooks=hooks)
             del self._unsaved[0]
 
     def _land_in_file(
@@ -556,17 +560,18 @@ class LiveLanding:
         make: Make,
         *,
         is_last: bool = True,
-        on_saved: Hook = do_nothing,
-        on_failed: Hook = do_nothing,
+        hooks: SaveHooks = NO_HOOKS,
     ) -> None:
         landing = self._in_file
         assert landing is not None  # noqa: S101  # `_move_to_file` made it
 
         def note_and_tell() -> None:
             self.left, self.written = landing.left, landing.written
-            on_saved()
+            hooks.saved()
 
-        landing.land(make, is_last=is_last, on_saved=note_and_tell, on_failed=on_failed)
+        landing.land(
+            make, is_last=is_last, hooks=SaveHooks(hooks.saving, note_and_tell, hooks.failed)
+        )
 
 
 # -- a change, as messages describe it ----------------------------------------------------------

@@ -6,7 +6,7 @@ two is found out and every stored state has an entry.
 
 from __future__ import annotations
 
-from cellwright.document.files import report_saved
+from cellwright.document.files import SaveHooks, report_saved
 from cellwright.errors import (
     AlreadyExists,
     CellwrightError,
@@ -131,9 +131,10 @@ class OpenNotebook:
         copies: list[str] = []
         made: list[Notebook] = []
         stored: list[bool] = []
-        created = not host.exists()
+        is_new = created = not host.exists()
 
-        def make_and_announce(notebook: Notebook) -> Change:
+        def catch_up_and_make(notebook: Notebook) -> Change:
+            nonlocal is_new
             before, known = notebook.state, host.signature()
             is_new = known is None
             if kind == "create" and not is_new:
@@ -142,9 +143,12 @@ class OpenNotebook:
                 journal.catch_up(self.real, before, known, host.signature)
             change = make(notebook)
             made[:] = [notebook]
-            if change and not dry_run:
-                if backup and not is_new:
-                    copies.append(self._back_up(before))
+            if change and not dry_run and backup and not is_new:
+                copies.append(self._back_up(before))
+            return change
+
+        def announce(change: Change) -> None:
+            if change:
                 recordings.append(
                     journal.begin(
                         self.real,
@@ -155,7 +159,6 @@ class OpenNotebook:
                         concerns=" ".join(entry.id for entry in concerns) or None,
                     )
                 )
-            return change
 
         def confirm() -> None:
             stored.append(True)
@@ -169,11 +172,11 @@ class OpenNotebook:
             recordings.clear()
 
         if dry_run:
-            change = make_and_announce(self._read_or_create(create=create))
+            change = catch_up_and_make(self._read_or_create(create=create))
         else:
             try:
                 change = host.change(
-                    make_and_announce, create=create, on_saved=confirm, on_failed=abandon
+                    catch_up_and_make, create=create, hooks=SaveHooks(announce, confirm, abandon)
                 )
             except CellwrightError:
                 raise

@@ -39,14 +39,15 @@ def edit(path, source):
     recordings = []
     def make(notebook):
         journal.catch_up(path, notebook.state)
-        change = notebook.apply({"op": "replace", "cell": -1, "source": source})
-        recordings.append(journal.begin(path, change, actor=f"test:{name}"))
-        return change
+        return notebook.apply({"op": "replace", "cell": -1, "source": source})
     files.update(
         path,
         make,
-        saved=lambda: recordings[-1].finish(signature(path)),
-        failed=lambda: recordings[-1].abandon(),
+        hooks=files.SaveHooks(
+            lambda change: recordings.append(journal.begin(path, change, actor=f"test:{name}")),
+            saved=lambda: recordings[-1].finish(signature(path)),
+            failed=lambda: recordings[-1].abandon(),
+        ),
     )
 
 for i in range(int(count)):

@@ -15,6 +15,7 @@ from cellwright.errors import DurabilityUnconfirmed, NotebookNotFound, NotebookT
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from cellwright.document.change import Change
     from cellwright.document.notebook import Notebook
 
 CELL = {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": []}
@@ -144,10 +145,43 @@ def test_what_fails_after_the_save_is_one_error_that_names_the_new_bytes(
 
     edit = {"op": "replace", "cell": 0, "source": "x = 2"}
     with pytest.raises(DurabilityUnconfirmed) as caught:
-        files.update(path, lambda notebook: notebook.apply(edit), saved=fail)
+        files.update(path, lambda notebook: notebook.apply(edit), hooks=files.SaveHooks(saved=fail))
     now = files.read(path)
     assert sources(now) == ["x = 2"]
     assert caught.value.revision == now.revision
+
+
+@pytest.mark.parametrize("size", [10, 2_000_000])
+def test_a_change_is_announced_before_the_file_is_replaced(tmp_path: Path, size: int) -> None:
+    path = make(tmp_path / "a.ipynb", "x = 1", "y" * size)
+    old = path.read_bytes()
+    heard: list[object] = []
+
+    def announce(change: Change) -> None:
+        heard.append(("saving", change.after.snapshot.revision, path.read_bytes() == old))
+
+    hooks = files.SaveHooks(announce, lambda: heard.append("saved"), lambda: heard.append("failed"))
+    edit = {"op": "replace", "cell": 0, "source": "x = 2"}
+    notebook, _ = files.update(path, lambda notebook: notebook.apply(edit), hooks=hooks)
+    assert heard == [("saving", notebook.revision, True), "saved"]
+    assert path.read_bytes() == notebook.to_bytes()
+
+
+@pytest.mark.parametrize("size", [10, 2_000_000])
+def test_a_change_that_cannot_be_announced_is_not_saved(tmp_path: Path, size: int) -> None:
+    path = make(tmp_path / "a.ipynb", "x = 1", "y" * size)
+    old = path.read_bytes()
+    failed: list[bool] = []
+
+    def refuse(_: Change) -> None:
+        raise KeyboardInterrupt
+
+    hooks = files.SaveHooks(refuse, failed=lambda: failed.append(True))
+    edit = {"op": "replace", "cell": 0, "source": "x = 2"}
+    with pytest.raises(KeyboardInterrupt):
+        files.update(path, lambda notebook: notebook.apply(edit), hooks=hooks)
+    assert (path.read_bytes(), failed) == (old, [True])
+    assert [each.name for each in tmp_path.iterdir()] == ["a.ipynb"]
 
 
 def test_a_large_file_with_the_same_bytes_is_not_even_loaded(

@@ -17,7 +17,7 @@ import os
 import re
 import stat
 import time
-from _thread import start_new_thread
+from _thread import allocate_lock, start_new_thread
 
 from cellwright.config.directories import lock_file
 from cellwright.document.disk.load import close, file_holds
@@ -50,7 +50,7 @@ def replace_file(
     *,
     break_hard_links: bool = False,
     large: bool = False,
-    meanwhile: Callable[[], object] | None = None,
+    meanwhile: Sequence[Callable[[], object]] = (),
 ) -> None:
     """Make `path`, which is a real path and locked, hold exactly these parts.
 
@@ -59,8 +59,9 @@ def replace_file(
         parts: the new bytes, encoded before any file is touched.
         expected: what the file must still hold right before it is replaced; None for anything.
         break_hard_links: give this name a file of its own if it has other names.
-        large: writing takes so long that other work is done meanwhile, such as comparing.
-        meanwhile: more to do while the disk is busy with a large file; it must not touch the file.
+        large: writing takes so long that the file is compared meanwhile.
+        meanwhile: what to do before the file is replaced, while the disk is busy; it must not touch
+            the file.
 
     Raises:
         Conflict: the file does not hold `expected`.
@@ -74,7 +75,7 @@ def replace_file(
         raise Conflict(f"{path} was deleted since it was read")
     remove_abandoned_temps(folder)
     # While other work runs, a single call must write and wait for the disk: between two calls,
-    # the thread would have to wait for its turn.
+    # the thread would have to wait for its turn. Of a small file only the wait is long.
     flags = os.O_SYNC if large else 0
     temp, descriptor = _make_temp(folder, path, 0o600 if old else 0o666, flags)
     renamed = False
@@ -82,14 +83,7 @@ def replace_file(
     seen: tuple[int, ...] | None = None
     old_file = -1
 
-    def work() -> None:
-        nonlocal seen
-        if expected is not None:
-            seen = _compare_early(path, expected, descriptor)
-        if meanwhile is not None:
-            meanwhile()
-
-    def put() -> None:
+    def write() -> None:
         nonlocal step
         step = "write"
         _write(descriptor, parts)
@@ -97,14 +91,27 @@ def replace_file(
             step = "keep mode and owner"
             os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
         step = "fsync"
+
+    def put() -> None:
+        if large:
+            write()
         os.fsync(descriptor)
+
+    def work() -> None:
+        nonlocal seen
+        if large and expected is not None:
+            seen = _compare_early(path, expected, descriptor)
+        for each in meanwhile:
+            each()
 
     try:
         try:
             if old is not None:
                 step = "keep mode and owner"
                 _keep_attributes(descriptor, path, old)
-            if large:
+            if not large:
+                write()
+            if large or meanwhile:
                 run_side_by_side(put, work)
             else:
                 put()
@@ -357,10 +364,10 @@ def run_side_by_side(wait: Callable[[], None], work: Callable[[], object]) -> No
 
     Even if `work` raises, `wait` has ended when this returns or raises.
     """
-    from threading import Event, Thread
-
-    over = Event()
+    over: list[bool] = []
     errors: list[BaseException] = []
+    waiting = allocate_lock()
+    waiting.acquire()
 
     def run() -> None:
         try:
@@ -368,11 +375,11 @@ def run_side_by_side(wait: Callable[[], None], work: Callable[[], object]) -> No
         except BaseException as error:  # noqa: BLE001  # raised below, where the caller is
             errors.append(error)
         finally:
-            over.set()
+            over.append(True)
+            waiting.release()
 
-    thread = Thread(target=run)
     try:
-        thread.start()
+        start_new_thread(run, ())
     except RuntimeError:  # no thread is available
         wait()
         work()
@@ -382,12 +389,10 @@ def run_side_by_side(wait: Callable[[], None], work: Callable[[], object]) -> No
         work()
     except BaseException as error:  # noqa: BLE001  # raised below, when the disk has answered
         interruption = error
-    # `join` alone is not enough: after an interrupted one, Python may take the thread for dead.
-    while not over.is_set():
+    while not over:
         try:
-            over.wait()
+            waiting.acquire()
         except BaseException as error:  # noqa: BLE001  # Ctrl-C
             interruption = error
-    thread.join()
     if errors or interruption:
         raise errors[0] if errors else interruption or KeyboardInterrupt

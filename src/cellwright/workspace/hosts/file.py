@@ -10,9 +10,10 @@ import os
 
 from cellwright.config.defaults import LOCK_TIMEOUT
 from cellwright.document import files
+from cellwright.document.files import NO_HOOKS, SaveHooks
 from cellwright.errors import NotebookNotFound
 from cellwright.journal.place import signature
-from cellwright.workspace.hosts.host import ClosedHost, do_nothing, note_written
+from cellwright.workspace.hosts.host import ClosedHost, note_written
 
 # Now: a save that began opens no module.
 from cellwright.workspace.hosts.leases import SharedLease
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from cellwright.document.files import PathLike, Recent, Saved
     from cellwright.document.notebook import Notebook
     from cellwright.document.snapshot import Snapshot
-    from cellwright.workspace.hosts.host import Hook, Make
+    from cellwright.workspace.hosts.host import Make
     from cellwright.workspace.hosts.leases import Leases
     from cellwright.workspace.hosts.trust import Notary
 
@@ -106,8 +107,7 @@ class FileHost(ClosedHost):
         make: Make,
         *,
         create: bool = False,
-        on_saved: Hook = do_nothing,
-        on_failed: Hook = do_nothing,
+        hooks: SaveHooks = NO_HOOKS,
     ) -> Change:
         """Let `make` change the notebook, and save it under its lock.
 
@@ -115,7 +115,7 @@ class FileHost(ClosedHost):
             OwnedElsewhere: another process runs the notebook.
         """
         with self._leases.share(self.real):
-            return self._update(make, create=create, on_saved=on_saved, on_failed=on_failed)
+            return self._update(make, create=create, hooks=hooks)
 
     def begin_landing(self, start: State) -> FileLanding:
         """Begin to receive the outputs of a run."""
@@ -154,8 +154,7 @@ class FileHost(ClosedHost):
         make: Make,
         *,
         create: bool = False,
-        on_saved: Hook,
-        on_failed: Hook,
+        hooks: SaveHooks,
         wait: float | None = None,
     ) -> Change:
         settings = self._settings
@@ -165,8 +164,7 @@ class FileHost(ClosedHost):
                     self.path,
                     make,
                     create=create,
-                    saved=on_saved,
-                    failed=on_failed,
+                    hooks=hooks,
                     max_bytes=settings.max_file_bytes,
                     lock_timeout=settings.lock_timeout if wait is None else wait,
                     reached=place,
@@ -198,12 +196,11 @@ class FileLanding:
         make: Make,
         *,
         is_last: bool = True,
-        on_saved: Hook = do_nothing,
-        on_failed: Hook = do_nothing,
+        hooks: SaveHooks = NO_HOOKS,
     ) -> None:
         """Let `make` put outputs into the notebook, and save it."""
         host = self._host
-        make, on_saved = note_written(self, make, on_saved, host.signature)
+        make, hooks = note_written(self, make, hooks, host.signature)
         self._look_for_notary()
 
         def make_and_compare(notebook: Notebook) -> Change:
@@ -214,8 +211,7 @@ class FileLanding:
 
         host._update(  # noqa: SLF001  # a part of the host; the run holds the lease
             make_and_compare,
-            on_saved=on_saved,
-            on_failed=on_failed,
+            hooks=hooks,
             wait=None if is_last else _SHORT_WAIT,
         )
         if is_last and self._notary is not None and self._is_unsigned and self._is_only_ours:

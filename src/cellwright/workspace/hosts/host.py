@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from cellwright.document.files import NO_HOOKS, SaveHooks
 from cellwright.workspace.api.values import Value
 
 TYPE_CHECKING = False
@@ -14,11 +15,6 @@ if TYPE_CHECKING:
     from cellwright.document.notebook import Notebook
 
     Make = Callable[[Notebook], Change]
-    Hook = Callable[[], None]
-
-
-def do_nothing() -> None:
-    """Do nothing when a change was stored, or was not."""
 
 
 class Presence(Value):
@@ -95,13 +91,12 @@ class NotebookHost(Protocol):
         make: Make,
         *,
         create: bool = False,
-        on_saved: Hook = do_nothing,
-        on_failed: Hook = do_nothing,
+        hooks: SaveHooks = NO_HOOKS,
     ) -> Change:
         """Let `make` change the notebook, store it, and read it back, as one step.
 
         `make` may be called again if another program changes the notebook meanwhile. After each
-        call of `make`, `on_saved` or `on_failed` is called before any other writer gets a turn.
+        call of `make`, the `hooks` are called before any other writer gets a turn.
         With `create`, a notebook that does not exist begins empty.
         """
         ...
@@ -184,8 +179,7 @@ class Landing(Protocol):
         make: Make,
         *,
         is_last: bool = True,
-        on_saved: Hook = do_nothing,
-        on_failed: Hook = do_nothing,
+        hooks: SaveHooks = NO_HOOKS,
     ) -> None:
         """Let `make` put outputs into the notebook; unless `is_last`, more will follow soon."""
         ...
@@ -201,9 +195,9 @@ class Landing(Protocol):
 
 
 def note_written(
-    landing: Landing, make: Make, on_saved: Hook, find_signature: Callable[[], str | None]
-) -> tuple[Make, Hook]:
-    """Return `make` and `on_saved` that also note in a landing what was written."""
+    landing: Landing, make: Make, hooks: SaveHooks, find_signature: Callable[[], str | None]
+) -> tuple[Make, SaveHooks]:
+    """Return `make` and `hooks` that also note in a landing what was written."""
     made: list[State] = []
 
     def make_and_note(notebook: Notebook) -> Change:
@@ -213,6 +207,6 @@ def note_written(
 
     def note_and_tell() -> None:
         landing.left, landing.written = find_signature(), made[0]
-        on_saved()
+        hooks.saved()
 
-    return make_and_note, note_and_tell
+    return make_and_note, SaveHooks(hooks.saving, note_and_tell, hooks.failed)

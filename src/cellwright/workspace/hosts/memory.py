@@ -5,14 +5,16 @@ from __future__ import annotations
 import threading
 from copy import copy
 
+from cellwright.document.files import NO_HOOKS
 from cellwright.document.notebook import Notebook
 from cellwright.errors import NotebookNotFound
-from cellwright.workspace.hosts.host import ClosedHost, do_nothing, note_written
+from cellwright.workspace.hosts.host import ClosedHost, note_written
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cellwright.document.change import Change, State
-    from cellwright.workspace.hosts.host import Hook, Make
+    from cellwright.document.files import SaveHooks
+    from cellwright.workspace.hosts.host import Make
 
 
 class MemoryHost(ClosedHost):
@@ -51,8 +53,7 @@ class MemoryHost(ClosedHost):
         make: Make,
         *,
         create: bool = False,
-        on_saved: Hook = do_nothing,
-        on_failed: Hook = do_nothing,
+        hooks: SaveHooks = NO_HOOKS,
     ) -> Change:
         """Let `make` change the notebook, all or nothing."""
         with self._lock:
@@ -61,14 +62,15 @@ class MemoryHost(ClosedHost):
             notebook = Notebook(path=self.name) if self._notebook is None else self.read()
             change = make(notebook)
             try:
+                hooks.announce(change)
                 notebook.to_bytes()
             except BaseException:
-                on_failed()
+                hooks.failed()
                 raise
             if change or self._notebook is None:
                 self._version += 1
             self._notebook = notebook
-            on_saved()
+            hooks.saved()
             return change
 
     def begin_landing(self, start: State) -> MemoryLanding:
@@ -98,13 +100,12 @@ class MemoryLanding:
         make: Make,
         *,
         is_last: bool = True,
-        on_saved: Hook = do_nothing,
-        on_failed: Hook = do_nothing,
+        hooks: SaveHooks = NO_HOOKS,
     ) -> None:
         """Let `make` put outputs into the notebook."""
         del is_last
-        make, on_saved = note_written(self, make, on_saved, self._host.signature)
-        self._host.change(make, on_saved=on_saved, on_failed=on_failed)
+        make, hooks = note_written(self, make, hooks, self._host.signature)
+        self._host.change(make, hooks=hooks)
 
     def end(self) -> None:
         """Finish: there is nothing to do."""

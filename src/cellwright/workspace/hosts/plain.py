@@ -15,6 +15,7 @@ from cellwright.document.costs import blake2b
 from cellwright.document.disk.load import is_stored, load_file
 from cellwright.document.disk.lock import FileLock
 from cellwright.document.disk.save import replace_file
+from cellwright.document.files import NO_HOOKS
 from cellwright.document.notebook import Notebook
 from cellwright.errors import (
     Conflict,
@@ -26,14 +27,15 @@ from cellwright.errors import (
     UnreadableFile,
 )
 from cellwright.journal.place import signature
-from cellwright.workspace.hosts.host import ClosedHost, do_nothing
+from cellwright.workspace.hosts.host import ClosedHost
 from cellwright.workspace.paths import hold_folder, real_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cellwright.config.settings import Settings
     from cellwright.document.change import Change, State
-    from cellwright.workspace.hosts.host import Hook, Landing, Make
+    from cellwright.document.files import SaveHooks
+    from cellwright.workspace.hosts.host import Landing, Make
 
 _ATTEMPTS = 5
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -79,8 +81,7 @@ class PlainFileHost(ClosedHost):
         make: Make,
         *,
         create: bool = False,
-        on_saved: Hook = do_nothing,
-        on_failed: Hook = do_nothing,
+        hooks: SaveHooks = NO_HOOKS,
     ) -> Change:
         """Let `make` change the text, and save it under the file's lock."""
         if create:
@@ -99,23 +100,24 @@ class PlainFileHost(ClosedHost):
                 notebook = self._wrap(old)
                 change = make(notebook)
                 try:
+                    hooks.announce(change)
                     self._store(place or self.real, old, notebook)
                 except DurabilityUnconfirmed as error:
                     error.name_bytes(notebook.revision)
-                    on_saved()  # the new bytes are in place
+                    hooks.saved()  # the new bytes are in place
                     raise
                 except BaseException as error:
                     # An interruption can also come after the rename.
                     is_interruption = not isinstance(error, Exception)
                     texts = [cell.source.encode() for cell in notebook.cells if is_interruption]
                     if texts and is_stored(place or self.real, texts):
-                        on_saved()
+                        hooks.saved()
                     else:
-                        on_failed()
+                        hooks.failed()
                     if isinstance(error, Conflict) and attempt < _ATTEMPTS - 1:
                         continue
                     raise
-                on_saved()
+                hooks.saved()
                 return change
         raise AssertionError  # pragma: no cover  # the loop returns or raises
 

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from cellwright.document.change import Change
 from cellwright.document.edits import SetMetadata, SetOutputs
+from cellwright.document.files import SaveHooks
 from cellwright.errors import (
     AmbiguousCell,
     CellNotFound,
@@ -406,7 +407,7 @@ class RunRecord:
         newest: list[str | None] = []
         made: list[Change] = []
 
-        def make_and_announce(notebook: Notebook) -> Change:
+        def catch_up_and_make(notebook: Notebook) -> Change:
             now = book.host.signature()
             if self._is_as_left(notebook, now):
                 assert self._before is not None  # noqa: S101  # `_is_as_left` looked
@@ -416,13 +417,14 @@ class RunRecord:
             befores[:] = [notebook.state]
             if not is_last:
                 newest[:] = [self._find_newest()]
-            change = make(notebook)
+            made[:] = [make(notebook)]
+            return made[0]
+
+        def announce(change: Change) -> None:
             if change:
                 recordings.append(journal.begin(real, change, actor=actor, label=label, kind="run"))
             elif self._announced is not None:
                 self._announced[0].abandon()
-            made[:] = [change]
-            return change
 
         def confirm() -> None:
             self._before = self._announced = None
@@ -448,7 +450,9 @@ class RunRecord:
                 again = journal.begin(real, change, actor=actor, label=before, kind="run")
                 self._announced = (again, change, before)
 
-        landing.land(make_and_announce, is_last=is_last, on_saved=confirm, on_failed=abandon)
+        landing.land(
+            catch_up_and_make, is_last=is_last, hooks=SaveHooks(announce, confirm, abandon)
+        )
 
     def _is_as_left(self, notebook: Notebook, now: str | None) -> bool:
         """Whether notebook and history are unchanged since a save of this very cell."""
