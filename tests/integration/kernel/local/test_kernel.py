@@ -147,6 +147,52 @@ sys.stdout.flush()
         assert text(await run(watching, source)) == "x"
 
 
+async def test_a_flush_waits_for_nothing_if_nothing_was_written(shared: LocalKernel) -> None:
+    source = """
+import sys
+thread, asked = sys.stdout.pub_thread, []
+schedule = thread.schedule
+while thread._events:  # what the start of this cell has to say
+    pass
+thread.schedule = lambda work: (asked.append(work), schedule(work))
+sys.stdout.flush(); sys.stderr.flush()
+needless = len(asked)
+sys.stderr.write("said\\n"); sys.stderr.flush()
+needed = len(asked)
+del thread.schedule
+print(needless, needed > 0, file=sys.stdout)
+"""
+    events = await run(shared, source)
+    assert text(events) == "0 True\n"
+    assert text(events, "stderr") == "said\n"
+
+
+async def test_a_flush_waits_for_what_is_being_sent_by_the_clock(shared: LocalKernel) -> None:
+    source = """
+import sys, threading
+out, sent = sys.stdout, []
+is_sending, may_send = threading.Event(), threading.Event()
+send = out.session.send
+
+def send_late(stream, message, **options):
+    if message["msg_type"] == "stream":
+        is_sending.set()
+        may_send.wait(20)
+        sent.append(message)
+    return send(stream, message, **options)
+
+out.flush_interval, out.session.send = 0, send_late
+n = out.write("late\\n")
+is_sending.wait(20)
+threading.Timer(0.1, may_send.set).start()
+out.flush()
+was_sent = bool(sent)
+del out.flush_interval, out.session.send
+print(was_sent)
+"""
+    assert text(await run(shared, source)) == "late\nTrue\n"
+
+
 async def test_a_cell_ends_without_sleep_until_the_kernel_has_forked(
     watching: LocalKernel,
 ) -> None:
