@@ -8,16 +8,15 @@ import gc
 import itertools
 import logging
 import os
-import threading
 import time
 from bisect import bisect
 from collections import defaultdict
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from cellwright import __version__
 from cellwright.engine import wire
 from cellwright.engine.editors import Editors
+from cellwright.engine.threads import FileThreads, make_full_pool
 from cellwright.errors import (
     CellwrightError,
     EngineDraining,
@@ -54,7 +53,6 @@ _THREADS_WITHIN = 5.0
 _TOUCH_EVERY = 3600.0  # cleaners of temp folders take what is old
 _FILE_THREADS = 16
 _OTHER_THREADS = 8
-_FILLED_WITHIN = 5.0
 _CALLS_AT_ONCE = 4  # of one process
 _LARGE_FILES = (128 * 2**10, 4 * 2**20)  # the huge do not keep the large waiting
 _LARGE_AT_ONCE = 2
@@ -75,12 +73,12 @@ class Service:
     def __init__(self, settings: Settings, socket: str) -> None:
         self.settings = settings
         # Calls that wait for a kernel must not keep others from their files.
-        self._files = _make_full_pool(_FILE_THREADS, "file")
+        self._files = FileThreads(_FILE_THREADS)
         self.hub = Hub(
             settings,
             loop=asyncio.get_running_loop(),
             holder="the engine",
-            file_threads=self._files,
+            call_in_thread=self._files.submit,
             extend=Caller.extend_hub,
         )
         self._editors = Editors(self.hub)
@@ -98,7 +96,7 @@ class Service:
             partial(asyncio.Semaphore, _LARGE_AT_ONCE)
         )
         self._shares: dict[Connection, _Share] = {}
-        asyncio.get_running_loop().set_default_executor(_make_full_pool(_OTHER_THREADS, "other"))
+        asyncio.get_running_loop().set_default_executor(make_full_pool(_OTHER_THREADS, "other"))
 
     # -- clients ----------------------------------------------------------------------------
 
@@ -383,40 +381,12 @@ class Service:
         # Not here, but in a thread: what still works there may need this loop.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_THREADS_WITHIN):
-                await _join(self._files)
+                await self._files.end()
         clients = dict(self._connections)
         if clients:
             await asyncio.gather(*(client.finish(_LAST_WORDS) for client in clients))
             await asyncio.wait(clients.values(), timeout=_LAST_WORDS)
         self.hub.release_resources()
-
-
-async def _join(pool: ThreadPoolExecutor) -> None:
-    """Wait for what works in a pool; cancelled, leave it alone."""
-    ended = asyncio.Event()
-    loop = asyncio.get_running_loop()
-
-    def wait() -> None:
-        pool.shutdown(wait=True)
-        with contextlib.suppress(RuntimeError):  # the loop has ended first
-            loop.call_soon_threadsafe(ended.set)
-
-    # A thread of its own: those of the loop may all be stuck.
-    threading.Thread(target=wait, daemon=True).start()
-    await ended.wait()
-
-
-def _make_full_pool(size: int, name: str) -> ThreadPoolExecutor:
-    """A pool that has all its threads from the start.
-
-    Left to itself it starts another one whenever the last is not quite back, for hours.
-    """
-    pool = ThreadPoolExecutor(size, name)
-    all_there = threading.Barrier(size)
-    with contextlib.suppress(RuntimeError):  # no more threads to be had: then those there are
-        for _ in range(size):
-            pool.submit(all_there.wait, _FILLED_WITHIN)
-    return pool
 
 
 def _find_real(caller: Caller, path: str) -> str:

@@ -16,7 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Awaitable, Callable, Coroutine
-    from concurrent.futures import Executor
     from typing import Any, TypeVar
 
     from cellwright.config.settings import Settings
@@ -41,7 +40,7 @@ class Hub:
         journal: the history; the user's own by default.
         loop: the event loop that kernels live on; one in a thread of its own by default.
         holder: what other processes are told about the owner of a lease.
-        file_threads: the threads in which hosts are called from the loop.
+        call_in_thread: calls what blocks from the loop; by default the loop has threads for it.
         extend: awaited on the loop with this hub, before the first kernel starts.
         kernels: starts kernels; by default those of this machine and of servers.
     """
@@ -53,7 +52,7 @@ class Hub:
         journal: Journal | None = None,
         loop: asyncio.AbstractEventLoop | None = None,
         holder: str = "a workspace",
-        file_threads: Executor | None = None,
+        call_in_thread: Callable[..., Awaitable[Any]] | None = None,
         extend: Callable[[Hub], Awaitable[object]] | None = None,
         kernels: KernelStarter | None = None,
     ) -> None:
@@ -65,7 +64,7 @@ class Hub:
         self._hosts: dict[str, NotebookHost] = {}
         self._journal = journal
         self._loop = loop
-        self._file_threads = file_threads
+        self._call_in_thread = call_in_thread
         self._extend = extend
         self._kernels = kernels
         self._is_closed = False
@@ -218,8 +217,11 @@ class Hub:
         import asyncio
         from contextvars import copy_context
 
-        loop, context = asyncio.get_running_loop(), copy_context()
-        return await loop.run_in_executor(self._file_threads, context.run, work, *args)
+        context = copy_context()
+        if self._call_in_thread is not None:
+            return await self._call_in_thread(context.run, work, *args)  # type: ignore[no-any-return]
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(None, context.run, work, *args)
 
     # -- from other threads -----------------------------------------------------------------
 
