@@ -7,6 +7,7 @@ import difflib
 import json
 import re
 from collections import Counter
+from datetime import UTC, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -107,8 +108,11 @@ def name_cell_type(kind: str) -> str:
     return kind if kind in ("code", "markdown", "raw") else "of unknown type"
 
 
-def _format_execution_count(count: int | None) -> str:
-    return " " if count is None else str(count)
+def format_moment(moment: float | None) -> str | None:
+    """A moment in seconds since 1970 as ISO 8601 in UTC; None stays None."""
+    if moment is None:
+        return None
+    return f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
 
 
 def others_lines(others: Sequence[OtherActor]) -> list[str]:
@@ -198,7 +202,8 @@ def run_line(execution: Execution) -> str:
     """How one cell went."""
     line = f"cell {execution.index} · id {quote_name(execution.cell or '')} · {execution.status}"
     if execution.status != "pending":
-        line += f" · [{_format_execution_count(execution.count)}] · {execution.seconds:.2f} s"
+        count = " " if execution.count is None else execution.count
+        line += f" · [{count}] · {execution.seconds:.2f} s"
     if execution.error:
         line += f" · {quote_name(execution.error.ename)}"
         if execution.error.line:

@@ -123,8 +123,7 @@ def select(caller: Caller, request: requests.SelectRequest) -> SelectAnswer:
     book = caller.open(request.path)
     if wanted.raw:
         text = book.host.read_bytes().decode("utf-8", "surrogateescape")
-        found = _describe_selection(book.name, request.selector, select_raw(text, wanted))
-        return found.replace(total_cells=None)  # it may be any file
+        return _describe_selection(book.name, request.selector, select_raw(text, wanted))
     notebook = book.load()
     with GarbagePause():
         found = _describe_selection(
