@@ -18,8 +18,8 @@ from cellwright.errors import CellwrightError
 from cellwright.outputs.describe import CHARACTERS_PER_TOKEN, describe
 from cellwright.outputs.sanitize import make_visible
 from cellwright.tools.fence import make_readable
-from cellwright.tools.wording import format_moment, name_cell_type, shorten
-from cellwright.workspace.status import find_last_runs, find_status
+from cellwright.tools.wording import name_cell_type, shorten
+from cellwright.workspace.status import find_last_runs, find_status, format_moment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -328,7 +328,7 @@ def _describe_run(cell: Cell, sources: _NotebookFacts) -> CellRunFacts:
         order=cell.execution_count,
         success=None if last is None or last.status == "running" else last.success,
         duration=last.duration_ms if last else None,
-        ended=format_moment(last.ended if last else None),
+        ended=format_moment(last.ended) if last and last.ended is not None else None,
     )
 
 

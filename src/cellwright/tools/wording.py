@@ -7,7 +7,6 @@ import difflib
 import json
 import re
 from collections import Counter
-from datetime import UTC, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -106,13 +105,6 @@ def cell_line(cell: CellView) -> str:
 def name_cell_type(kind: str) -> str:
     """The type of a cell, if it is one that there is."""
     return kind if kind in ("code", "markdown", "raw") else "of unknown type"
-
-
-def format_moment(moment: float | None) -> str | None:
-    """A moment in seconds since 1970 as ISO 8601 in UTC; None stays None."""
-    if moment is None:
-        return None
-    return f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
 
 
 def others_lines(others: Sequence[OtherActor]) -> list[str]:

@@ -21,13 +21,13 @@ from cellwright.tools.params import DEADLINE, CellName, OptionalPath, Params
 from cellwright.tools.tool import Tool, ToolResult
 from cellwright.tools.wording import (
     format_count,
-    format_moment,
     name_cell_type,
     quote_name,
     run_facts,
     shorten,
     to_facts,
 )
+from cellwright.workspace.status import format_moment
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -133,7 +133,9 @@ def _cell_facts(cell: CellView, selected: Mapping[str, str]) -> dict[str, Any]:
             "executionOrder": cell.execution_count,
             "lastRunSuccess": last.success if last else None,
             "lastExecutionDuration": last.duration_ms if last else None,
-            "lastRunEndTime": format_moment(last.ended if last else None),
+            "lastRunEndTime": format_moment(last.ended)
+            if last and last.ended is not None
+            else None,
         }
     return facts
 
