@@ -30,6 +30,7 @@ from cellwright.kernel.events import (
     KernelExit,
     Started,
 )
+from cellwright.kernel.factory import KernelFactory
 from cellwright.kernel.transport import Code, KernelInfo, Launch
 from cellwright.outputs.events import ClearEvent, DisplayEvent, ErrorEvent, StreamEvent
 
@@ -38,7 +39,10 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from typing import Any
 
+    import pytest
+
     from cellwright.kernel.events import IdleEvent
+    from cellwright.kernel.factory import KernelOrder
 
 
 class _Failure(Exception):
@@ -252,3 +256,17 @@ class MemoryKernel:
         """Die now, as if killed by a signal."""
         self._exit = self._exit or KernelExit(signal=signal)
         self._ended.set()
+
+
+def start_in_memory(monkeypatch: pytest.MonkeyPatch) -> list[MemoryKernel]:
+    """Let every kernel that is started be one in memory; returns them as they come."""
+    started: list[MemoryKernel] = []
+
+    async def start(_: KernelFactory, order: KernelOrder) -> MemoryKernel:
+        kernel = MemoryKernel(Launch(order.cwd, order.env))
+        started.append(kernel)
+        await kernel.start()
+        return kernel
+
+    monkeypatch.setattr(KernelFactory, "start", start)
+    return started

@@ -43,7 +43,6 @@ text = st.one_of(
 )
 # Spellings that a parser would normalise away.
 SPELLINGS = ["1e400", "-1E+2", "0.10", "1.0", "-0", "-0.0", "12345678901234567890123", "1e-7", "0"]
-NOT_A_NUMBER = ["NaN", "Infinity", "-Infinity"]
 
 
 @dataclass(frozen=True)

@@ -142,11 +142,10 @@ def test_what_one_look_leaves_for_the_next_changes_no_answer(seed: int) -> None:
         for _ in range(chance.choice([0, 1, 1, 1, 2])):
             past.change()
         kernel = chance.choice([None, None, None, "k1", "k2"])
-        count_from = chance.choice([0, 0, 0, 1])
 
-        kept = staleness(past.cells, past.runs, kernel=kernel, count_from=count_from, memory=memory)
+        kept = staleness(past.cells, past.runs, kernel=kernel, memory=memory)
 
-        assert kept == staleness(past.cells, past.runs, kernel=kernel, count_from=count_from)
+        assert kept == staleness(past.cells, past.runs, kernel=kernel)
 
 
 @enough

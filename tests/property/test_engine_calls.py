@@ -14,6 +14,7 @@ from cellwright.workspace.api.requests import VERBS, list_kinds
 from tests.engines import greeting
 from tests.unit.cli import samples
 from tests.unit.engine.lines import Line, serving
+from tests.unit.engine.test_service import REPLACE, code
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,11 +27,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def code(answer: dict[str, Any]) -> str | None:
-    return answer["error"]["data"]["code"] if "error" in answer else None
-
-
-REPLACE = {"op": "replace", "cell": "sum", "source": "total + 1"}
 ATOMS: list[Any] = [
     *(None, True, False, 0, 1, -1, 2**70, 1.5, "", "x", "nb.ipynb", "sum", "../..", "\0", "\udc80"),
     *([], {}, [None], [[]], {"a": None}, [1], ["sum"], ["\0"], [{"op": "insert"}], [{"code": 1}]),

@@ -2,26 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cellwright.document.snapshot import Resolver
-from cellwright.errors import CellwrightError
-
-
-def find(ids: list[str | None], ref: Any) -> int | str:
-    """The index found, or the code of the error."""
-    try:
-        return Resolver(ids).index(ref)
-    except CellwrightError as error:
-        return error.code
-
-
-NO = "CELL_NOT_FOUND"
-TWO = "AMBIGUOUS_CELL"
-
+from tests.unit.document.test_refs import NO, TWO, find
 
 # Ids that look like handles or positions, and ids that several cells have.
 odd_ids = st.one_of(

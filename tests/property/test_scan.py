@@ -20,24 +20,7 @@ from cellwright.document._json.scan import (
 )
 from cellwright.errors import InvalidJson
 from tests.property import strategies
-
-
-def accepted(text: str) -> bool:
-    try:
-        check(text.encode("utf-8", "surrogatepass"))
-    except InvalidJson:
-        return False
-    return True
-
-
-def accepted_by_python(text: str) -> bool:
-    try:
-        # An integer is kept as text: the limit on its digits is Python's, not JSON's.
-        json.loads(text, parse_int=str)
-    except json.JSONDecodeError:
-        return False
-    return True
-
+from tests.unit.document.test_scan import accepted, accepted_by_python
 
 # Texts that are JSON, and then not quite: a piece taken out, doubled, or something put in.
 PIECES = [

@@ -5,96 +5,14 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-import nbformat.validator
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cellwright.document._bytes.validity import (
-    cell_problem,
-    is_valid_id,
-)
-from tests.unit.document.samples import (
-    IMAGE,
-    RESULT,
-    STREAM,
-    code,
-    markdown,
-    raw,
-)
+from cellwright.document._bytes.validity import cell_problem, is_valid_id
+from tests.unit.document.samples import IMAGE, code, markdown, raw
+from tests.unit.document.test_validity import CELL_METADATA, MINORS, ODD, OUTPUTS, accepts
 
-MINORS = range(6)
-
-
-def accepts(minor: int, *cells: Any, metadata: Any = None) -> bool:
-    """Whether nbformat takes a notebook of that version with those cells."""
-    value = {
-        "cells": list(cells),
-        "metadata": metadata if metadata is not None else {},
-        "nbformat": 4,
-        "nbformat_minor": minor,
-    }
-    try:
-        nbformat.validator.get_validator(4, minor).validate(value)
-    except nbformat.ValidationError:
-        return False
-    return True
-
-
-# What a value may be instead of what it should be.
-ODD: list[Any] = [
-    None,
-    True,
-    False,
-    0,
-    1,
-    -1,
-    1.5,
-    "",
-    "x",
-    "a,b",
-    "\n",
-    "a\n",
-    "auto",
-    [],
-    ["a"],
-    ["a", "b"],
-    ["a", "a"],
-    ["a,b"],
-    ["", "b"],
-    ["a", 1],
-    [["a"]],
-    {},
-    {"a": "b"},
-    {"a": 1},
-    {"a": None},
-    {"image/png": "x"},
-    {"image/png": ["x", "y"]},
-    {"image/png": 1},
-    {"application/json": 1},
-    {"application/json": None},
-    {"application/vnd.x+json": [1]},
-    {"application/xjson": [1]},
-    {"x/json": {}},
-    {"application/json\n": 1},
-    {"text/application/json": {}},
-    {"a.png": {"image/png": "x"}},
-    {"a.png": {"image/png": 1}},
-    {"name": "x"},
-    {"name": "x", "display_name": "y"},
-    {"name": "x", "display_name": 1},
-    {"name": "x", "codemirror_mode": 1},
-    {"name": "x", "codemirror_mode": {}, "file_extension": ".py"},
-    {"name": "x", "pygments_lexer": None},
-    {"source_hidden": 1},
-]
 odd = st.sampled_from(ODD)
-CELL_METADATA = ["name", "tags", "jupyter", "format", "collapsed", "scrolled", "execution", "x_own"]
-OUTPUTS = [
-    STREAM,
-    RESULT,
-    {"output_type": "display_data", "data": {"image/png": "x"}, "metadata": {}},
-    {"output_type": "error", "ename": "E", "evalue": "", "traceback": ["a"]},
-]
 
 
 @st.composite

@@ -23,6 +23,7 @@ from cellwright.errors import ModelError, WorkspaceError
 from cellwright.journal.history import format_time
 from cellwright.outputs.sanitize import one_line
 from cellwright.workspace.api.requests import find_mode
+from cellwright.workspace.paths import HIDDEN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -249,7 +250,6 @@ class Conversations:
         return found
 
 
-_HIDDEN = (".", "__pycache__", "node_modules")
 _MOST_FILES = 5_000
 _FRESH = 3.0
 
@@ -272,7 +272,7 @@ class FileNames:
     def _walk(self) -> list[str]:
         found: list[str] = []
         for folder, folders, files in os.walk(self._folder):
-            folders[:] = sorted(name for name in folders if not name.startswith(_HIDDEN))
+            folders[:] = sorted(name for name in folders if not name.startswith(HIDDEN))
             shown = [name for name in sorted(files) if not name.startswith(".")]
             base = os.path.relpath(folder, self._folder)
             found += [name if base == "." else f"{base}/{name}" for name in shown]

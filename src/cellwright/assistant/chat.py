@@ -346,6 +346,10 @@ class Chat:
             self.turns.append(changes)
         return changes
 
+    def find_newest_changes(self) -> ChangeSet | None:
+        """The edits of the newest turn that has any left."""
+        return next((turn for turn in reversed(self.turns) if not turn.is_undone), None)
+
     async def undo(
         self, changes: ChangeSet | None = None, cells: Collection[str] | None = None
     ) -> ChangeSet:
@@ -359,8 +363,7 @@ class Chat:
             NothingToUndo: there is none.
             Conflict: one of the cells was changed since; nothing was taken back.
         """
-        if changes is None:
-            changes = next((turn for turn in reversed(self.turns) if not turn.is_undone), None)
+        changes = changes or self.find_newest_changes()
         if changes is None:
             raise NothingToUndo("undo: no turn of this chat changed anything")
         # The person asks for it, so that the mode of a request does not matter.

@@ -11,7 +11,6 @@ from __future__ import annotations
 import html
 import re
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,7 +19,7 @@ from cellwright.outputs.describe import CHARACTERS_PER_TOKEN, describe
 from cellwright.outputs.sanitize import make_visible
 from cellwright.tools.fence import make_readable
 from cellwright.tools.wording import name_cell_type, shorten
-from cellwright.workspace.status import find_last_runs, find_status
+from cellwright.workspace.status import find_last_runs, find_status, format_moment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -329,7 +328,7 @@ def _describe_run(cell: Cell, sources: _NotebookFacts) -> CellRunFacts:
         order=cell.execution_count,
         success=None if last is None or last.status == "running" else last.success,
         duration=last.duration_ms if last else None,
-        ended=_format_time(last.ended if last else None),
+        ended=format_moment(last.ended) if last and last.ended is not None else None,
     )
 
 
@@ -337,12 +336,6 @@ def _summarize_outputs(cell: Cell, characters: int) -> str:
     if len(cell.raw) > _LARGEST:
         return f"{len(cell.raw):,} bytes, too many to sum up here; GetCellOutputs reads them"
     return describe(cell.outputs, characters // CHARACTERS_PER_TOKEN, images=0).text
-
-
-def _format_time(moment: float | None) -> str | None:
-    if moment is None:
-        return None
-    return f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
 
 
 def choose_window(count: int, anchor: int) -> range:

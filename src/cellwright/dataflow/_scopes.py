@@ -6,7 +6,6 @@ import ast
 import contextlib
 
 from cellwright.dataflow._known_names import BUILTINS
-from cellwright.dataflow._policy import UNKNOWN, KnownName, find_changed_objects
 from cellwright.dataflow._walker import LocalFrame, Statements, list_arguments
 from cellwright.dataflow.facts import (
     ARGUMENT,
@@ -15,7 +14,6 @@ from cellwright.dataflow.facts import (
     CellFacts,
     Effects,
     ValueExpression,
-    base_name,
     freeze,
 )
 
@@ -344,19 +342,11 @@ class CellScope(Scope):
     def collect_facts(self) -> CellFacts:
         """The facts of the cell, after all of it was walked."""
         values = {name: ValueExpression.join(every) for name, every in self._values.items()}
-        own = {
-            name: KnownName(value.effects, self._origins.get(name))
-            for name, value in values.items()
-        }
-        changed = self.changes | find_changed_objects(
-            self.calls, lambda name: own.get(name, UNKNOWN), self.budget
-        )
         bound = set(values)
         return CellFacts(
             defines=freeze(bound - self._deleted),
             uses=freeze(self._uses - BUILTINS),
             builtins=freeze(self._uses & BUILTINS),
-            mutates=self._find_mutated(changed, values),
             deletes=freeze(self._deleted),
             opaque=tuple(dict.fromkeys(self.opaque)),
             stars=tuple(self._stars),
@@ -374,21 +364,6 @@ class CellScope(Scope):
             stores=freeze(self.stores),
             work=self.budget.spent,
         )
-
-    def _find_mutated(self, roots: set[Root], values: dict[str, ValueExpression]) -> frozenset[str]:
-        """The changed names, and those they were taken from: `for row in rows: row.x = 1`."""
-        called = {call.callee for call in self.calls if not call.path}
-        changed = {name for name, _ in roots if not name.endswith("()")}
-        changed |= {base_name(name) for name, _ in roots if name.endswith("()")} - called
-        waiting = list(changed)
-        while waiting:
-            value = values.get(waiting.pop())
-            more = (
-                {base_name(name) for name, _ in value.same} - changed - called if value else set()
-            )
-            changed |= more
-            waiting += more
-        return freeze(changed - self._origins.keys())
 
 
 class FunctionOutline:

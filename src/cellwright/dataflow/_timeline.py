@@ -559,7 +559,7 @@ class Timeline:
     def _describe_names(self, facts: CellFacts, names: set[str]) -> Callable[[str], KnownName]:
         cache: dict[str, KnownName] = {}
 
-        def known(name: str) -> KnownName:
+        def describe_name(name: str) -> KnownName:
             found = cache.get(name)
             if found is None:
                 binding = self.names.get(name) if name in names else None
@@ -582,7 +582,7 @@ class Timeline:
                 cache[name] = found
             return found
 
-        return known
+        return describe_name
 
     # --- Running ---------------------------------------------------------------------------------
 

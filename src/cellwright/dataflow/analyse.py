@@ -122,7 +122,6 @@ def _describe_invalid(source: str, problem: str) -> CellFacts:
     return CellFacts(
         defines=ours,
         uses=ours,
-        mutates=ours,
         perhaps=ours,
         opaque=tuple(opaque),
         syntax_error=problem,

@@ -172,7 +172,6 @@ class CellFacts:
     Attributes:
         defines: Names that it binds; those in `perhaps` only under a condition.
         uses: Names that it reads before it has surely bound them itself, without Python's own.
-        mutates: Names whose object it may change, as far as the cell alone can tell.
         deletes: Names that it removes.
         opaque: Why the text does not show what it does to names, such as `exec` or code that is too
             large to analyse; empty if it does.
@@ -183,7 +182,6 @@ class CellFacts:
 
     defines: frozenset[str] = frozenset()
     uses: frozenset[str] = frozenset()
-    mutates: frozenset[str] = frozenset()
     deletes: frozenset[str] = frozenset()
     opaque: tuple[str, ...] = ()
     stars: tuple[str, ...] = ()

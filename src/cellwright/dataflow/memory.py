@@ -40,7 +40,7 @@ class Memory:
         # States that follow from the cell itself, and from what the cells define, which are in
         # this order; with a state, why other cells that use the cell are stale.
         self.states: dict[str, tuple[JudgedCell, CellState, tuple[str, str] | None]] = {}
-        self.order: tuple[int, Sequence[str]] = (0, ())
+        self.order: Sequence[str] = ()
         self.defined: Sequence[CellFacts | None] = ()
         self._used_tokens = 0
 

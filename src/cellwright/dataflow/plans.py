@@ -22,14 +22,13 @@ def stale_closure(
     language: str = "python",
     *,
     kernel: str | None = None,
-    never: bool = True,
     should_stop: Callable[[], bool] | None = None,
 ) -> list[DataflowCell]:
     """The cells to run, from top to bottom, so that no result is stale after that.
 
-    That takes the stale ones, those that never ran (unless `never` is false), those whose state
-    they need and that is not there any more, those that use what is made anew, and those that
-    give names back the meaning that they have at the end.
+    That takes the stale ones, those that never ran, those whose state they need and that is not
+    there any more, those that use what is made anew, and those that give names back the meaning
+    that they have at the end.
 
     Raises:
         AnalysisStopped: `should_stop`, which is asked now and then, returned true.
@@ -38,11 +37,7 @@ def stale_closure(
 
     def find(reader: FactsReader) -> list[DataflowCell]:
         plan = _Plan(cells, runs, reader, kernel)
-        wanted = {
-            judged.cell.id
-            for judged in plan.judged
-            if not judged.is_intact and (never or judged.run or judged.last_elsewhere)
-        }
+        wanted = {judged.cell.id for judged in plan.judged if not judged.is_intact}
         return plan.complete(wanted, downstream=True)
 
     return analyse_within_limits(find, language, should_stop)

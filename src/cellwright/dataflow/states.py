@@ -39,7 +39,6 @@ def staleness(
     language: str = "python",
     *,
     kernel: str | None = None,
-    count_from: int = 0,
     should_stop: Callable[[], bool] | None = None,
     memory: Memory | None = None,
 ) -> list[CellState]:
@@ -63,7 +62,6 @@ def staleness(
         language: The kernel's language.
         kernel: The kernel that lives now; runs in other ones are gone. None means the one that
             the last run was in, be it alive or not.
-        count_from: The number of the first cell in sentences.
         should_stop: Asked now and then; if it returns true, the analysis ends.
         memory: What the last call for this notebook left. It makes the next one fast, and changes
             no answer. Where a state stays the same, the same object comes again.
@@ -74,14 +72,14 @@ def staleness(
     runs = list(runs)
 
     def find(reader: FactsReader) -> list[CellState]:
-        return _judge_all(History(cells, runs, reader, kernel), count_from)
+        return _judge_all(History(cells, runs, reader, kernel))
 
     return analyse_within_limits(find, language, should_stop, memory)
 
 
-def _judge_all(history: History, count_from: int) -> list[CellState]:
-    writer = ReasonWriter(history, count_from)
-    memory, redefined = _compare_with_last(history, count_from)
+def _judge_all(history: History) -> list[CellState]:
+    writer = ReasonWriter(history)
+    memory, redefined = _compare_with_last(history)
     earlier, memory.states = memory.states, {}
     found: dict[str, CellState] = {}
     for judged in history.judge():
@@ -112,10 +110,10 @@ def _judge_all(history: History, count_from: int) -> list[CellState]:
     ]
 
 
-def _compare_with_last(history: History, count_from: int) -> tuple[Memory, set[str]]:
+def _compare_with_last(history: History) -> tuple[Memory, set[str]]:
     """The memory, with states as far as they hold; and names that other cells define than then."""
     memory, read = history.reader.memory, history.reader.read
-    order = count_from, [cell.id for cell in history.cells]
+    order = [cell.id for cell in history.cells]
     defined = [read(cell.source) if cell.type == "code" else None for cell in history.cells]
     redefined: set[str] = set()
     if memory.order != order:
@@ -186,7 +184,6 @@ class ReasonWriter:
     """Words the reasons of one notebook. Knows which cells above turned out stale, and why."""
 
     history: History
-    count_from: int
     causes: dict[str, tuple[str, str]] = field(default_factory=dict)  # cell: kind, short clause
     _definers: dict[str, list[int]] | None = None
 
@@ -205,7 +202,7 @@ class ReasonWriter:
         index = self.history.index.get(cell)
         if index is None:
             return f"a deleted cell (id {quote_id(cell)})"
-        return f"cell {index + self.count_from} (id {quote_id(cell)})"
+        return f"cell {index} (id {quote_id(cell)})"
 
     # --- The cell itself ---------------------------------------------------------------------------
 

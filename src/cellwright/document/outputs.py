@@ -59,7 +59,7 @@ def parse_output(value: Any) -> Output:
         return Unknown(value)
     kind = value.get("output_type")
     if kind == "stream":
-        text = _join_lines(value.get("text", ""))
+        text = join_lines(value.get("text", ""))
         if not isinstance(text, str):
             return Unknown(value)
         return Stream(str(value.get("name", "stdout")), text)
@@ -84,10 +84,11 @@ def _join_if_text(mime: str, value: Any) -> Any:
     is_json = mime == "application/json" or (
         mime.startswith("application/") and mime.endswith("+json")
     )
-    return value if is_json else _join_lines(value)
+    return value if is_json else join_lines(value)
 
 
-def _join_lines(value: Any) -> Any:
+def join_lines(value: Any) -> Any:
+    """A text that is a list of lines as one string; everything else as it is."""
     if isinstance(value, list) and all(isinstance(line, str) for line in value):
         return "".join(value)
     return value

@@ -543,8 +543,6 @@ def inspect_interpreter(python: Path) -> InterpreterFacts:
 
 
 def _run_interpreter(python: Path) -> InterpreterFacts:
-    import json
-
     try:
         # Isolated from the current folder and from our own variables.
         done = subprocess.run(  # noqa: S603 - the interpreter that will run the cells

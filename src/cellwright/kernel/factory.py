@@ -254,10 +254,7 @@ class SpareKernel:
         except asyncio.CancelledError:
             self._ending = asyncio.ensure_future(_end_spare(starting))
             raise
-        except TimeoutError:  # it is stopped, or stuck: a new one is faster
-            self._ending = asyncio.ensure_future(_end_spare(starting))
-            return None
-        except Exception:  # noqa: BLE001  # the caller starts a kernel, and gets its error
+        except Exception:  # noqa: BLE001  # stopped, stuck or dead: the caller starts a new one
             self._ending = asyncio.ensure_future(_end_spare(starting))
             return None
         if not kernel.is_alive:

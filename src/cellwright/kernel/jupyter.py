@@ -74,7 +74,7 @@ def make_event(
             kind=_COMM_KINDS[kind],
             comm_id=_text(content.get("comm_id")),
             target=_text(content.get("target_name")),
-            data=_as_object(content.get("data")),
+            data=as_object(content.get("data")),
             metadata=metadata or {},
             buffers=buffers,
         )
@@ -96,8 +96,8 @@ def make_pages(reply: Mapping[str, Any]) -> Iterator[DisplayEvent]:
     """Make displays of the help texts in a reply, as for `len?`: notebooks show them."""
     payload = reply.get("payload")
     for item in payload if isinstance(payload, list) else ():
-        if isinstance(item, dict) and item.get("source") == "page" and _as_object(item.get("data")):
-            yield DisplayEvent(data=_as_object(item.get("data")))
+        if isinstance(item, dict) and item.get("source") == "page" and as_object(item.get("data")):
+            yield DisplayEvent(data=as_object(item.get("data")))
 
 
 def read_count(content: Mapping[str, Any]) -> int | None:
@@ -108,8 +108,8 @@ def read_count(content: Mapping[str, Any]) -> int | None:
 
 def read_expression(reply: Mapping[str, Any], name: str) -> str | None:
     """Read the value that a request has asked for beside its code, as Python writes it."""
-    value = _as_object(_as_object(reply.get("user_expressions")).get(name))
-    text = _as_object(value.get("data")).get("text/plain")
+    value = as_object(as_object(reply.get("user_expressions")).get(name))
+    text = as_object(value.get("data")).get("text/plain")
     return text if isinstance(text, str) else None
 
 
@@ -124,7 +124,7 @@ def read_info(
     display_name: str = "",
 ) -> KernelInfo:
     """Read what a `kernel_info_reply` says; `language` is for a kernel that does not name its own."""
-    described = _as_object(content.get("language_info"))
+    described = as_object(content.get("language_info"))
     return KernelInfo(
         name=name,
         transport=transport,
@@ -139,10 +139,10 @@ def read_info(
 
 def _make_shown(kind: str, content: Mapping[str, Any]) -> DisplayEvent:
     is_result = kind == "execute_result"
-    display_id = _as_object(content.get("transient")).get("display_id")
+    display_id = as_object(content.get("transient")).get("display_id")
     return DisplayEvent(
-        data=_as_object(content.get("data")),
-        metadata=_as_object(content.get("metadata")),
+        data=as_object(content.get("data")),
+        metadata=as_object(content.get("metadata")),
         display_id=display_id if isinstance(display_id, str) else None,
         is_update=kind == "update_display_data",
         is_result=is_result,
@@ -150,7 +150,8 @@ def _make_shown(kind: str, content: Mapping[str, Any]) -> DisplayEvent:
     )
 
 
-def _as_object(value: object) -> Mapping[str, Any]:
+def as_object(value: object) -> Mapping[str, Any]:
+    """An object of JSON, or an empty one for anything else."""
     return value if isinstance(value, dict) else {}
 
 

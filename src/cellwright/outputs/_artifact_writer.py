@@ -73,16 +73,6 @@ class Artifact:
         return f"{self.uri} ({self.mime}, {human_size(self.size)})"
 
 
-def to_record(artifact: Artifact) -> bytes:
-    """The content of a record file."""
-    return json.dumps(asdict(artifact)).encode()
-
-
-def shorten_label(text: str) -> str:
-    """Shorten a name or origin for a record."""
-    return text[:_LONGEST_LABEL]
-
-
 def read_record(path: Path, id: str) -> Artifact | None:  # noqa: A002
     """Read a record file; None if it is missing or not a valid record."""
     try:
@@ -134,7 +124,7 @@ class ArtifactWriter:
         self.id = new_artifact_id()
         self._directory = directory
         self._mime = mime
-        self._name = shorten_label(name)
+        self._name = name[:_LONGEST_LABEL]
         self._origin = origin
         self._committed = committed
         self._is_text = mime.startswith("text/")
@@ -198,7 +188,7 @@ class ArtifactWriter:
             # The record comes last, so every listed artifact is complete.
             record = _create(self._part)
             try:
-                _write_all(record, to_record(artifact))
+                _write_all(record, json.dumps(asdict(artifact)).encode())
             finally:
                 os.close(record)
             self._part.rename(self._path("json"))

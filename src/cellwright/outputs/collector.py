@@ -80,22 +80,18 @@ class Collector:
     next output comes. An update changes every output of this cell with its display id, and so
     does a display that is shown again; the caller passes it to the collectors of other cells.
 
-    Without `limit_bytes` everything is kept. With it, the oldest outputs are removed when there
-    are too many, streams piece by piece. Then `outputs` begins with a note on stderr that says
-    how much is missing, and `spill` opens the artifact that gets everything. The result of the
-    cell and its error always stay.
+    Beyond `limit_bytes` the oldest outputs are removed, streams piece by piece. Then `outputs`
+    begins with a note on stderr that says how much is missing, and `spill` opens the artifact
+    that gets everything. The result of the cell and its error always stay.
     """
 
     def __init__(
-        self,
-        *,
-        limit_bytes: int | None = None,
-        spill: Callable[[], ArtifactWriter] | None = None,
+        self, *, limit_bytes: int, spill: Callable[[], ArtifactWriter] | None = None
     ) -> None:
         self._entries: list[CollectedOutput] = []
         self._displays: dict[str, OutputContent] = {}
         self._clears_next = False
-        self._limit = None if limit_bytes is None else OutputLimit(limit_bytes, spill)
+        self._limit = OutputLimit(limit_bytes, spill)
 
     def feed(self, event: OutputEvent) -> bool:
         """Add the next event; False if it updates a display that is not in this cell."""
@@ -111,8 +107,7 @@ class Collector:
         if isinstance(event, StreamEvent):
             self._add_text(event)
         elif isinstance(event, RawPiece):
-            if self._limit is not None:
-                self._limit.add_raw(event.data)
+            self._limit.add_raw(event.data)
         elif isinstance(event, DisplayEvent):
             self._add_display(event)
         else:
@@ -130,23 +125,21 @@ class Collector:
         if content is None:
             return False
         content.value = _bundle(event)
-        if self._limit is not None:
-            self._limit.set_size(content, output_cost(content.value))
-            self._apply_limit()
+        self._limit.set_size(content, output_cost(content.value))
+        self._apply_limit()
         return True
 
     def outputs(self, *, in_pieces: bool = False) -> list[dict[str, Any]]:
         """The outputs in nbformat 4's shape, the text of a stream as one string, or in pieces."""
         self._apply_limit(exactly=True)
-        note = self._limit.note() if self._limit is not None else None
+        note = self._limit.note()
         found = [entry.to_json(in_pieces=in_pieces) for entry in self._entries]
         return found if note is None else [note, *found]
 
     def finish(self) -> list[dict[str, Any]]:
         """End the artifact, if there is one; returns the outputs."""
         self._apply_limit(exactly=True)
-        if self._limit is not None:
-            self._limit.finish()
+        self._limit.finish()
         for entry in self._entries:
             if entry.pieces is not None:  # all that asks from now on gets the same text
                 entry.pieces[:] = ["".join(entry.pieces)]
@@ -156,8 +149,7 @@ class Collector:
         self._clears_next = False
         self._entries.clear()
         self._displays.clear()
-        if self._limit is not None:
-            self._limit.clear()
+        self._limit.clear()
 
     def _add_text(self, event: StreamEvent) -> None:
         if not event.text:
@@ -170,8 +162,7 @@ class Collector:
             self._add(last)
         assert last.pieces is not None  # noqa: S101  # checked above
         last.pieces.append(event.text)
-        if self._limit is not None:
-            self._limit.add_text(last, event.text)
+        self._limit.add_text(last, event.text)
 
     def _add_display(self, event: DisplayEvent) -> None:
         self.update(event)  # Jupyter also updates the earlier displays with this id
@@ -183,21 +174,16 @@ class Collector:
         if event.display_id:
             self._displays[event.display_id] = content
         self._add(entry)
-        if self._limit is not None:
-            self._limit.add_output(entry)
+        self._limit.add_output(entry)
 
     def _add_error(self, event: ErrorEvent) -> None:
-        if self._limit is not None:
-            event = self._limit.cut_error(event)
+        event = self._limit.cut_error(event)
         content = OutputContent(_error_value(event))
         entry = CollectedOutput({"output_type": "error"}, content, is_kept=True)
         self._add(entry)
-        if self._limit is not None:
-            self._limit.add_output(entry)
+        self._limit.add_output(entry)
 
     def _apply_limit(self, *, exactly: bool = False) -> None:
-        if self._limit is None:
-            return
         for entry in self._limit.apply(self._entries, exactly=exactly):
             if entry.display_id and not entry.content.holders:
                 self._displays.pop(entry.display_id, None)

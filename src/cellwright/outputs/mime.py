@@ -14,6 +14,7 @@ from base64 import b64decode
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from cellwright.document.outputs import join_lines
 from cellwright.outputs.sanitize import one_line
 from cellwright.outputs.sizes import human_size
 
@@ -106,7 +107,7 @@ def choose_parts(data: Mapping[str, Any]) -> MimeChoice:
     parts: list[MimePart] = []
     others: list[UnreadPart] = []
     for mime, given in data.items():
-        value = _join_lines(given)
+        value = join_lines(given)
         if mime == "application/json":
             parts.append(MimeJson(given))
         elif mime in STATUS_TYPES:
@@ -157,7 +158,7 @@ _TEXTS = ("text/markdown", "text/plain", "text/html")
 
 def _text(data: Mapping[str, Any], *, says_more: bool) -> MimeText | None:
     for mime in _TEXTS:
-        value = _join_lines(data.get(mime))
+        value = join_lines(data.get(mime))
         if not isinstance(value, str):
             continue
         if mime == "text/html":
@@ -168,11 +169,11 @@ def _text(data: Mapping[str, Any], *, says_more: bool) -> MimeText | None:
             continue
         if value or mime != "text/html":
             return MimeText(value, mime)
-    plain = _join_lines(data.get("text/plain"))
+    plain = join_lines(data.get("text/plain"))
     if isinstance(plain, str) and set(data) <= set(_TEXTS):
         return MimeText(plain)
     for mime, value in data.items():  # such as LaTeX
-        text = _join_lines(value)
+        text = join_lines(value)
         if mime.startswith("text/") and mime not in _TEXTS and isinstance(text, str):
             return MimeText(text, mime)
     return None
@@ -199,9 +200,3 @@ def _status(mime: str, value: Any) -> StatusReport | UnreadPart:
     if isinstance(value, dict):
         return StatusReport(value)
     return UnreadPart(mime, part_size(mime, value), "not readable")
-
-
-def _join_lines(value: Any) -> Any:
-    if isinstance(value, list) and all(isinstance(line, str) for line in value):
-        return "".join(value)
-    return value

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from cellwright.outputs._artifact_writer import ArtifactWriter
 
 _SLICE = 64 * 2**10  # a large piece is processed in slices, so that memory stays limited
-_CUT = "…"
 _steps = re.compile(f"(\b+|[\r{ERASE_REST}{ERASE_LINE}])")
 
 
@@ -39,7 +38,6 @@ class OutputSummary:
     kept_lines: int
     kept_bytes: int
     raw_bytes: int
-    long_lines: int = 0
     artifact: str | None = None
     artifact_bytes: int = 0
     artifact_truncated: bool = False
@@ -53,7 +51,7 @@ class OutputSummary:
     @property
     def elided_bytes(self) -> int:
         """Bytes that are not kept."""
-        return max(0, self.total_bytes - self.kept_bytes)  # the `…` of a cut line counts as kept
+        return self.total_bytes - self.kept_bytes
 
     @property
     def text(self) -> str:
@@ -61,12 +59,8 @@ class OutputSummary:
         if not (self.truncated and self.head):
             return self.head + self.tail
         gap = "" if self.head.endswith("\n") else "\n"
-        return f"{self.head}{gap}{self.marker}\n{self.tail}"
-
-    @property
-    def marker(self) -> str:
-        """The line in place of what is left out."""
-        return f"[… {self.elided_lines:,} lines, {self.elided_bytes:,} bytes left out …]"
+        marker = f"[… {self.elided_lines:,} lines, {self.elided_bytes:,} bytes left out …]"
+        return f"{self.head}{gap}{marker}\n{self.tail}"
 
     @property
     def notice(self) -> str | None:
@@ -97,7 +91,6 @@ class OutputSink:
             from the end.
         spill: opens the artifact when the stream is longer than what is kept; None for no
             artifact.
-        columns: characters kept of one line; a cut line ends with `…`.
     """
 
     def __init__(
@@ -106,7 +99,6 @@ class OutputSink:
         kept_lines: int = OUTPUT_LINES_KEPT,
         mode: Literal["tail", "head_tail"] = "tail",
         spill: Callable[[], ArtifactWriter] | None = None,
-        columns: int | None = None,
     ) -> None:
         has_head = mode == "head_tail"
         self._kept_bytes = kept_bytes
@@ -114,7 +106,7 @@ class OutputSink:
         self._head_bytes = kept_bytes // 2 if has_head else 0
         self._head_lines = kept_lines // 2 if has_head else 0
         # A little more than requested, to see which character a cut goes through.
-        self._lines = PrintedLines(self._head_bytes, kept_bytes - self._head_bytes + 4, columns)
+        self._lines = PrintedLines(self._head_bytes, kept_bytes - self._head_bytes + 4)
         self._sanitizer = Sanitizer(keep_rewrites=True)
         self._spill = ArtifactSpill(spill, kept_bytes)
         self._raw_bytes = 0
@@ -168,7 +160,7 @@ class OutputSink:
             self._lines.feed(self._sanitizer.feed(text))
 
     def _summary(self) -> OutputSummary:
-        text, long_lines = self._lines.ends()
+        text = self._lines.ends()
         total_bytes = self._lines.total_bytes
         newlines = self._lines.newlines
         total_lines = newlines + bool(self._lines.open_bytes)
@@ -186,13 +178,12 @@ class OutputSink:
         return OutputSummary(
             head=head.decode(),
             tail=tail.decode(),
-            truncated=truncated or bool(long_lines) or self._has_more,
+            truncated=truncated or self._has_more,
             total_lines=total_lines,
             total_bytes=total_bytes,
             kept_lines=kept_lines,
             kept_bytes=kept,
             raw_bytes=self._raw_bytes,
-            long_lines=long_lines,
             artifact=self._spill.id,
             artifact_bytes=committed.size if committed else 0,
             artifact_truncated=bool(committed and committed.truncated),
@@ -253,35 +244,29 @@ class PrintedLines:
 
     The text is sanitized except for its rewrites, which are applied here. A carriage return
     starts the line again when something follows it, so `\r\n` is a newline. A backspace removes
-    a character, as far as the line is still kept. Of a line, at most `columns` characters are
-    kept.
+    a character, as far as the line is still kept.
     """
 
-    def __init__(self, head_limit: int, tail_limit: int, columns: int | None) -> None:
+    def __init__(self, head_limit: int, tail_limit: int) -> None:
         self.newlines = 0
-        self.long_lines = 0
-        self._columns = columns
         self._done = HeadAndTail(head_limit, tail_limit)
         self._line = HeadAndTail(head_limit, tail_limit)
-        self._width = 0  # of the open line, in characters; only where columns count
-        self._beyond = 0  # bytes of the open line beyond the columns
-        self._beyond_before = 0  # of all lines before
         self._has_returned = False
 
     @property
     def open_bytes(self) -> int:
         """Length of the line that has not ended yet."""
-        return len(self._line) + self._beyond
+        return len(self._line)
 
     @property
     def total_bytes(self) -> int:
-        """Length of the whole text, before lines were cut at the last column."""
-        return len(self._done) + self._beyond_before + self.open_bytes
+        """Length of the whole text."""
+        return len(self._done) + self.open_bytes
 
     @property
     def takes_bytes(self) -> bool:
         """Whether text without rewrites can be added as it is."""
-        return self._columns is None and not self._has_returned
+        return not self._has_returned
 
     def feed(self, text: str) -> None:
         """Append text."""
@@ -294,17 +279,15 @@ class PrintedLines:
             if part:
                 self._write(part)
 
-    def ends(self) -> tuple[HeadAndTail, int]:
-        """The text with its open line, and how many of its lines were too long."""
+    def ends(self) -> HeadAndTail:
+        """The text with its open line."""
         text = self._done.copy()
         text.add_all(self._line)
-        if self._beyond:
-            text.add(_CUT.encode())
-        return text, self.long_lines + bool(self._beyond)
+        return text
 
     def clear(self) -> None:
         """Forget everything."""
-        self.newlines = self.long_lines = self._beyond_before = 0
+        self.newlines = 0
         self._done.clear()
         self._clear_line()
 
@@ -321,16 +304,12 @@ class PrintedLines:
 
     def _end_line(self) -> None:
         self._done.add_all(self._line)
-        self._done.add(_CUT.encode() + b"\n" if self._beyond else b"\n")
-        self.long_lines += bool(self._beyond)
-        # The sign that a line was cut is not part of the text.
-        self._beyond_before += self._beyond - len(_CUT.encode()) * bool(self._beyond)
+        self._done.add(b"\n")
         self.newlines += 1
         self._clear_line()
 
     def _clear_line(self) -> None:
         self._line.clear()
-        self._width = self._beyond = 0
         self._has_returned = False
 
     def _write(self, part: str) -> None:
@@ -351,19 +330,7 @@ class PrintedLines:
                 if self._has_returned:
                     self._clear_line()
                 if step[0] == "\b":
-                    self._take_back(len(step))
+                    for _ in step:
+                        self._line.take_back_character()
                 else:
-                    self._append(step)
-
-    def _append(self, text: str) -> None:
-        if self._columns is not None:
-            room = max(0, self._columns - self._width)
-            self._beyond += len(text[room:].encode())
-            text = text[:room]
-            self._width += len(text)
-        self._line.add(text.encode())
-
-    def _take_back(self, count: int) -> None:
-        while count and not self._beyond and self._line.take_back_character():
-            count -= 1
-            self._width -= 1
+                    self._line.add(step.encode())

@@ -132,12 +132,11 @@ class HeadAndTail:
             self.tail.clear()
         self.add(other.tail)
 
-    def take_back_character(self) -> bool:
-        """Remove the last UTF-8 character; False if none is kept."""
+    def take_back_character(self) -> None:
+        """Remove the last UTF-8 character, if one is kept."""
         while kept := self.tail or (bytearray() if self.lost else self.head):
             if kept.pop() & 0xC0 != 0x80:
-                return True
-        return False
+                return
 
     def clear(self) -> None:
         """Forget everything."""

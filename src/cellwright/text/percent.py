@@ -48,11 +48,6 @@ class PercentScript:
         """The revision of the notebook that it was made from, if it says so."""
         return self.head.get("cellwright", {}).get(_REVISION)
 
-    @property
-    def kernelspec(self) -> dict[str, str]:
-        """The kernel that its head names."""
-        return self.head.get("kernelspec", {})
-
 
 def find_comment(language: str = "", path: str = "") -> str:
     """How a comment begins in a language, or in a file of that name."""

@@ -54,7 +54,10 @@ class OutlineEntry(NamedTuple):
 
 
 class Selection:
-    """The selected lines, or the entries of an outline; and the totals of the notebook."""
+    """The selected lines, or the entries of an outline; and the totals of the notebook.
+
+    `total_cells` is None for the file's own text, which may be that of any file.
+    """
 
     __slots__ = ("lines", "outline", "selector", "total_cells", "total_lines")
 
@@ -63,7 +66,7 @@ class Selection:
         selector: Selector,
         lines: Sequence[SelectedLine],
         total_lines: int,
-        total_cells: int,
+        total_cells: int | None,
         outline: Sequence[OutlineEntry] = (),
     ) -> None:
         self.selector = selector
@@ -105,7 +108,7 @@ def select(view: TextView, selector: str | Selector) -> Selection:
     return Selection(chosen, lines, len(view.lines), total_cells)
 
 
-def select_raw(text: str, selector: str | Selector, total_cells: int = 0) -> Selection:
+def select_raw(text: str, selector: str | Selector) -> Selection:
     """The part of the file's own text that a selector with `raw` asks for.
 
     Raises:
@@ -119,7 +122,7 @@ def select_raw(text: str, selector: str | Selector, total_cells: int = 0) -> Sel
         lines = _lines(all_lines, 1, len(all_lines))
     else:
         lines = _select_lines(all_lines, chosen)
-    return Selection(chosen, lines, len(all_lines), total_cells)
+    return Selection(chosen, lines, len(all_lines), None)
 
 
 def outline(view: TextView) -> list[OutlineEntry]:

@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
-    from cellwright.tools.tool import Tool, ToolResult
+    from cellwright.tools.tool import ToolResult
     from cellwright.workspace.hub import Hub
     from cellwright.workspace.workspace import AsyncWorkspace
 
@@ -83,16 +83,12 @@ class Bridge:
     Args:
         make_workspace: makes the workspace of a session when it gets its token, from its name,
             mode, root and folder; closing it is up to the maker.
-        tools: what there is to call; the native ones by default.
     """
 
     def __init__(
-        self,
-        make_workspace: Callable[[str, str, str | None, str | None], AsyncWorkspace],
-        tools: Sequence[Tool] | None = None,
+        self, make_workspace: Callable[[str, str, str | None, str | None], AsyncWorkspace]
     ) -> None:
         self._make_workspace = make_workspace
-        self._tools = tools
         self._sessions: dict[SessionKey, BridgeSession] = {}
         self._server: asyncio.Server | None = None
         self._calls: set[asyncio.Task[None]] = set()
@@ -229,9 +225,9 @@ class Bridge:
             names = ", ".join(PROFILES)
             return HTTPStatus.NOT_FOUND, _error("NOT_FOUND", f"The profiles are {names}")
         if target.rstrip("/") == "/tools" and request.method == "GET":
-            box = Toolbox(self._tools or PROFILES[profile or "native"], workspace.mode)
+            box = Toolbox(PROFILES[profile or "native"], workspace.mode)
             return HTTPStatus.OK, {"ok": True, "mode": box.mode, "tools": box.table()}
-        box = Toolbox(self._tools or PROFILES[profile or "all"], workspace.mode)
+        box = Toolbox(PROFILES[profile or "all"], workspace.mode)
         name = target.removeprefix("/tools/")
         if name == target or "/" in name:
             return HTTPStatus.NOT_FOUND, _error("NOT_FOUND", "POST /tools/NAME calls a tool")

@@ -107,10 +107,6 @@ def name_cell_type(kind: str) -> str:
     return kind if kind in ("code", "markdown", "raw") else "of unknown type"
 
 
-def _format_execution_count(count: int | None) -> str:
-    return " " if count is None else str(count)
-
-
 def others_lines(others: Sequence[OtherActor]) -> list[str]:
     """Who else is at work on a notebook."""
     return [
@@ -198,7 +194,8 @@ def run_line(execution: Execution) -> str:
     """How one cell went."""
     line = f"cell {execution.index} · id {quote_name(execution.cell or '')} · {execution.status}"
     if execution.status != "pending":
-        line += f" · [{_format_execution_count(execution.count)}] · {execution.seconds:.2f} s"
+        count = " " if execution.count is None else execution.count
+        line += f" · [{count}] · {execution.seconds:.2f} s"
     if execution.error:
         line += f" · {quote_name(execution.error.ename)}"
         if execution.error.line:

@@ -13,6 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+HIDDEN = (".", "__pycache__", "node_modules")
+"""How the names of folders and files begin that listings leave out."""
 _ATTEMPTS = 20
 _NOWHERE = "/proc/self/fd/none"
 

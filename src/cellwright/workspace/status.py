@@ -269,6 +269,13 @@ def _find_time(execution: Mapping[str, object], keys: Iterable[str]) -> float | 
     return None
 
 
+def format_moment(moment: float) -> str:
+    """A moment in seconds since 1970 as Jupyter writes it."""
+    from datetime import UTC, datetime
+
+    return f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
+
+
 def renew_times(cell: Cell, began: float, ended: float) -> dict[str, str] | None:
     """Return the new `metadata.execution` after a run; None if Jupyter does not use it here.
 
@@ -277,12 +284,6 @@ def renew_times(cell: Cell, began: float, ended: float) -> dict[str, str] | None
     execution = cell.metadata.get("execution")
     if not isinstance(execution, dict):
         return None
-    from datetime import UTC, datetime
-
     moments = dict.fromkeys(_BEGAN, began) | dict.fromkeys(_ENDED, ended)
-    found = {
-        key: f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
-        for key, moment in moments.items()
-        if key in execution
-    }
+    found = {key: format_moment(moment) for key, moment in moments.items() if key in execution}
     return found or None

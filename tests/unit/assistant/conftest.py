@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cellwright import AsyncWorkspace
-from cellwright.kernel.factory import KernelFactory
-from cellwright.kernel.transport import Launch
-from tests.memory_kernel import MemoryKernel
+from tests.memory_kernel import start_in_memory
 from tests.unit.assistant import notebooks
 from tests.unit.assistant.chatting import Conversation
 
@@ -17,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
-    from cellwright.kernel.factory import KernelOrder
+    from tests.memory_kernel import MemoryKernel
 
 
 @pytest.fixture
@@ -32,16 +30,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def kernels(monkeypatch: pytest.MonkeyPatch) -> list[MemoryKernel]:
     """Every kernel that is started is one in memory, and is put down here."""
-    started: list[MemoryKernel] = []
-
-    async def start(_: KernelFactory, order: KernelOrder) -> MemoryKernel:
-        kernel = MemoryKernel(Launch(order.cwd, order.env))
-        started.append(kernel)
-        await kernel.start()
-        return kernel
-
-    monkeypatch.setattr(KernelFactory, "start", start)
-    return started
+    return start_in_memory(monkeypatch)
 
 
 class MemoryKeyring:

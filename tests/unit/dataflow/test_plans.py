@@ -162,12 +162,6 @@ def test_what_to_run_first_for_one_cell(plan: Plan) -> None:
     assert [cell.id for cell in found] == before.split()
 
 
-def test_cells_that_never_ran_can_be_left_out() -> None:
-    cells, runs = play(Story("", ABC, ["A B", "edit A: x = 3 + 3"], []))
-
-    assert [cell.id for cell in stale_closure(cells, runs, never=False)] == ["A", "B"]
-
-
 def test_another_language_runs_everything_again() -> None:
     cells, runs = play(Story("", ABC, ["A B C", "edit B: y = x + 2"], []))
 

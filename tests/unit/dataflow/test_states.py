@@ -154,14 +154,6 @@ def test_the_sentences_say_which_name_which_cell_and_what_happened() -> None:
     )
 
 
-def test_cells_can_be_counted_from_one() -> None:
-    cells, runs = play(Story("", ABC, ["A B C", "A"], []))
-
-    found = staleness(cells, runs, count_from=1)
-
-    assert "cell 1 (id A)" in str(found[1].stale_reason)
-
-
 def test_many_names_are_not_all_told() -> None:
     names = [f"n{k}" for k in range(9)]
     cells = [

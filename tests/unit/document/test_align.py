@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import pytest
 
 from cellwright import Snapshot
@@ -80,17 +78,3 @@ def test_an_id_that_is_unique_on_both_sides_decides(
     old: str, old_ids: str, new: str, new_ids: str, expected: str
 ) -> None:
     assert pairs(seen(old, old_ids), seen(new, new_ids)) == expected
-
-
-def longest(old: str, new: str) -> int:
-    """The length of the longest common sequence, by its definition."""
-
-    @lru_cache(None)
-    def best(i: int, j: int) -> int:
-        if i == len(old) or j == len(new):
-            return 0
-        if old[i] == new[j]:
-            return 1 + best(i + 1, j + 1)
-        return max(best(i + 1, j), best(i, j + 1))
-
-    return best(0, 0)

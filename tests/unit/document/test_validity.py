@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import nbformat.validator
 import pytest
-from hypothesis import strategies as st
 
 from cellwright import Notebook
 from cellwright.document._bytes.validity import (
@@ -18,7 +16,6 @@ from cellwright.document._bytes.validity import (
 )
 from tests.cases import for_each
 from tests.unit.document.samples import (
-    IMAGE,
     RESULT,
     STREAM,
     book,
@@ -95,7 +92,6 @@ ODD: list[Any] = [
     {"name": "x", "pygments_lexer": None},
     {"source_hidden": 1},
 ]
-odd = st.sampled_from(ODD)
 CELL_METADATA = ["name", "tags", "jupyter", "format", "collapsed", "scrolled", "execution", "x_own"]
 BOOK_METADATA = ["kernelspec", "language_info", "orig_nbformat", "title", "authors", "x_own"]
 OUTPUTS = [
@@ -104,35 +100,6 @@ OUTPUTS = [
     {"output_type": "display_data", "data": {"image/png": "x"}, "metadata": {}},
     {"output_type": "error", "ename": "E", "evalue": "", "traceback": ["a"]},
 ]
-
-
-@st.composite
-def bent(draw: st.DrawFn, value: dict[str, Any], keys: list[str]) -> dict[str, Any]:
-    """The object, perhaps with a member or two missing, added or odd."""
-    value = copy.deepcopy(value)
-    for _ in range(draw(st.sampled_from([0, 1, 1, 2]))):
-        key = draw(st.sampled_from(keys))
-        if draw(st.booleans()):
-            value[key] = draw(odd)
-        else:
-            value.pop(key, None)
-    return value
-
-
-@st.composite
-def cells(draw: st.DrawFn, minor: int) -> dict[str, Any]:
-    """A cell that is valid, or almost."""
-    make = draw(st.sampled_from([code, markdown, raw]))
-    cell = make("x\ny", "id" if minor >= 5 else None)
-    if make is code:
-        drawn = draw(st.lists(st.sampled_from(OUTPUTS), max_size=2))
-        cell["outputs"] = [
-            draw(bent(output, [*output, "x_own", "text", "data"])) for output in drawn
-        ]
-    elif draw(st.booleans()):
-        cell["attachments"] = dict(IMAGE)
-    cell["metadata"] = draw(bent({}, CELL_METADATA))
-    return draw(bent(cell, [*cell, "id", "outputs", "attachments", "execution_count", "x_own"]))
 
 
 @pytest.mark.parametrize("minor", MINORS)

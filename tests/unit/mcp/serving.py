@@ -56,6 +56,19 @@ async def serving(
         await made.close()
 
 
+def make_root(place: Path) -> Path:
+    """A folder of notebooks, with secrets beside it that no client must see."""
+    folder = place / "root"
+    (folder / "deep er").mkdir(parents=True)
+    notebook(folder / "a.ipynb", ("one", "x = 1"), ("two", "print('é')"))
+    notebook(folder / "deep er" / "ü.ipynb", ("only", "1"))
+    notebook(place / "secret.ipynb", ("s", "TOP SECRET"))
+    notebook(place / "root-evil.ipynb", ("s", "TOP SECRET"))
+    (place / "secret.txt").write_text("TOP SECRET")
+    (folder / "link.ipynb").symlink_to(place / "secret.ipynb")
+    return folder
+
+
 def named(name: str) -> types.Implementation:
     """Who a client says it is."""
     return types.Implementation(name=name, version="1")

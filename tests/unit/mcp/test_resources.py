@@ -15,7 +15,7 @@ from cellwright.mcp import resources
 from cellwright.mcp.resources import PROMPTS, notebook_path, notebook_uri
 from cellwright.outputs.artifacts import ArtifactStore
 from cellwright.workspace.caller import Caller
-from tests.unit.mcp.serving import ERAS, door, notebook, serving
+from tests.unit.mcp.serving import ERAS, door, make_root, serving
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,15 +27,7 @@ of_2025 = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecati
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    folder = tmp_path / "root"
-    (folder / "deep er").mkdir(parents=True)
-    notebook(folder / "a.ipynb", ("one", "x = 1"), ("two", "print('é')"))
-    notebook(folder / "deep er" / "ü.ipynb", ("only", "1"))
-    notebook(tmp_path / "secret.ipynb", ("s", "TOP SECRET"))
-    notebook(tmp_path / "root-evil.ipynb", ("s", "TOP SECRET"))
-    (tmp_path / "secret.txt").write_text("TOP SECRET")
-    (folder / "link.ipynb").symlink_to(tmp_path / "secret.ipynb")
-    return folder
+    return make_root(tmp_path)
 
 
 @pytest.mark.parametrize("era", ERAS)

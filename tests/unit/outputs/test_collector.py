@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 
     from cellwright.outputs.events import OutputEvent
 
+ENOUGH = 10**8
+
 
 def collect(*events: OutputEvent) -> list[dict[str, Any]]:
-    collector = Collector()
+    collector = Collector(limit_bytes=ENOUGH)
     for event in events:
         collector.feed(event)
     return collector.outputs()
@@ -150,7 +152,7 @@ def test_an_update_does_not_clear_and_adds_nothing() -> None:
 
 
 def test_an_update_for_another_cell_is_told() -> None:
-    first, second = Collector(), Collector()
+    first, second = Collector(limit_bytes=ENOUGH), Collector(limit_bytes=ENOUGH)
     first.feed(shown("1", display_id="x"))
     update = shown("2", display_id="x", is_update=True)
     assert second.feed(update) is False
@@ -167,7 +169,7 @@ def test_the_display_id_is_not_stored() -> None:
 
 
 def test_outputs_are_copies() -> None:
-    collector = Collector()
+    collector = Collector(limit_bytes=ENOUGH)
     collector.feed(DisplayEvent({"application/json": {"a": []}}, display_id="x"))
     collector.feed(StreamEvent("stdout", "a"))
     collector.outputs()[0]["data"]["application/json"]["a"].append(1)
@@ -177,7 +179,7 @@ def test_outputs_are_copies() -> None:
 
 
 def test_a_million_pieces_are_no_trouble() -> None:
-    collector = Collector()
+    collector = Collector(limit_bytes=ENOUGH)
     for number in range(100_000):
         collector.feed(StreamEvent("stdout", f"{number}\n"))
         if number % 20_000 == 0:

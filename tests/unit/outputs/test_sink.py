@@ -150,13 +150,6 @@ def test_lines_before_a_long_one_that_is_rewritten_come_back() -> None:
     assert sink_of("one\ntwo\n", "x" * 1000, "\rthree", kept_bytes=100).text == "one\ntwo\nthree"
 
 
-def test_a_line_is_cut_at_the_last_column_with_one_sign() -> None:
-    summary = sink_of("abcdef", "ghi\nabc\nabcdefg\b\b", "\nabcd", columns=4)
-    assert summary.text == "abcd…\nabc\nabcd…\nabcd"
-    assert (summary.long_lines, summary.truncated, summary.total_lines) == (2, True, 4)
-    assert sink_of(*"abcdefghi\nabc\n", columns=4).text == "abcd…\nabc\n"
-
-
 def test_whatever_comes_is_harmless() -> None:
     for mode in ("tail", "head_tail"):
         text = "".join(f"a{evil}b\n" for _, evil, _ in SEQUENCES)

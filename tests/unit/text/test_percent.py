@@ -58,7 +58,7 @@ def test_a_script_is_cells_with_type_id_title_tags_source_and_line() -> None:
 def test_the_head_names_the_revision_and_the_kernel() -> None:
     script = parse_percent(SCRIPT)
     assert script.revision == "0123456789ab"
-    assert script.kernelspec == {"display_name": "Python 3", "name": "python3"}
+    assert script.head["kernelspec"] == {"display_name": "Python 3", "name": "python3"}
     assert parse_percent("x = 1").revision is None
 
 

@@ -288,10 +288,10 @@ RAW = '{\n "cells": [],\n "metadata": {},\n "nbformat": 4,\n "nbformat_minor": 5
     ],
 )
 def test_with_raw_the_lines_are_those_of_the_file(selector: str, numbers: list[int]) -> None:
-    found = select_raw(RAW, selector, 0)
+    found = select_raw(RAW, selector)
     assert [line.number for line in found.lines if not line.context] == numbers
     assert found.text == text(*(RAW.split("\n")[n - 1] for n in numbers))
-    assert (found.total_lines, found.total_cells) == (6, 0)
+    assert (found.total_lines, found.total_cells) == (6, None)
 
 
 def test_the_text_and_the_file_are_not_mixed_up(notebook: Notebook) -> None:

@@ -9,21 +9,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cellwright import AsyncWorkspace
-from cellwright.kernel.factory import KernelFactory
-from cellwright.kernel.transport import Launch
 from cellwright.outputs import images
 from cellwright.tools.profiles import PROFILES
 from cellwright.tools.tool import ToolCaller
 from cellwright.tools.toolbox import Toolbox
 from cellwright.workspace.runs.run import Run
-from tests.memory_kernel import MemoryKernel
+from tests.memory_kernel import MemoryKernel, start_in_memory
 from tests.unit.cli import samples
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
-    from cellwright.kernel.factory import KernelRequest
     from cellwright.tools.tool import ToolResult
     from cellwright.workspace.api.requests import Mode
 
@@ -51,18 +48,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
+def path(folder: Path) -> Path:
+    """The sample notebook."""
+    return folder / "nb.ipynb"
+
+
+@pytest.fixture
 def kernels(monkeypatch: pytest.MonkeyPatch) -> list[MemoryKernel]:
     """Every kernel that is started is one in memory, and is put down here."""
-    started: list[MemoryKernel] = []
-
-    async def start(_: KernelFactory, order: KernelRequest) -> MemoryKernel:
-        kernel = MemoryKernel(Launch(order.cwd, order.env))
-        started.append(kernel)
-        await kernel.start()
-        return kernel
-
-    monkeypatch.setattr(KernelFactory, "start", start)
-    return started
+    return start_in_memory(monkeypatch)
 
 
 @pytest.fixture

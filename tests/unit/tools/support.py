@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
 import re
 import struct
@@ -14,8 +15,21 @@ from cellwright.errors import NotSaved
 from tests.unit.cli import samples
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pytest
 
+    from tests.unit.tools.conftest import Call
+
+COUNT = 7
+"""The cells of the sample notebook."""
+BROKEN = {
+    "not JSON": b'{"cells": [',
+    "empty": b"",
+    "no cells": b'{"metadata": {}, "nbformat": 4, "nbformat_minor": 5}',
+    "cells are no array": b'{"cells": {}, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}',
+    "not an object": b"[]",
+}
 _opening = re.compile(r"<data ([0-9a-f]{4,})(?:: ([^<>\n]*))?>").fullmatch
 
 
@@ -49,6 +63,36 @@ def stream(text: str, name: str = "stdout") -> dict[str, Any]:
 def book(*sources: str) -> bytes:
     """A notebook of code cells `c0`, `c1`, … that a kernel in memory understands."""
     return samples.write(*(samples.code(f"c{at}", text) for at, text in enumerate(sources)))
+
+
+def cells(path: Path) -> list[dict[str, Any]]:
+    """The cells of a file as another parser reads them."""
+    found: list[dict[str, Any]] = json.loads(path.read_bytes())["cells"]
+    return found
+
+
+# Where a test is a coroutine: it may wait for the disk, unlike what it tests.
+
+
+def read(path: Path) -> bytes:
+    return path.read_bytes()
+
+
+def write(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+
+
+def remove(path: Path) -> None:
+    path.unlink()
+
+
+def is_there(path: Path) -> bool:
+    return path.exists()
+
+
+async def log(call: Call) -> list[dict[str, Any]]:
+    """The history of the sample notebook."""
+    return await call.caller.workspace.open("nb.ipynb").log()
 
 
 def outside(text: str) -> list[str]:

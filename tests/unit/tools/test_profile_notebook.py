@@ -13,7 +13,18 @@ from cellwright.tools.profiles import PROFILES
 from cellwright.tools.toolbox import Toolbox
 from tests.property.checks import assert_only_cell_changed
 from tests.unit.cli import samples
-from tests.unit.tools.support import outside, within
+from tests.unit.tools.support import (
+    BROKEN,
+    COUNT,
+    cells,
+    is_there,
+    log,
+    outside,
+    read,
+    remove,
+    within,
+    write,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,46 +32,6 @@ if TYPE_CHECKING:
     from cellwright.tools.tool import ToolResult
     from tests.memory_kernel import MemoryKernel
     from tests.unit.tools.conftest import Call
-
-COUNT = 7  # cells of the sample
-BROKEN = {
-    "not JSON": b'{"cells": [',
-    "empty": b"",
-    "no cells": b'{"metadata": {}, "nbformat": 4, "nbformat_minor": 5}',
-    "cells are no array": b'{"cells": {}, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}',
-    "not an object": b"[]",
-}
-
-
-@pytest.fixture
-def path(folder: Path) -> Path:
-    return folder / "nb.ipynb"
-
-
-def cells(path: Path) -> list[dict[str, Any]]:
-    """The cells as another parser reads them."""
-    found: list[dict[str, Any]] = json.loads(read(path))["cells"]
-    return found
-
-
-def read(path: Path) -> bytes:
-    return path.read_bytes()
-
-
-def write(path: Path, data: bytes) -> None:
-    path.write_bytes(data)
-
-
-def remove(path: Path) -> None:
-    path.unlink()
-
-
-def is_there(path: Path) -> bool:
-    return path.exists()
-
-
-async def log(call: Call) -> list[dict[str, Any]]:
-    return await call.caller.workspace.open("nb.ipynb").log()
 
 
 async def act(call: Call, action: str, index: Any, **more: Any) -> dict[str, Any]:
@@ -210,7 +181,7 @@ async def test_the_range_and_the_hint_count_the_cells_that_there_are(
     cells: int, action: str, said: str, *, hint: str, call: Call, path: Path
 ) -> None:
     made = samples.write(*(samples.code(f"c{at}", "1") for at in range(cells)))
-    path.write_bytes(made)  # noqa: ASYNC240  # small, and alone
+    write(path, made)  # small, and alone
     answer = await refused(call, path, action, 9, content="x")
     assert said in answer.text
     assert hint in answer.text

@@ -14,52 +14,13 @@ from cellwright.tools.profiles import PROFILES
 from cellwright.tools.toolbox import Toolbox
 from tests.unit.cli import samples
 from tests.unit.tools.conftest import Call
+from tests.unit.tools.support import BROKEN, COUNT, cells, is_there, log, read, remove, write
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from cellwright.tools.tool import ToolResult
     from tests.memory_kernel import MemoryKernel
-
-COUNT = 7  # cells of the sample
-BROKEN = {
-    "not JSON": b'{"cells": [',
-    "empty": b"",
-    "no cells": b'{"metadata": {}, "nbformat": 4, "nbformat_minor": 5}',
-    "cells are no array": b'{"cells": {}, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}',
-    "not an object": b"[]",
-}
-
-
-@pytest.fixture
-def path(folder: Path) -> Path:
-    return folder / "nb.ipynb"
-
-
-def cells(path: Path) -> list[dict[str, Any]]:
-    """The cells as another parser reads them."""
-    found: list[dict[str, Any]] = json.loads(read(path))["cells"]
-    return found
-
-
-def read(path: Path) -> bytes:
-    return path.read_bytes()
-
-
-def write(path: Path, data: bytes) -> None:
-    path.write_bytes(data)
-
-
-def remove(path: Path) -> None:
-    path.unlink()
-
-
-def is_there(path: Path) -> bool:
-    return path.exists()
-
-
-async def log(call: Call) -> list[dict[str, Any]]:
-    return await call.caller.workspace.open("nb.ipynb").log()
 
 
 async def ask(call: Call, **words: Any) -> ToolResult:

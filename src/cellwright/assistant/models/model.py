@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
@@ -62,12 +62,7 @@ class Usage:
 
     def to_json(self) -> dict[str, Any]:
         """As data."""
-        return {
-            "input": self.input,
-            "output": self.output,
-            "cached": self.cached,
-            "cost": self.cost,
-        }
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

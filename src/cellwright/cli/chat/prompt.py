@@ -221,7 +221,7 @@ class Prompt:
         """Read a prompt.
 
         Raises:
-            Pressed: Ctrl-C at an empty prompt.
+            CtrlC: it was pressed at an empty prompt.
             EOFError: Ctrl-D, or the terminal was closed.
         """
         message = FormattedText([(f"class:mode.{mode}", mode), ("class:sign", f" {SIGN} ")])

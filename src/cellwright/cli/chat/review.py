@@ -58,7 +58,9 @@ class TurnReview:
             WrongCommand: there is nothing to review.
             CellNotFound: the turn has not changed that cell.
         """
-        changes = self._find_newest()
+        changes = self._chat.find_newest_changes()
+        if changes is None:
+            raise WrongCommand("There is nothing to review: no turn has changes left")
         cells = await self._list_cells(changes)
         verb = words[0].lower() if words else ""
         if verb in ("accept", "reject"):
@@ -79,12 +81,6 @@ class TurnReview:
                 return
             if key in ("a", "r"):
                 await self._decide(changes, each, _TURN_KEYS[key or ""])
-
-    def _find_newest(self) -> ChangeSet:
-        found = next((turn for turn in reversed(self._chat.turns) if not turn.is_undone), None)
-        if found is None:
-            raise WrongCommand("There is nothing to review: no turn has changes left")
-        return found
 
     async def _list_cells(self, changes: ChangeSet) -> list[ReviewedCell]:
         workspace = await self._chat.workspaces.get("ask")

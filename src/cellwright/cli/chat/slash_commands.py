@@ -256,7 +256,7 @@ class SlashCommands:
 
     async def _undo(self, words: list[str]) -> None:
         del words
-        newest = next((turn for turn in reversed(self._chat.turns) if not turn.is_undone), None)
+        newest = self._chat.find_newest_changes()
         count = len(newest.cells) if newest is not None else 0
         try:
             changes = await self._session.opened.undo()

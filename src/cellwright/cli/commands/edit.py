@@ -103,7 +103,7 @@ def _restore_negative(value: Any) -> Any:
 
 
 def edit_action(function: Callable[..., dict[str, Any] | list[Any]]) -> click.Command:
-    """Make a command from a function that returns an edit, or a list of edits."""
+    """Add a verb: a function that returns an edit, or a list of edits."""
 
     @click.option("--base", metavar="REVISION", help="The revision that the edit was made for.")
     @click.option("--expect", metavar="HASH", help="The hash that the cell must have.")
@@ -169,7 +169,7 @@ def edit_action(function: Callable[..., dict[str, Any] | list[Any]]) -> click.Co
             call.output.data({"notebooks": answers}, "")
         return code
 
-    return click.command(cls=EditCommand)(run)
+    return edit_command.command(cls=EditCommand)(run)
 
 
 def _report_edit(call: CommandCall, answer: EditAnswer, *, show_diff: bool) -> int:
@@ -397,7 +397,7 @@ def apply(edits: str | None) -> list[Any]:
     return list(value)
 
 
-@click.command()
+@edit_command.command("text")
 @common
 def edit_text(call: CommandCall) -> int:
     """Edit the text of a notebook in $VISUAL or $EDITOR, as `edit NB` does.
@@ -482,23 +482,6 @@ def _parse_json(text: str) -> Any:
         return json.loads(text)
     except ValueError as error:
         raise click.UsageError(f"Not JSON: {error}") from None
-
-
-for _command in (
-    replace,
-    replace_text,
-    insert,
-    delete,
-    move,
-    split,
-    merge,
-    set_type,
-    set_metadata,
-    clear_outputs,
-    apply,
-):
-    edit_command.add_command(_command, _command.name and _command.name.replace("_", "-"))
-edit_command.add_command(edit_text, "text")
 
 
 @click.command()

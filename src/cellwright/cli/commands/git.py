@@ -592,12 +592,12 @@ def lint_command(call: CommandCall, notebooks: tuple[str, ...]) -> int:
     \b
     cellwright lint '**/*.ipynb'
     """
-
-    def lint_one(name: str) -> list[str]:
-        notebook, stale = _load(call, name)
-        return list_problems(notebook, stale)
-
-    return _report_problems(call, expand_notebooks(notebooks), lint_one, "`cellwright run NB`")
+    return _report_problems(
+        call,
+        expand_notebooks(notebooks),
+        lambda name: list_problems(*_load(call, name)),
+        "`cellwright run NB`",
+    )
 
 
 def list_problems(notebook: Notebook, stale: Mapping[str, str]) -> list[str]:

@@ -22,6 +22,7 @@ from cellwright.cli.render.images import (
 from cellwright.cli.render.layout import DIM, FoldedLines, Notice, clip, shorten
 from cellwright.cli.render.markdown import MarkdownView
 from cellwright.document.outputs import Display, ErrorOutput, Stream
+from cellwright.outputs.mime import STATUS_TYPES, part_size
 from cellwright.outputs.sanitize import fold_lines, one_line
 
 TYPE_CHECKING = False
@@ -45,7 +46,6 @@ _NUMBER = Style(color="cyan")
 _WORD = Style(color="magenta")
 _LONGEST_TEXT = 200
 _WIDGET = "application/vnd.jupyter.widget-view+json"
-_STATUS = ("application/x-cellwright-status", "application/x-omp-status")
 _MOST_NAMED = 4
 # The `repr` of an object that has a better output.
 _placeholder = re.compile(r"<[^<>\n]*>")
@@ -213,30 +213,18 @@ def _show_picture(mime: str, value: Any, view: ScreenView) -> ShownOutput:
 
 def _name_type(mime: str, value: Any, size: tuple[int, int] | None = None) -> Text:
     """Name a type that a terminal cannot show, with its size."""
-    if mime in _STATUS:
+    if mime in STATUS_TYPES:
         return Text(f"status: {one_line(json.dumps(value)[:200])}", DIM)
     if mime == _WIDGET:
         return Text("widget", DIM)
     facts = [
         one_line(mime[:80]),
         *([f"{size[0]}×{size[1]}"] if size else []),
-        format_size(_count_bytes(mime, value)),
+        format_size(part_size(mime, value)),
     ]
     if mime in FORMATS and size is None:
         facts.append("not readable")
     return Text(", ".join(facts), DIM)
-
-
-def _count_bytes(mime: str, value: Any) -> int:
-    if isinstance(value, str):
-        is_encoded = mime.startswith(("image/", "audio/", "video/")) and "xml" not in mime
-        is_encoded = is_encoded or mime == "application/pdf"
-        return (
-            len(value.rstrip("\n=")) * 3 // 4
-            if is_encoded
-            else len(value.encode("utf-8", "replace"))
-        )
-    return len(json.dumps(value))
 
 
 def format_size(size: int) -> str:

@@ -72,7 +72,7 @@ class CellWriter:
             "source": encode_source(source, style, shape, old, as_list=as_list)
         }
         if completed is not None:
-            changes = {**self._missing(raw, found, style, *completed), **changes}
+            changes = {**self._find_missing(raw, found, style, *completed), **changes}
         return change_members(raw, changes, style, indent, f"cell {index}", found=found)
 
     def set_type(self, raw: bytes, cell_type: str, index: int) -> bytes:
@@ -149,12 +149,12 @@ class CellWriter:
         """Add the members that a valid cell needs, and remove those of other types."""
         found = self._members(raw, index)
         style, indent = self.style(raw, found)
-        changes = self._missing(raw, found, style, cell_type, make_id)
+        changes = self._find_missing(raw, found, style, cell_type, make_id)
         if not changes:
             return raw
         return change_members(raw, changes, style, indent, f"cell {index}", found=found)
 
-    def _missing(
+    def _find_missing(
         self,
         raw: bytes,
         found: dict[str, Member],

@@ -78,10 +78,10 @@ def remove_locked(place: str, descriptor: int) -> None:
         pass  # it only takes room
 
 
-def sweep(folder: str, suffixes: tuple[str, ...] = (".lock", ".lease")) -> None:
+def sweep(folder: str) -> None:
     """Remove the locks and leases in a folder that no process holds."""
     for name in os.listdir(folder):
-        if not (name.endswith(suffixes) and len(name.partition(".")[0]) == 2 * _DIGEST):
+        if not (name.endswith((".lock", ".lease")) and len(name.partition(".")[0]) == 2 * _DIGEST):
             continue
         remove_unlocked(f"{folder}/{name}")
 

@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 from uuid import uuid4
 
 from cellwright.errors import KernelMissing, KernelStartFailed, KernelUnreachable
+from cellwright.kernel.jupyter import as_object
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -391,12 +392,12 @@ class RemoteServer:
     async def specs(self) -> KernelSpecs:
         """List the kernels that can be started."""
         answer = await self.rest.call("GET", "kernelspecs", repeatable=True)
-        body = _as_object(self._require_ok(answer, "list its kernelspecs"))
+        body = as_object(self._require_ok(answer, "list its kernelspecs"))
         return KernelSpecs(
             default=_text(body.get("default")) or None,
             languages={
-                name: _text(_as_object(_as_object(spec).get("spec")).get("language"))
-                for name, spec in sorted(_as_object(body.get("kernelspecs")).items())
+                name: _text(as_object(as_object(spec).get("spec")).get("language"))
+                for name, spec in sorted(as_object(body.get("kernelspecs")).items())
             },
         )
 
@@ -422,7 +423,7 @@ class RemoteServer:
             repeatable=True,
         )
         if answer.is_ok:
-            started = _read_kernel(_as_object(answer.body))
+            started = _read_kernel(as_object(answer.body))
             if not started.id:
                 raise KernelStartFailed(name or "default", "the server gave no id for it")
             return started
@@ -435,7 +436,7 @@ class RemoteServer:
         answer = await self.rest.call("GET", "kernels", kernel_id, repeatable=True)
         if answer.status == 404:
             return None
-        return _read_kernel(_as_object(self._require_ok(answer, "describe the kernel")))
+        return _read_kernel(as_object(self._require_ok(answer, "describe the kernel")))
 
     async def interrupt(self, kernel_id: str, *, within: float | None = None) -> None:
         """Interrupt a kernel."""
@@ -490,10 +491,6 @@ def _read_kernel(item: Mapping[str, Any]) -> RunningKernel:
         name=_text(item.get("name")),
         state=_text(item.get("execution_state")) or "unknown",
     )
-
-
-def _as_object(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def _text(value: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Generic, TypeVar
 
 TYPE_CHECKING = False
@@ -52,13 +52,7 @@ class RowResult:
 
     def to_json(self) -> dict[str, str]:
         """The row as data."""
-        return {
-            "id": self.id,
-            "statement": self.statement,
-            "level": self.level,
-            "verdict": self.verdict,
-            "detail": self.detail,
-        }
+        return asdict(self)
 
 
 class ConformanceTable(Generic[Peer]):

@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from pydantic.json_schema import SkipJsonSchema  # noqa: TC002  # pydantic reads it
 
 from cellwright.document.edits import EDITS
+from cellwright.document.outputs import join_lines
 from cellwright.tools.page import Page
 from cellwright.tools.params import (
     DEADLINE,
@@ -63,12 +64,6 @@ Op = Literal[
 ]
 
 
-def _join_lines(source: Any) -> Any:
-    """A source as one text: notebooks write it as a list of lines, so models often send one."""
-    is_list = isinstance(source, list) and all(isinstance(line, str) for line in source)
-    return "".join(source) if is_list else source
-
-
 class EditItem(Params):
     """One edit; which fields it has depends on `op`.
 
@@ -83,8 +78,9 @@ class EditItem(Params):
         Field(description="merge, clear_outputs"),
         WithJsonSchema({"type": "array", "items": {"type": "string"}}),
     ] = None
+    # Notebooks write a source as a list of lines, so models often send one.
     source: Annotated[
-        str | None, MAY_BE_EMPTY, BeforeValidator(_join_lines), Field(description="replace, insert")
+        str | None, MAY_BE_EMPTY, BeforeValidator(join_lines), Field(description="replace, insert")
     ] = None
     type: Annotated[
         str | None, Field(description="insert, set_type: code (default), markdown, raw")
@@ -154,14 +150,10 @@ async def edit_notebook(caller: ToolCaller, params: EditParams) -> ToolResult:
         base=params.base,
         dry_run=params.dry_run,
         create=params.create,
-        label=_edit_label(params),
+        label=", ".join(dict.fromkeys(edit.op for edit in params.edits)),
         **options,
     )
     return await asyncio.to_thread(_describe_edit, params, done)  # it may decode pictures
-
-
-def _edit_label(params: EditParams) -> str:
-    return ", ".join(dict.fromkeys(edit.op for edit in params.edits))
 
 
 def _describe_edit(params: EditParams, done: EditAnswer) -> ToolResult:

@@ -16,6 +16,7 @@ from cellwright.tools.page import Page
 from cellwright.tools.params import Flag, MaxTokens, Name, Params
 from cellwright.tools.tool import Tool
 from cellwright.tools.wording import format_count, quote_path, shorten
+from cellwright.workspace.paths import HIDDEN
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -28,7 +29,6 @@ _MOST_FILES = 2000
 _MOST_BYTES = 2**20
 _MOST_DEPTH = 20
 _MOST_HITS = 500
-_HIDDEN = (".", "__pycache__", "node_modules")
 
 
 def is_notebook(path: str) -> bool:
@@ -129,7 +129,7 @@ async def _walk(caller: ToolCaller, path: str) -> AsyncIterator[tuple[str, int]]
     waiting = [(row.path, row.size, 0) for row in reversed(rows)]
     while waiting:
         name, size, depth = waiting.pop()
-        if PurePosixPath(name).name.startswith(_HIDDEN):
+        if PurePosixPath(name).name.startswith(HIDDEN):
             continue
         if not name.endswith("/"):
             yield name, size

@@ -7,7 +7,6 @@ one difference: a run in which a cell failed is not called a success.
 from __future__ import annotations
 
 import asyncio
-import datetime as dt
 import json
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -28,6 +27,7 @@ from cellwright.tools.wording import (
     shorten,
     to_facts,
 )
+from cellwright.workspace.status import format_moment
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -133,7 +133,9 @@ def _cell_facts(cell: CellView, selected: Mapping[str, str]) -> dict[str, Any]:
             "executionOrder": cell.execution_count,
             "lastRunSuccess": last.success if last else None,
             "lastExecutionDuration": last.duration_ms if last else None,
-            "lastRunEndTime": _format_time(last.ended if last else None),
+            "lastRunEndTime": format_moment(last.ended)
+            if last and last.ended is not None
+            else None,
         }
     return facts
 
@@ -152,12 +154,6 @@ def _status_line(facts: dict[str, Any]) -> str:
             parts.append(f"{facts['lastExecutionDuration']} ms")
     parts.append("has output" if facts["hasOutput"] else "no output")
     return ", ".join(parts)
-
-
-def _format_time(moment: float | None) -> str | None:
-    if moment is None:
-        return None
-    return f"{dt.datetime.fromtimestamp(moment, dt.UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
 
 
 class GetCellOutputsParams(Params):

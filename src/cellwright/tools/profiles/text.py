@@ -32,13 +32,12 @@ from cellwright.tools.profiles.plain_files import (
 )
 from cellwright.tools.tool import Tool, ToolResult
 from cellwright.tools.wording import format_count, quote_name, quote_path, shorten
-from cellwright.workspace.api.answers import SelectAnswer, TextLine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cellwright.tools.tool import ToolCaller
-    from cellwright.workspace.api.answers import EditAnswer
+    from cellwright.workspace.api.answers import EditAnswer, SelectAnswer
     from cellwright.workspace.workspace import AsyncBook
 
 MOST_LINES = 300
@@ -71,24 +70,23 @@ async def read_file(caller: ToolCaller, params: TextReadParams) -> ToolResult:
     if _is_folder(caller, path):
         return await _list_folder(caller, page, path)
     book = caller.workspace.open(path)
-    if is_notebook(path):
-        found = await _read_all_lines(book) if selector is None else await book.select(selector)
+    if not is_notebook(path):
+        text = await read_text(book)
+        total, revision = text.count("\n") + (not text.endswith("\n") and bool(text)), None
+        lines = _select_lines(text, selector)
+    elif selector is None:
+        whole = await book.read()
+        lines = list(enumerate((whole.text or "").split("\n"), 1)) if whole.cells else []
+        total, revision = len(lines), whole.revision
+    else:
+        found = await book.select(selector)
         if found.outline:
             return _describe_outline(page, path, found)
         lines = [(line.number, line.text) for line in found.lines]
         total, revision = found.total_lines, found.revision
-    else:
-        text = await read_text(book)
-        total, revision = text.count("\n") + (not text.endswith("\n") and bool(text)), None
-        lines = _select_lines(text, selector)
-    if selector is None and len(lines) > MOST_LINES:
-        page.leave_out(
-            f"{format_count(len(lines) - MOST_LINES, 'line')}; read {quote_path(path)}:{MOST_LINES + 1}-"
-        )
-        lines = lines[:MOST_LINES]
     version = f" · revision {revision}" if revision else ""
     page.head(f"{quote_path(path)}{version} · {format_count(total, 'line')}")
-    shown = _show_lines(page, quote_path(path), lines)
+    shown = _show_lines(page, quote_path(path), lines, is_whole=selector is None)
     data = {"path": path, "revision": revision, "total_lines": total, "lines": shown}
     return page.to_result(data)
 
@@ -130,12 +128,7 @@ async def _read_artifact(caller: ToolCaller, params: TextReadParams) -> ToolResu
     page.head(f"{path} · {format_count(total, 'line')}")
     if offset is not None:
         page.leave_out(f"what comes after the first {offset:,} bytes; print less")
-    if not selector and len(lines) > MOST_LINES:
-        page.leave_out(
-            f"{format_count(len(lines) - MOST_LINES, 'line')}; read {path}:{MOST_LINES + 1}-"
-        )
-        lines = lines[:MOST_LINES]
-    shown = _show_lines(page, path, lines)
+    shown = _show_lines(page, path, lines, is_whole=not selector)
     return page.to_result({"path": params.path, "total_lines": total, "lines": shown})
 
 
@@ -147,34 +140,22 @@ def _exists(caller: ToolCaller, name: str) -> bool:
     return os.path.isfile(os.path.join(caller.workspace.cwd, name))  # noqa: PTH113, PTH118
 
 
-async def _read_all_lines(book: AsyncBook) -> SelectAnswer:
-    found = await book.read()
-    text = (found.text or "") if found.cells else ""
-    lines = text.split("\n") if found.cells else []
-    return SelectAnswer(
-        path=found.path,
-        revision=found.revision,
-        selector="",
-        total_lines=len(lines),
-        total_cells=len(found.cells),
-        lines=[TextLine(number, line) for number, line in enumerate(lines, 1)],
-        outline=[],
-        text=text,
-    )
-
-
 def _select_lines(text: str, selector: str | None) -> list[tuple[int, str]]:
-    if selector is None:
-        chosen = parse_selector("raw")
-    else:
-        chosen = parse_selector(selector)
-        if not chosen.raw:  # the lines of the file are all there is
-            chosen = parse_selector(f"{selector}:raw")
+    chosen = parse_selector("raw" if selector is None else selector)
+    if not chosen.raw:  # the lines of the file are all there is
+        chosen = parse_selector(f"{selector}:raw")
     return [(line.number, line.text) for line in select_raw(text, chosen).lines]
 
 
-def _show_lines(page: Page, path: str, lines: Sequence[tuple[int, str]]) -> int:
-    """Show lines in blocks that follow each other; returns how many. `path` is as models read it."""
+def _show_lines(page: Page, path: str, lines: Sequence[tuple[int, str]], *, is_whole: bool) -> int:
+    """Show lines in blocks that follow each other; returns how many. `path` is as models read it.
+
+    Of a file that is asked for as a whole, the first `MOST_LINES` are shown.
+    """
+    if is_whole and len(lines) > MOST_LINES:
+        left = format_count(len(lines) - MOST_LINES, "line")
+        page.leave_out(f"{left}; read {path}:{MOST_LINES + 1}-")
+        lines = lines[:MOST_LINES]
     blocks: list[list[tuple[int, str]]] = []
     room = page.room
     shown = 0

@@ -126,7 +126,7 @@ def _describe_run(answer: EditAnswer, run: NotebookRun) -> EditAnswer:
         run=done.run,
         done=done.done,
         executions=list(done),
-        outputs=describe_executions(done),
+        outputs=_describe_outputs(done),
         stale=[
             StaleCell(cell.handle, cell.index, reasons[cell.handle])
             for cell in notebook.cells
@@ -138,15 +138,13 @@ def _describe_run(answer: EditAnswer, run: NotebookRun) -> EditAnswer:
     )
 
 
-def describe_executions(
-    done: Sequence[Execution], max_tokens: int = _MAX_TOKENS
-) -> list[ExecutionText]:
+def _describe_outputs(done: Sequence[Execution]) -> list[ExecutionText]:
     """Describe what the cells of a run said, as text within one budget, and what is left out."""
     from cellwright.outputs.describe import describe
 
     said = [execution for execution in done if execution.outputs]
     rows: list[ExecutionText] = []
-    left = max_tokens
+    left = _MAX_TOKENS
     for place, execution in enumerate(said):
         share = max(_LEAST_TOKENS, left // (len(said) - place))
         found = describe(execution.outputs, share, images=0)

@@ -16,7 +16,7 @@ from cellwright.workspace.api.answers import (
     StaleAnswer,
     TextLine,
 )
-from cellwright.workspace.paths import confine, leads_inside
+from cellwright.workspace.paths import HIDDEN, confine, leads_inside
 from cellwright.workspace.status import describe_notebook
 
 TYPE_CHECKING = False
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from cellwright.workspace.caller import Caller
     from cellwright.workspace.hosts.host import Presence
 
-_HIDDEN = (".", "__pycache__", "node_modules")
 _MOST_ENTRIES = 10_000
 _LEAST_TOKENS = 50
 _TEXT = ("application/json", "image/svg+xml")
@@ -49,7 +48,7 @@ def list_notebooks(caller: Caller, request: requests.ListRequest) -> list[Notebo
                 found.append(NotebookRow(path, os.path.getsize(real), person))  # noqa: PTH202
         return found
     for folder, folders, files in os.walk(top):
-        folders[:] = sorted(name for name in folders if not name.startswith(_HIDDEN))
+        folders[:] = sorted(name for name in folders if not name.startswith(HIDDEN))
         for name in sorted(files):
             if name.endswith(".ipynb") and not name.startswith("."):
                 path = os.path.join(folder, name)  # noqa: PTH118  # as os.walk has it
@@ -123,8 +122,7 @@ def select(caller: Caller, request: requests.SelectRequest) -> SelectAnswer:
     book = caller.open(request.path)
     if wanted.raw:
         text = book.host.read_bytes().decode("utf-8", "surrogateescape")
-        found = _describe_selection(book.name, request.selector, select_raw(text, wanted))
-        return found.replace(total_cells=None)  # it may be any file
+        return _describe_selection(book.name, request.selector, select_raw(text, wanted))
     notebook = book.load()
     with GarbagePause():
         found = _describe_selection(

@@ -10,6 +10,7 @@ import pytest
 from cellwright import Workspace
 from cellwright.errors import CellwrightError
 from tests.unit.cli import samples
+from tests.unit.workspace.hosts.confined import make_confined_root
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,17 +19,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A folder to be confined to, and others beside it that it must not lead to."""
-    for name in ("root", "root/sub", "root-evil", "other"):
-        (tmp_path / name).mkdir()
-    for name in ("root/nb.ipynb", "root/sub/nb.ipynb", "root-evil/nb.ipynb", "other/nb.ipynb"):
-        (tmp_path / name).write_bytes(samples.SALES)
-    (tmp_path / "root" / "out.ipynb").symlink_to(tmp_path / "other" / "nb.ipynb")
-    (tmp_path / "root" / "outside").symlink_to(tmp_path / "other")
-    (tmp_path / "root" / "nowhere.ipynb").symlink_to(tmp_path / "other" / "missing.ipynb")
-    (tmp_path / "root" / "in.ipynb").symlink_to(tmp_path / "root" / "sub" / "nb.ipynb")
-    (tmp_path / "link").symlink_to(tmp_path / "root")
-    return tmp_path / "root"
+    return make_confined_root(tmp_path)
 
 
 OUTSIDE: dict[str, Callable[[Path], str]] = {

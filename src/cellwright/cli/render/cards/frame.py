@@ -7,6 +7,7 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import partial
 from itertools import groupby
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ from cellwright.outputs.sanitize import make_visible, one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from rich.console import RenderableType
@@ -303,11 +304,11 @@ def _describe_read(arguments: Mapping[str, Any], notebook: Notebook | None, path
     return _describe_cells("Read", find_cells(refs, notebook), path, refs)
 
 
-def _describe_outputs(
-    arguments: Mapping[str, Any], notebook: Notebook | None, path: str
+def _describe_cell(
+    verb: str, arguments: Mapping[str, Any], notebook: Notebook | None, path: str
 ) -> Headline:
     ref = arguments.get("cellId")
-    return _describe_cells("Read outputs of", find_cells(ref, notebook), path, ref)
+    return _describe_cells(verb, find_cells(ref, notebook), path, ref)
 
 
 def _describe_run(arguments: Mapping[str, Any], notebook: Notebook | None, path: str) -> Headline:
@@ -317,13 +318,6 @@ def _describe_run(arguments: Mapping[str, Any], notebook: Notebook | None, path:
     return _describe_cells(
         "Run", [cell for cell in cells if cell.type == "code"] or cells, path, refs
     )
-
-
-def _describe_update(
-    arguments: Mapping[str, Any], notebook: Notebook | None, path: str
-) -> Headline:
-    ref = arguments.get("cellId")
-    return _describe_cells("Update", find_cells(ref, notebook), path, ref)
 
 
 def _describe_add(arguments: Mapping[str, Any], notebook: Notebook | None, path: str) -> Headline:
@@ -362,11 +356,11 @@ def _kind_of(name: object) -> str:
     return one_line(str(name or "code")[:20])
 
 
-_KNOWN = {
+_KNOWN: dict[str, Callable[[Mapping[str, Any], Notebook | None, str], Headline]] = {
     "GetNotebookCells": _describe_read,
-    "GetCellOutputs": _describe_outputs,
+    "GetCellOutputs": partial(_describe_cell, "Read outputs of"),
     "RunNotebookCells": _describe_run,
-    "UpdateNotebookCell": _describe_update,
+    "UpdateNotebookCell": partial(_describe_cell, "Update"),
     "AddNotebookCell": _describe_add,
     "notebook": _describe_notebook,
     "NotebookEdit": _describe_notebook_edit,
