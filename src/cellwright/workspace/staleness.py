@@ -272,9 +272,15 @@ def find_replay_cells(
         above = notebook.cells[: target.index]
         return [cell.index for cell in above if cell.handle in ran]
     cells = list_dataflow_cells(notebook)
-    found = replay(
-        cells, list_dataflow_runs(executions), target.handle, language, kernel=life or _NOT_BORN
-    )
+    with _stop_if_abandoned():
+        found = replay(
+            cells,
+            list_dataflow_runs(executions),
+            target.handle,
+            language,
+            kernel=life or _NOT_BORN,
+            should_stop=is_abandoned,
+        )
     places = {cell.id: index for index, cell in enumerate(cells)}
     return sorted(places[cell.id] for cell in found)
 

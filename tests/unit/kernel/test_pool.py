@@ -301,15 +301,18 @@ async def test_owners_share_a_session_and_leave_it_one_by_one(
 
 
 async def test_idle_sessions_are_swept_and_used_ones_stay(kernels: Kernels) -> None:
-    chosen = settings(eval_session_idle_timeout=1, session_sweep_interval=0.1)
+    chosen = settings(eval_session_idle_timeout=600, session_sweep_interval=0.1)
     async with SessionPool(chosen) as pool:
         idle = await pool.get(key("idle"), kernels.start)
-        busy = await pool.get(key("busy"), kernels.start)
-        await run(idle, "result 1")
+        used = await pool.get(key("used"), kernels.start)
+        for session in (idle, used):
+            await run(session, "result 1")
+            session.used -= 700  # as if it were eleven minutes later
+            await run(used, "result 1")
         async with asyncio.timeout(30):
             while len(pool) == 2:
-                await run(busy, "sleep 0.05")
-        assert list(pool) == [busy]
+                await asyncio.sleep(0.01)
+        assert list(pool) == [used]
         assert (idle.state, kernels.alive) == ("closed", 1)
     assert kernels.alive == 0
 

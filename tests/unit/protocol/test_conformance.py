@@ -35,16 +35,33 @@ async def test_our_frontend_passes_every_row() -> None:
     assert len(results) == len(FRONTEND.rows) > 40
 
 
+class ImpatientLoop(asyncio.SelectorEventLoop):
+    """An event loop whose clock jumps to the next timer when nothing else is left to do.
+
+    So a wait for what never comes takes no time, and what does come is never too late.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._ahead = 0.0
+        select = self._selector.select  # type: ignore[attr-defined]
+
+        def jump(timeout: float | None = None) -> Any:
+            found = select(0 if timeout else timeout)
+            if not found and timeout:
+                self._ahead += timeout
+            return found
+
+        self._selector.select = jump  # type: ignore[attr-defined]
+
+    def time(self) -> float:
+        return super().time() + self._ahead
+
+
+@pytest.mark.parametrize("anyio_backend", [("asyncio", {"loop_factory": ImpatientLoop})])
 @pytest.mark.parametrize("name", BROKEN)
-async def test_a_broken_frontend_fails_exactly_the_rows_about_it(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(frontend, "ANSWER_WITHIN", 0.5)
-    monkeypatch.setattr(frontend, "QUIET", 0.05)
+async def test_a_broken_frontend_fails_exactly_the_rows_about_it(name: str) -> None:
     kind, expected = BROKEN[name]
-    if len(expected) > 10:  # most of them by waiting for what never comes
-        monkeypatch.setattr(frontend, "ANSWER_WITHIN", 0.1)
-        monkeypatch.setattr(kind, "slow_source", "sleep 0.01")
     peer = kind()
     results = await FRONTEND.run(peer)
     await peer.close()

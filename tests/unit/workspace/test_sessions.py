@@ -156,3 +156,17 @@ async def test_an_address_that_is_none_is_called_so(folder: Path, hub: Hub) -> N
     for address in ("http://[", "http://[::1", "ftp://x", "http://", "http://a:b@c"):
         with pytest.raises(KernelUnreachable):
             await evaluate(shell, "1", server=address)
+
+
+async def test_output_that_no_artifact_could_take_is_called_lost_with_the_reason(
+    folder: Path, hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(type(hub.artifacts), "create", refuse)
+    shell = Workspace(folder, actor="cli:ada", hub=hub)
+    done = await evaluate(shell, "flood 20000")
+    assert (done.truncated, done.artifact, len(done.notes)) == (True, None, 1)
+    assert "lost" in done.notes[0]
+    assert "No space left on device" in done.notes[0]

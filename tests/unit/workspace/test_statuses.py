@@ -15,10 +15,12 @@ from cellwright import Workspace
 from cellwright.document._bytes.slots import Slot
 from cellwright.document.change import State
 from cellwright.document.notebook import Notebook
-from cellwright.errors import JournalUnavailable
+from cellwright.errors import ExecutionCancelled, JournalUnavailable
 from cellwright.journal import Journal
 from cellwright.journal.executions import ExecutionRecord
+from cellwright.workspace.activity import act_for
 from cellwright.workspace.api.answers import CellView, LastRun
+from cellwright.workspace.staleness import find_replay_cells, find_stale_cells
 from cellwright.workspace.status import describe_cell, describe_notebook
 from tests.unit.workspace.memory import cells_of, make_notebook, run
 
@@ -353,3 +355,13 @@ def test_a_reader_does_not_wait_for_staleness_and_says_so(monkeypatch: pytest.Mo
     assert (late.staleness, late.cells[0].stale) == ("not analysed", None)
     assert late.to_json()["staleness"] == "not analysed"
     assert "staleness" not in describe_notebook(found, "n.ipynb", [ran()]).to_json()
+
+
+def test_an_analysis_that_no_one_waits_for_ends() -> None:
+    notebook = Notebook()
+    notebook.apply([{"op": "insert", "source": f"x{n + 1} = x{n}"} for n in range(40)])
+    with act_for("gone", lambda: True):
+        with pytest.raises(ExecutionCancelled):
+            find_stale_cells(notebook, [])
+        with pytest.raises(ExecutionCancelled):
+            find_replay_cells(notebook, [], notebook.cells[30])

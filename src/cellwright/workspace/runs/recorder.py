@@ -235,7 +235,9 @@ def _describe_error(error: ErrorEvent) -> CellError:
 
 
 def _describe_kept(output: OutputSummary) -> list[str]:
-    """Say how much of a flood the artifact has, if it has not all."""
+    """Say how much of a flood the artifact has, if it has not all, or why there is none."""
+    if output.warning is not None and output.notice is not None:
+        return [output.notice]
     if not output.artifact_truncated:
         return []
     sizes = f"{human_size(output.artifact_bytes)} of {human_size(output.total_bytes)}"
