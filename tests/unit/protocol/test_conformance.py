@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from cellwright.cli.main import main
-from cellwright.protocol.conformance import frontend
 from cellwright.protocol.conformance.frontend import FRONTEND
 from cellwright.protocol.conformance.kernel import KERNEL, CallResult, ScriptedFrontend
 from cellwright.protocol.conformance.reference import ReferenceFrontend, ReferenceMessage
