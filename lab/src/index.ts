@@ -3,10 +3,12 @@ import { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application'
 import { ICommandPalette } from '@jupyterlab/apputils';
 import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
+import type { ContentsManager } from '@jupyterlab/services';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 
 import { chatPlugin } from './chat/plugin';
 import type { PersonRuns } from './runs';
+import { saveInParts } from './saves';
 import { drawLongStreams } from './streams';
 import { keepEditorStyles } from './styles';
 import { LiveTab, TabSettings } from './tab';
@@ -34,6 +36,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
       drawLongStreams(rendermime);
     }
     keepEditorStyles(document.head);
+    saveInParts((app.serviceManager.contents as ContentsManager).defaultDrive);
     const set: TabSettings = {
       follow: () => settings?.composite.follow === true,
       stale: () => settings?.composite.stale !== false

@@ -5,7 +5,7 @@ import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
 const MIME_TYPES = ['application/vnd.jupyter.stdout', 'application/vnd.jupyter.stderr'];
 const LONG = 200_000; // characters; what is shorter is left to JupyterLab
 const PART = 16_000;
-const SLICE = 16; // milliseconds of drawing before the page may do something else
+const SLICE = 8; // milliseconds of drawing before the page may do something else
 
 /** Draw long streams in parts, with the renderers that the registry has now. */
 export function drawLongStreams(registry: IRenderMimeRegistry): void {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.browser.conftest import PANEL, Server, cells, run_cell, texts
+from tests.browser.conftest import PANEL, Server, cells, read_saved, run_cell, texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,6 +49,56 @@ def test_a_long_text_of_a_file_has_its_colours_and_links_and_is_copied_as_it_is(
         }}"""
     )
     assert copied.rstrip("\n") == shown.rstrip("\n")
+
+
+def test_a_notebook_with_a_long_text_is_saved_a_part_at_a_time_as_it_is(
+    server: Server, open_page: OpenPage
+) -> None:
+    path = server.write("parts.ipynb", "1", "last")
+    text = "".join(f'line {number} \U0001f389 "\\ \x1b[31m\n' for number in range(80_000))
+    shape = json.loads(path.read_bytes())
+    shape["cells"][0]["outputs"] = [{"output_type": "stream", "name": "stdout", "text": text}]
+    path.write_text(json.dumps(shape), encoding="utf-8")
+    page = open_page("parts.ipynb")
+    page.evaluate(
+        """() => {
+            const write = JSON.stringify;
+            window.longest = 0;
+            JSON.stringify = (...given) => {
+                const text = write(...given);
+                const isSave = given[0]?.type === 'notebook' && given[0].format === 'json';
+                window.longest = Math.max(window.longest, isSave ? text.length : 0);
+                return text;
+            };
+        }"""
+    )
+    save = f"""async source => {{
+        const {{ context, content }} = {PANEL};
+        content.model.sharedModel.cells[0].setSource(source);
+        await context.save().catch(() => undefined);
+        return context.model.dirty;
+    }}"""
+    assert page.evaluate(save, "2") is False
+    first, last = read_saved(path)
+    assert "".join(first["source"]) == "2"
+    assert "".join(first["outputs"][0]["text"]) == text
+    assert "".join(last["source"]) == "last"
+    assert 0 < page.evaluate("() => window.longest") < 1_000
+    # What the server refuses is not saved.
+    refuse = "**/api/contents/parts.ipynb*"
+    page.route(
+        refuse,
+        lambda route: (
+            route.fulfill(status=500, json={"message": "full"})
+            if route.request.method == "PUT"
+            else route.fallback()
+        ),
+    )
+    assert page.evaluate(save, "3") is True
+    page.unroute(refuse)
+    assert "".join(read_saved(path)[0]["source"]) == "2"
+    assert page.evaluate(save, "4") is False
+    assert "".join(read_saved(path)[0]["source"]) == "4"
 
 
 def test_of_a_text_that_an_agents_cell_prints_only_what_is_new_travels(
