@@ -359,40 +359,42 @@ def _hint_for_error(error: OSError) -> str | None:
     return None
 
 
-def run_side_by_side(wait: Callable[[], None], work: Callable[[], object]) -> None:
-    """Run `wait`, which waits for the disk, in a thread, and `work` here at the same time.
+def run_side_by_side(wait: Callable[[], object], work: Callable[[], object]) -> None:
+    """Run `wait`, which waits for the disk, and at the same time `work`, in a thread.
 
-    Even if `work` raises, `wait` has ended when this returns or raises.
+    `wait` runs here: a thread would get to the disk only when `work` first pauses. Even if one of
+    them raises, both have ended when this returns or raises.
     """
+    from contextvars import copy_context
+
     over: list[bool] = []
     errors: list[BaseException] = []
-    waiting = allocate_lock()
-    waiting.acquire()
+    working = allocate_lock()
+    working.acquire()
 
     def run() -> None:
         try:
-            wait()
+            work()
         except BaseException as error:  # noqa: BLE001  # raised below, where the caller is
             errors.append(error)
         finally:
             over.append(True)
-            waiting.release()
+            working.release()
 
     try:
-        start_new_thread(run, ())
+        start_new_thread(copy_context().run, (run,))
     except RuntimeError:  # no thread is available
         wait()
         work()
         return
-    interruption: BaseException | None = None
     try:
-        work()
-    except BaseException as error:  # noqa: BLE001  # raised below, when the disk has answered
-        interruption = error
+        wait()
+    except BaseException as error:  # noqa: BLE001  # raised below, when both are over
+        errors.insert(0, error)
     while not over:
         try:
-            waiting.acquire()
+            working.acquire()
         except BaseException as error:  # noqa: BLE001  # Ctrl-C
-            interruption = error
-    if errors or interruption:
-        raise errors[0] if errors else interruption or KeyboardInterrupt
+            errors.append(error)
+    if errors:
+        raise errors[0]

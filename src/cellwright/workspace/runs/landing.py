@@ -407,7 +407,7 @@ class RunRecord:
         newest: list[str | None] = []
         made: list[Change] = []
 
-        def catch_up_and_make(notebook: Notebook) -> Change:
+        def make_and_announce(notebook: Notebook) -> Change:
             now = book.host.signature()
             if self._is_as_left(notebook, now):
                 assert self._before is not None  # noqa: S101  # `_is_as_left` looked
@@ -417,14 +417,14 @@ class RunRecord:
             befores[:] = [notebook.state]
             if not is_last:
                 newest[:] = [self._find_newest()]
-            made[:] = [make(notebook)]
-            return made[0]
-
-        def announce(change: Change) -> None:
+            change = make(notebook)
+            made[:] = [change]
+            # It does not wait for the disk: to do it beside the save would cost more than it takes.
             if change:
                 recordings.append(journal.begin(real, change, actor=actor, label=label, kind="run"))
             elif self._announced is not None:
                 self._announced[0].abandon()
+            return change
 
         def confirm() -> None:
             self._before = self._announced = None
@@ -450,9 +450,8 @@ class RunRecord:
                 again = journal.begin(real, change, actor=actor, label=before, kind="run")
                 self._announced = (again, change, before)
 
-        landing.land(
-            catch_up_and_make, is_last=is_last, hooks=SaveHooks(announce, confirm, abandon)
-        )
+        hooks = SaveHooks(saved=confirm, failed=abandon)
+        landing.land(make_and_announce, is_last=is_last, hooks=hooks)
 
     def _is_as_left(self, notebook: Notebook, now: str | None) -> bool:
         """Whether notebook and history are unchanged since a save of this very cell."""
