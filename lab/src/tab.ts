@@ -35,7 +35,7 @@ export class LiveTab {
       panel,
       views,
       () => this.runs.life,
-      () => this.document.readNew(),
+      () => this.document.saved,
       facts => this.tell('presence', facts)
     );
     this.manipulator = new Manipulator(panel, views.list, facts => this.call('manipulate', facts));
@@ -154,7 +154,7 @@ export class LiveTab {
         }
         await this.panel.context.save();
         // Or it had failed. What is typed meanwhile is the person's.
-        return { saved: true, news: this.document.readNew() };
+        return { saved: true, news: this.document.saved };
       case 'editor.merged':
         await this.conflicts.show(params.hash, params.conflicts);
         return {};

@@ -114,13 +114,19 @@ test('only what is new travels', () => {
   expect(news.order).toBeUndefined();
 });
 
-test('what was saved is told as news since the last reading', () => {
-  const { document, sharedModel } = open('1');
+test('what was saved is told as news, without what was typed while it was being saved', () => {
+  const { document, sharedModel, panel, noteSave } = open('1', '2');
   const { version } = document.read(-1);
-  sharedModel.cells[0].setSource('one');
-  const news = document.readNew();
-  expect([news.since, news.cells.length]).toEqual([version, 1]);
-  expect(document.readNew().cells).toEqual([]);
+  sharedModel.cells[0].setSource('saved');
+  noteSave('started');
+  sharedModel.cells[0].setSource('typed meanwhile');
+  document.read(version); // an agent looks: the news are still about what was read before
+  panel.context.contentsModel = { hash: 'of the file' };
+  noteSave('completed');
+  const news = document.saved!;
+  expect(news.cells.map((cell: any) => cell.source)).toEqual(['saved']);
+  expect([news.since, news.hash, news.dirty]).toEqual([version, 'of the file', false]);
+  expect(news.version).toBeLessThan(document.version);
 });
 
 test('what changes while a notebook is saved is still to be saved', () => {

@@ -79,7 +79,7 @@ class OutsideChanges:
         """Note what the page says it has just saved, which another program may have replaced since.
 
         The next look at the file takes it into account, also one for an agent's save. `news` is what
-        has changed in the page since a version that we know, as it answers `read`.
+        had changed in the page since a version that we know when the save began, as it answers `read`.
         """
         self._news.append(news)
 

@@ -102,7 +102,7 @@ class ScriptedEditor:
         self.asked.append((method, params))
         name = method.removeprefix("editor.")
         if name == "read":
-            return self._describe(params["since"])
+            return self._tell(params["since"])
         if name in ("change", "land"):
             if params["request"] in self.seen:
                 return self.seen[params["request"]]
@@ -112,7 +112,7 @@ class ScriptedEditor:
             is_applied = self._apply(params["since"], params["edits"])
             if is_applied and params.get("hash") and not self.conflicts:
                 self.hash, self.dirty = params["hash"], was_dirty
-            answer = {**self._describe(params["since"]), "applied": is_applied}
+            answer = {**self._tell(params["since"]), "applied": is_applied}
             answer["cells"] = [cell for cell in answer["cells"] if cell["id"] not in self.grown]
             answer["grown"] = [self._measure(cell) for cell in self.grown]
             self.seen[params["request"]] = answer
@@ -129,6 +129,7 @@ class ScriptedEditor:
         assert name == "save"
         if self.conflicts:
             raise ValueError("cells are in conflict with the file")
+        news = {"since": self.told, **self._describe(self.told), "dirty": False}
         if self.file is not None:
             shape = {"nbformat": 4, "nbformat_minor": self.minor, "metadata": self.metadata}
             cells = [dict(cell) for cell in self.cells]
@@ -139,12 +140,14 @@ class ScriptedEditor:
             self.file.write_text(text)
             self.after_write()
             self.hash = hashlib.sha256(self.file.read_bytes()).hexdigest()
-        self.dirty = False
-        since = self.told
-        return {"saved": True, "news": {"since": since, **self._describe(since)}}
+        self.dirty = self.version != news["version"]
+        return {"saved": True, "news": {**news, "hash": self.hash}}
+
+    def _tell(self, since: int) -> dict[str, Any]:
+        self.told = self.version
+        return self._describe(since)
 
     def _describe(self, since: int) -> dict[str, Any]:
-        self.told = self.version
         answer: dict[str, Any] = {
             "version": self.version,
             "dirty": self.dirty,

@@ -83,6 +83,30 @@ def test_what_a_page_saved_is_the_base_though_the_file_was_replaced_before_anyon
     hub.close()
 
 
+def test_what_a_page_saved_is_the_base_though_it_was_changed_while_it_was_being_saved(
+    tmp_path: Path,
+) -> None:
+    """JupyterLab notes the language of a new kernel then: nobody knew what it had saved."""
+    hub, path = make_hub(MemoryKernels()), tmp_path / "nb.ipynb"
+    page = open_in_editor(hub, path, make_content("script", SCRIPT))
+    host = hub._hosts[str(path)]
+    assert isinstance(host, LiveHost)
+    (editor,) = host.editors
+    page.type("b", "saved")
+    page.after_write = lambda: page.type("b", "typed")
+    news = page.answer("editor.save", {})["news"]
+    page.after_write = lambda: None
+    shape = json.loads(path.read_bytes())
+    shape["cells"][3]["source"] = "from git"
+    path.write_text(json.dumps(shape), encoding="utf-8")
+    editor.outside.note_saved(news)
+    editor.outside.merge_new()
+    assert (page.find("b")["source"], page.find("c")["source"]) == ("typed", "from git")
+    assert page.conflicts == []
+    assert page.save(), "the page knows the file that was merged"
+    hub.close()
+
+
 @pytest.mark.parametrize("saver", ["person", "agent"])
 def test_what_a_program_writes_before_a_save_has_read_the_hash_reaches_the_page(
     tmp_path: Path, saver: str
