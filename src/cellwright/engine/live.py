@@ -402,8 +402,9 @@ class LiveHost:
                 try:
                     # An editor that does not take what is new of the outputs gets all of them.
                     grows = method == "land" and turn == 0
-                    is_applied = not change or self._send(
-                        editor, method, change, describe(), grows=grows
+                    more = describe()
+                    is_applied = not (change or more) or self._send(
+                        editor, method, change, more, grows=grows
                     )
                 except BaseException:
                     on_failed()

@@ -128,7 +128,8 @@ class OutsideChanges:
         # In one step with the change, or a person who saves right then would be asked. The page
         # knows whether it has something to save: the person may type while this is on its way.
         self._host.change_in(editor, make, lambda: {} if conflicts else {"hash": digest})
-        editor.ask("merged", hash=digest, conflicts=conflicts)
+        if conflicts:
+            editor.ask("merged", hash=digest, conflicts=conflicts)
 
     def _read_file(self) -> Notebook | None:
         try:

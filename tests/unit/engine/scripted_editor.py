@@ -110,8 +110,10 @@ class ScriptedEditor:
             self.grown.clear()
             was_dirty = self.dirty
             is_applied = self._apply(params["since"], params["edits"])
-            if is_applied and params.get("hash") and not self.conflicts:
-                self.hash, self.dirty = params["hash"], was_dirty
+            if is_applied and params.get("hash"):
+                self._merged = params["hash"]
+                self.dirty = self.dirty if self.conflicts else was_dirty
+                self._settle()
             answer = {**self._tell(params["since"]), "applied": is_applied}
             answer["cells"] = [cell for cell in answer["cells"] if cell["id"] not in self.grown]
             answer["grown"] = [self._measure(cell) for cell in self.grown]

@@ -107,6 +107,27 @@ def test_what_a_page_saved_is_the_base_though_it_was_changed_while_it_was_being_
     hub.close()
 
 
+def test_a_file_that_has_nothing_new_is_known_in_the_step_in_which_that_is_found(
+    tmp_path: Path,
+) -> None:
+    """What was said of it in a message of its own could come after a save, and be about the past."""
+    hub, path = make_hub(MemoryKernels()), tmp_path / "nb.ipynb"
+    page = open_in_editor(hub, path, make_content("script", SCRIPT))
+    host = hub._hosts[str(path)]
+    assert isinstance(host, LiveHost)
+    (editor,) = host.editors
+    page.type("b", "the same")
+    shape = json.loads(path.read_bytes())
+    shape["cells"][2]["source"] = "the same"
+    path.write_text(json.dumps(shape), encoding="utf-8")
+    page.asked.clear()
+    editor.outside.merge_new()
+    assert [method for method, _ in page.asked if method == "editor.merged"] == []
+    assert page.save(), "the page knows the file"
+    assert page.conflicts == []
+    hub.close()
+
+
 @pytest.mark.parametrize("saver", ["person", "agent"])
 def test_what_a_program_writes_before_a_save_has_read_the_hash_reaches_the_page(
     tmp_path: Path, saver: str
@@ -507,7 +528,8 @@ def test_a_cell_where_the_person_is_or_that_they_run_is_not_moved_but_its_neighb
         editor.running["a"] = "running"
     with Workspace(tmp_path, cwd=str(tmp_path), hub=hub) as workspace:
         workspace.open("nb.ipynb").edit([{"op": "move", "cell": "a", "at": 4}])
-    (edits,) = [params["edits"] for method, params in page.asked if method == "editor.change"]
-    assert [(edit["edit"], edit["cell"]) for edit in edits] == [("move", "b"), ("move", "c")]
+    changes = [params for method, params in page.asked if method == "editor.change"]
+    edits = [(edit["edit"], edit["cell"]) for params in changes for edit in params["edits"]]
+    assert edits == [("move", "b"), ("move", "c")]
     assert [cell["id"] for cell in page.cells] == ["intro", "b", "c", "a", "bad"]
     hub.close()
