@@ -49,6 +49,7 @@ class ScriptedEditor:
         self.typed: Any = lambda: None
         self.after_write: Any = lambda: None  # before the hash of the file is read
         self.told = -1
+        self.news: dict[str, Any] = {}  # what it saved last
         self.answers: Any = lambda _method: True
 
     # -- a person ---------------------------------------------------------------------------
@@ -143,7 +144,8 @@ class ScriptedEditor:
             self.after_write()
             self.hash = hashlib.sha256(self.file.read_bytes()).hexdigest()
         self.dirty = self.version != news["version"]
-        return {"saved": True, "news": {**news, "hash": self.hash}}
+        self.news = {**news, "hash": self.hash}
+        return {"saved": True, "news": self.news}
 
     def _tell(self, since: int) -> dict[str, Any]:
         self.told = self.version
