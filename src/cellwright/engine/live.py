@@ -340,7 +340,7 @@ class LiveHost:
         with editor.guard:
             outside = editor.outside
             if outside is not None:
-                outside.merge_new()  # or the editor would ask the person which version to keep
+                outside.require_merged()  # or the editor would ask the person what to keep
             answer = editor.ask("save")
             if not answer.get("saved"):
                 raise EditorUnfit(editor.path, "it did not save the notebook")

@@ -9,7 +9,7 @@ from collections import deque
 from cellwright.document.merge import merge
 from cellwright.document.notebook import Notebook
 from cellwright.engine.live import rewrite
-from cellwright.errors import CellwrightError
+from cellwright.errors import CellwrightError, EditorUnfit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ class OutsideChanges:
         self._base: Notebook | None = None
         self._saved: tuple[str, Notebook] | None = None  # what the page saved, if the file differs
         self._news: deque[object] = deque()
+        self._is_lost = False  # the file has changed, and nobody knows since when
         self._first = self._read_file()
 
     def merge_new(self) -> None:
@@ -73,7 +74,21 @@ class OutsideChanges:
                 if base is not found:
                     self._merge(base, found, digest)
                 self._base, self._saved = found, None
-            self._seen = now
+            # A server that tells no hashes compares times, and we cannot.
+            self._seen, self._is_lost = now, base is None and known != ""
+
+    def require_merged(self) -> None:
+        """Merge what is new, before an agent saves.
+
+        Raises:
+            EditorUnfit: that cannot be merged; the person decides what to keep when they save.
+        """
+        if self._is_lost:
+            self._seen = None  # they may have decided
+        self.merge_new()
+        if self._is_lost:
+            problem = "its file was changed, and the person has not chosen yet what to keep"
+            raise EditorUnfit(self._editor.path, problem)
 
     def note_saved(self, news: object) -> None:
         """Note what the page says it has just saved, which another program may have replaced since.

@@ -128,6 +128,29 @@ def test_a_file_that_has_nothing_new_is_known_in_the_step_in_which_that_is_found
     hub.close()
 
 
+def test_an_agent_does_not_save_over_a_file_that_could_not_be_merged(tmp_path: Path) -> None:
+    """JupyterLab would ask the person, who has not saved anything."""
+    hub, path = make_hub(MemoryKernels()), tmp_path / "nb.ipynb"
+    page = open_in_editor(hub, path, make_content("script", SCRIPT))
+    page.type("b", "typed")
+    page.hash = "of a file that nobody has any more"
+    shape = json.loads(path.read_bytes())
+    shape["cells"][3]["source"] = "from git"
+    path.write_text(json.dumps(shape), encoding="utf-8")
+    written = path.read_bytes()
+    with Workspace(tmp_path, cwd=str(tmp_path), hub=hub) as workspace:
+        book = workspace.open("nb.ipynb")
+        for source in ("mine", "mine again"):
+            answer = book.edit([{"op": "replace", "cell": "a", "source": source}])
+            assert (answer.saved, len(answer.warnings)) == (False, 1)
+            assert page.find("a")["source"] == source
+        assert path.read_bytes() == written
+        page.hash = hashlib.sha256(written).hexdigest()  # the person has chosen what to keep
+        assert book.edit([{"op": "replace", "cell": "a", "source": "saved"}]).saved
+    assert "editor.save" in [method for method, _ in page.asked]
+    hub.close()
+
+
 @pytest.mark.parametrize("saver", ["person", "agent"])
 def test_what_a_program_writes_before_a_save_has_read_the_hash_reaches_the_page(
     tmp_path: Path, saver: str
