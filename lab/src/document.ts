@@ -26,6 +26,7 @@ export class LiveDocument {
     this.widgets = new LiveWidgets(panel);
     this.notebook.changed.connect(this.noteChange, this);
     panel.context.saveState.connect(this.noteSave, this);
+    panel.context.fileChanged.connect(this.findHash, this);
     this.queueSaves();
     this.watchCells();
   }
@@ -41,6 +42,7 @@ export class LiveDocument {
   dispose(): void {
     this.notebook.changed.disconnect(this.noteChange, this);
     this.panel.context.saveState.disconnect(this.noteSave, this);
+    this.panel.context.fileChanged.disconnect(this.findHash, this);
     delete (this.panel.context as Facts).save;
     this.stops.forEach(stop => stop());
     this.stops.clear();

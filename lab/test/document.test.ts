@@ -1,4 +1,5 @@
 import { YNotebook } from '@jupyter/ydoc';
+import { Signal } from '@lumino/signaling';
 import { expect, test, vi } from 'vitest';
 
 import { LiveDocument } from '../src/document';
@@ -26,6 +27,7 @@ function open(...sources: string[]) {
     content: { model: { sharedModel, cells: models }, widgets: [], activeCell: null, mode: 'command' },
     context: Object.assign(Object.create({ save: () => panel.save() }), {
       saveState: signal,
+      fileChanged: new Signal<any, any>({}),
       model: { dirty: false },
       contentsModel: { hash: 'h' }
     }),
@@ -127,6 +129,16 @@ test('what was saved is told as news, without what was typed while it was being 
   expect(news.cells.map((cell: any) => cell.source)).toEqual(['saved']);
   expect([news.since, news.hash, news.dirty]).toEqual([version, 'of the file', false]);
   expect(news.version).toBeLessThan(document.version);
+});
+
+test('a notebook that is renamed has the file that it knew last, though JupyterLab forgets that', () => {
+  const { document, panel } = open('1');
+  expect(document.read(-1).hash).toBe('h');
+  for (const hash of ['merged', null]) {
+    panel.context.contentsModel = { hash };
+    panel.context.fileChanged.emit(panel.context.contentsModel);
+  }
+  expect(document.read(-1).hash).toBe('merged');
 });
 
 test('what changes while a notebook is saved is still to be saved', () => {
