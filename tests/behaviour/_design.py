@@ -413,5 +413,6 @@ ROWS = (
     row("D-457", "§2", "What a page says it has saved counts for an agent though the engine had looked at the file before", Done("tests/unit/engine/test_outside.py::test_what_a_page_says_of_a_save_counts_for_an_agent_though_the_file_was_looked_at_before")),
     row("D-458", "§6", "`print` in a runner writes whole lines, also of several threads, and is otherwise Python's own", Done("tests/integration/kernel/runner/test_output.py::test_lines_that_threads_print_stay_whole", also=("tests/integration/kernel/runner/test_output.py::test_print_is_the_print_that_everybody_knows",))),
     row("D-459", "§2", "An agent does not save a tab over a file that could not be merged: the person is asked when they save", Done("tests/unit/engine/test_outside.py::test_an_agent_does_not_save_over_a_file_that_could_not_be_merged")),
+    row("D-460", "§2", "An agent does not bring back the file of an open tab that was deleted: only a person saves it anew", Done("tests/unit/engine/test_outside.py::test_an_agent_does_not_bring_back_a_file_that_was_deleted")),
 )
 # fmt: on

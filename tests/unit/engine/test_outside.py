@@ -151,6 +151,22 @@ def test_an_agent_does_not_save_over_a_file_that_could_not_be_merged(tmp_path: P
     hub.close()
 
 
+def test_an_agent_does_not_bring_back_a_file_that_was_deleted(tmp_path: Path) -> None:
+    """The person may be closing its tab right now; if not, they may save it anew."""
+    hub, path = make_hub(MemoryKernels()), tmp_path / "nb.ipynb"
+    page = open_in_editor(hub, path, make_content("script", SCRIPT))
+    with Workspace(tmp_path, cwd=str(tmp_path), hub=hub) as workspace:
+        book = workspace.open("nb.ipynb")
+        path.unlink()
+        answer = book.edit([{"op": "replace", "cell": "a", "source": "mine"}])
+        assert (answer.host, answer.saved, len(answer.warnings)) == ("tab", False, 1)
+        assert page.find("a")["source"] == "mine"
+        assert not path.exists()
+        page.answer("editor.save", {})
+        assert book.edit([{"op": "replace", "cell": "a", "source": "saved"}]).saved
+    hub.close()
+
+
 @pytest.mark.parametrize("saver", ["person", "agent"])
 def test_what_a_program_writes_before_a_save_has_read_the_hash_reaches_the_page(
     tmp_path: Path, saver: str
