@@ -89,7 +89,9 @@ class OutsideChanges:
         self.merge_new()
         was_there = self._first is not None or self._seen is not None
         if was_there and self._host.file.signature() is None:
-            raise EditorUnfit(self._editor.path, "its file was deleted, and only a person saves it anew")
+            raise EditorUnfit(
+                self._editor.path, "its file was deleted, and only a person saves it anew"
+            )
         if self._is_lost:
             problem = "its file was changed, and the person has not chosen yet what to keep"
             raise EditorUnfit(self._editor.path, problem)
