@@ -1,6 +1,5 @@
 // Cells that the person and another program have both changed: both versions, and a choice.
 import type { NotebookPanel } from '@jupyterlab/notebook';
-import type { Contents } from '@jupyterlab/services';
 
 import { CellBars, makeBar, makeButton, makeText } from './bars';
 
@@ -8,12 +7,9 @@ export type Conflict = { cell: string; current: string | null; other: string | n
 
 /** Shows conflicts in their cells until the person has chosen; then the file may be saved over. */
 export class Conflicts {
-  constructor(
-    private readonly panel: NotebookPanel,
-    private readonly contents: Contents.IManager
-  ) {
+  constructor(private readonly panel: NotebookPanel) {
     // A cell that the person deletes is a choice too.
-    this.bars = new CellBars(panel, () => void this.settle());
+    this.bars = new CellBars(panel, () => this.settle());
   }
 
   /** The cells that are in conflict. */
@@ -21,31 +17,27 @@ export class Conflicts {
     return this.bars.keys();
   }
 
-  /** The notebook has what a file with this hash has: saving does not ask about it. */
+  /** The notebook has what a file with this hash has: once nothing is in conflict, saving does not ask. */
   know(hash: string): void {
-    const { context } = this.panel;
-    // Private in JupyterLab 4: there is no other way to say that a file was read by us.
-    (context as any)._updateContentsModel({ ...context.contentsModel, hash });
+    this.merged = { hash, before: this.panel.context.contentsModel?.hash };
+    this.settle();
   }
 
   /** Show new conflicts; `hash` is that of the file that was merged. */
-  async show(hash: string, conflicts: Conflict[]): Promise<void> {
-    this.hash = hash;
+  show(hash: string, conflicts: Conflict[]): void {
     for (const conflict of conflicts) {
       this.bars.set(conflict.cell, this.makeBar(conflict));
     }
-    await this.settle();
+    this.know(hash);
   }
 
-  /** Once nothing is in conflict, take the file as known, so that saving does not ask. */
-  private async settle(): Promise<void> {
-    const { context } = this.panel;
-    if (this.bars.size || !this.hash) {
-      return;
-    }
-    const found = await this.contents.get(context.path, { content: false, hash: true });
-    if (found.hash === this.hash) {
-      (context as any)._updateContentsModel({ ...context.contentsModel, ...found, content: undefined });
+  /** At once, since an agent may save right after a choice; but a file that was saved since is newer. */
+  private settle(): void {
+    const { panel, merged } = this;
+    const { context } = panel;
+    if (!this.bars.size && merged && merged.before === context.contentsModel?.hash) {
+      // Private in JupyterLab 4: there is no other way to say that a file was read by us.
+      (context as any)._updateContentsModel({ ...context.contentsModel, hash: merged.hash });
     }
   }
 
@@ -65,7 +57,7 @@ export class Conflicts {
 
   private close(conflict: Conflict): void {
     this.bars.delete(conflict.cell);
-    void this.settle();
+    this.settle();
   }
 
   private take(conflict: Conflict): void {
@@ -78,6 +70,6 @@ export class Conflicts {
     }
   }
 
-  private hash = '';
+  private merged: { hash: string; before?: string } | null = null;
   private readonly bars: CellBars;
 }

@@ -26,6 +26,7 @@ export class LiveDocument {
     this.widgets = new LiveWidgets(panel);
     this.notebook.changed.connect(this.noteChange, this);
     panel.context.saveState.connect(this.noteSave, this);
+    panel.context.fileChanged.connect(this.findHash, this);
     this.queueSaves();
     this.watchCells();
   }
@@ -41,13 +42,22 @@ export class LiveDocument {
   dispose(): void {
     this.notebook.changed.disconnect(this.noteChange, this);
     this.panel.context.saveState.disconnect(this.noteSave, this);
+    this.panel.context.fileChanged.disconnect(this.findHash, this);
     delete (this.panel.context as Facts).save;
     this.stops.forEach(stop => stop());
     this.stops.clear();
   }
 
+  /** What the page has saved last, for an engine that has read all until `since`; null if that is not known. */
+  saved: Facts | null = null;
+
   /** What has changed since a version; everything since -1. */
   read(since: number, but: Set<string> = new Set()): Facts {
+    this.told = this.version;
+    return this.describe(since, but);
+  }
+
+  private describe(since: number, but: Set<string> = new Set()): Facts {
     const isNew = (id: string) => (this.changed.get(id) ?? 0) > since && !but.has(id);
     const cells = this.notebook.cells.filter(cell => isNew(cell.id));
     const facts: Facts = {
@@ -64,7 +74,6 @@ export class LiveDocument {
     if (this.metadata > since) {
       facts.metadata = this.notebook.getMetadata();
     }
-    this.told = this.version;
     return facts;
   }
 
@@ -84,12 +93,6 @@ export class LiveDocument {
       last = Promise.race([isOver, new Promise<void>(done => setTimeout(done, LONGEST_SAVE))]);
       return now;
     };
-  }
-
-  /** What has changed since it was last read, for an engine that has read all until then. */
-  readNew(): Facts {
-    const since = this.told;
-    return { since, ...this.read(since) };
   }
 
   /** Apply edits in one step, unless a cell that they touch has changed since `since`. */
@@ -317,11 +320,19 @@ export class LiveDocument {
     }
   }
 
-  /** JupyterLab calls a notebook saved though it was changed while it was being saved. */
+  /**
+   * JupyterLab calls a notebook saved though it was changed while it was being saved.
+   *
+   * It writes what there is when the save begins: only then can that be described.
+   */
   private noteSave(_: unknown, state: string): void {
     if (state === 'started') {
-      this.saving = { version: this.version, began: Date.now() };
+      const news = { since: this.told, ...this.describe(this.told), dirty: false, saving: false };
+      this.saving = { version: this.version, began: Date.now(), news };
       return;
+    }
+    if (state === 'completed') {
+      this.saved = this.saving && { ...this.saving.news, hash: this.findHash() };
     }
     if (state === 'failed' || this.saving?.version !== this.version) {
       this.panel.context.model.dirty = true;
@@ -369,7 +380,7 @@ export class LiveDocument {
   private readonly notebook: ISharedNotebook;
   private readonly widgets: LiveWidgets;
   private hash = '';
-  private saving: { version: number; began: number } | null = null;
+  private saving: { version: number; began: number; news: Facts } | null = null;
   private told = -1;
   private structure = this.version;
   private metadata = this.version;

@@ -78,7 +78,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
         list: () => listViews(context),
         current: () => listViews(context).find(view => view === tracker.currentWidget) ?? null
       };
-      const tab = new LiveTab(panel, wire, app.serviceManager.contents, views, set, runs);
+      const tab = new LiveTab(panel, wire, views, set, runs);
       tabs.set(context, tab);
       panel.disposed.connect(() => {
         tabs.delete(context);

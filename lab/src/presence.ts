@@ -14,7 +14,7 @@ export class PresenceWatcher {
     private readonly panel: NotebookPanel,
     private readonly views: Views,
     private readonly life: () => string | null,
-    private readonly readNew: () => Facts,
+    private readonly saved: () => Facts | null,
     private readonly tell: (facts: Facts) => void
   ) {
     const { context, sessionContext } = panel;
@@ -77,7 +77,7 @@ export class PresenceWatcher {
   /** Tell at once what was saved: from then on editor and file agree. */
   private noteSave(_: unknown, state: string): void {
     if (state === 'completed') {
-      this.tell({ ...this.describe(), saved: true, news: this.readNew() });
+      this.tell({ ...this.describe(), saved: true, news: this.saved() });
     }
   }
 

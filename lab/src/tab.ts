@@ -1,7 +1,6 @@
 // One open notebook: registered with the engine, and changed, run and saved for it.
 import type { ICodeCellModel } from '@jupyterlab/cells';
 import type { NotebookPanel } from '@jupyterlab/notebook';
-import type { Contents } from '@jupyterlab/services';
 
 import { Conflicts } from './conflicts';
 import { LiveDocument } from './document';
@@ -23,19 +22,18 @@ export class LiveTab {
   constructor(
     readonly panel: NotebookPanel,
     private readonly wire: Wire,
-    contents: Contents.IManager,
     private readonly views: Views,
     private readonly settings: TabSettings,
     readonly runs = new PersonRuns(panel.context)
   ) {
     this.runs.tell = facts => this.tell('executed', facts);
     this.document = new LiveDocument(panel, id => this.runs.has(id));
-    this.conflicts = new Conflicts(panel, contents);
+    this.conflicts = new Conflicts(panel);
     this.presence = new PresenceWatcher(
       panel,
       views,
       () => this.runs.life,
-      () => this.document.readNew(),
+      () => this.document.saved,
       facts => this.tell('presence', facts)
     );
     this.manipulator = new Manipulator(panel, views.list, facts => this.call('manipulate', facts));
@@ -141,10 +139,12 @@ export class LiveTab {
         if (facts.applied && !isLanding) {
           this.mark(params.edits);
         }
-        if (facts.applied && params.hash && !this.conflicts.open.length) {
+        if (facts.applied && params.hash) {
           this.conflicts.know(params.hash);
-          // It was as the file was, and is as the file is. What the person types is before or after.
-          model.dirty = dirty;
+          if (!this.conflicts.open.length) {
+            // It was as the file was, and is as the file is. What the person types is before or after.
+            model.dirty = dirty;
+          }
         }
         return facts;
       }
@@ -154,9 +154,9 @@ export class LiveTab {
         }
         await this.panel.context.save();
         // Or it had failed. What is typed meanwhile is the person's.
-        return { saved: true, news: this.document.readNew() };
+        return { saved: true, news: this.document.saved };
       case 'editor.merged':
-        await this.conflicts.show(params.hash, params.conflicts);
+        this.conflicts.show(params.hash, params.conflicts);
         return {};
       case 'editor.reply':
         this.manipulator.reply(params.comm, params.data, params.channel);

@@ -1,4 +1,5 @@
 import { YNotebook } from '@jupyter/ydoc';
+import { Signal } from '@lumino/signaling';
 import { expect, test, vi } from 'vitest';
 
 import { LiveDocument } from '../src/document';
@@ -26,6 +27,7 @@ function open(...sources: string[]) {
     content: { model: { sharedModel, cells: models }, widgets: [], activeCell: null, mode: 'command' },
     context: Object.assign(Object.create({ save: () => panel.save() }), {
       saveState: signal,
+      fileChanged: new Signal<any, any>({}),
       model: { dirty: false },
       contentsModel: { hash: 'h' }
     }),
@@ -114,13 +116,29 @@ test('only what is new travels', () => {
   expect(news.order).toBeUndefined();
 });
 
-test('what was saved is told as news since the last reading', () => {
-  const { document, sharedModel } = open('1');
+test('what was saved is told as news, without what was typed while it was being saved', () => {
+  const { document, sharedModel, panel, noteSave } = open('1', '2');
   const { version } = document.read(-1);
-  sharedModel.cells[0].setSource('one');
-  const news = document.readNew();
-  expect([news.since, news.cells.length]).toEqual([version, 1]);
-  expect(document.readNew().cells).toEqual([]);
+  sharedModel.cells[0].setSource('saved');
+  noteSave('started');
+  sharedModel.cells[0].setSource('typed meanwhile');
+  document.read(version); // an agent looks: the news are still about what was read before
+  panel.context.contentsModel = { hash: 'of the file' };
+  noteSave('completed');
+  const news = document.saved!;
+  expect(news.cells.map((cell: any) => cell.source)).toEqual(['saved']);
+  expect([news.since, news.hash, news.dirty]).toEqual([version, 'of the file', false]);
+  expect(news.version).toBeLessThan(document.version);
+});
+
+test('a notebook that is renamed has the file that it knew last, though JupyterLab forgets that', () => {
+  const { document, panel } = open('1');
+  expect(document.read(-1).hash).toBe('h');
+  for (const hash of ['merged', null]) {
+    panel.context.contentsModel = { hash };
+    panel.context.fileChanged.emit(panel.context.contentsModel);
+  }
+  expect(document.read(-1).hash).toBe('merged');
 });
 
 test('what changes while a notebook is saved is still to be saved', () => {

@@ -340,7 +340,7 @@ class LiveHost:
         with editor.guard:
             outside = editor.outside
             if outside is not None:
-                outside.merge_new()  # or the editor would ask the person which version to keep
+                outside.require_merged()  # or the editor would ask the person what to keep
             answer = editor.ask("save")
             if not answer.get("saved"):
                 raise EditorUnfit(editor.path, "it did not save the notebook")
@@ -402,8 +402,9 @@ class LiveHost:
                     hooks.announce(change)
                     # An editor that does not take what is new of the outputs gets all of them.
                     grows = method == "land" and turn == 0
-                    is_applied = not change or self._send(
-                        editor, method, change, describe(), grows=grows
+                    more = describe()
+                    is_applied = not (change or more) or self._send(
+                        editor, method, change, more, grows=grows
                     )
                 except BaseException:
                     hooks.failed()

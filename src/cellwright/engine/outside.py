@@ -9,7 +9,7 @@ from collections import deque
 from cellwright.document.merge import merge
 from cellwright.document.notebook import Notebook
 from cellwright.engine.live import rewrite
-from cellwright.errors import CellwrightError
+from cellwright.errors import CellwrightError, EditorUnfit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ class OutsideChanges:
         self._base: Notebook | None = None
         self._saved: tuple[str, Notebook] | None = None  # what the page saved, if the file differs
         self._news: deque[object] = deque()
+        self._is_lost = False  # the file has changed, and nobody knows since when
         self._first = self._read_file()
 
     def merge_new(self) -> None:
@@ -73,13 +74,33 @@ class OutsideChanges:
                 if base is not found:
                     self._merge(base, found, digest)
                 self._base, self._saved = found, None
-            self._seen = now
+            # A server that tells no hashes compares times, and we cannot.
+            self._seen, self._is_lost = now, base is None and known != ""
+
+    def require_merged(self) -> None:
+        """Merge what is new, before an agent saves.
+
+        Raises:
+            EditorUnfit: the file was deleted, or cannot be merged; the person decides what to keep
+                when they save.
+        """
+        if self._is_lost:
+            self._seen = None  # they may have decided
+        self.merge_new()
+        was_there = self._first is not None or self._seen is not None
+        if was_there and self._host.file.signature() is None:
+            raise EditorUnfit(
+                self._editor.path, "its file was deleted, and only a person saves it anew"
+            )
+        if self._is_lost:
+            problem = "its file was changed, and the person has not chosen yet what to keep"
+            raise EditorUnfit(self._editor.path, problem)
 
     def note_saved(self, news: object) -> None:
         """Note what the page says it has just saved, which another program may have replaced since.
 
         The next look at the file takes it into account, also one for an agent's save. `news` is what
-        has changed in the page since a version that we know, as it answers `read`.
+        had changed in the page since a version that we know when the save began, as it answers `read`.
         """
         self._news.append(news)
 
@@ -128,7 +149,8 @@ class OutsideChanges:
         # In one step with the change, or a person who saves right then would be asked. The page
         # knows whether it has something to save: the person may type while this is on its way.
         self._host.change_in(editor, make, lambda: {} if conflicts else {"hash": digest})
-        editor.ask("merged", hash=digest, conflicts=conflicts)
+        if conflicts:
+            editor.ask("merged", hash=digest, conflicts=conflicts)
 
     def _read_file(self) -> Notebook | None:
         try:

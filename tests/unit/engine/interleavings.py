@@ -285,8 +285,20 @@ class ScriptedStory(Story):
         if self.pages:
             self.say(self.random.choice(self.pages), "presence", focused=True, active=None)
 
+    def save(self) -> None:
+        """The person may type while a page saves, and the engine hear of it before it looks."""
+        typing = self.pages and self.random.random() < 0.3
+        page = self.random.choice(self.pages) if typing else None
+        if page is not None:
+            page.after_write = lambda: self.type_in(page)
+        super().save()
+        if page is not None:
+            page.after_write = lambda: None
+
     def tell_saved(self, page: ScriptedEditor) -> None:
-        self.say(page, "presence", saved=True)
+        if not self.is_ending and self.random.random() < 0.3:
+            self.change_on_disk()
+        self.say(page, "presence", saved=True, news=page.news)
 
     def say(self, page: ScriptedEditor, method: str, **params: Any) -> None:
         facts = {"path": self.path.name, **params}

@@ -49,6 +49,7 @@ class ScriptedEditor:
         self.typed: Any = lambda: None
         self.after_write: Any = lambda: None  # before the hash of the file is read
         self.told = -1
+        self.news: dict[str, Any] = {}  # what it saved last
         self.answers: Any = lambda _method: True
 
     # -- a person ---------------------------------------------------------------------------
@@ -102,7 +103,7 @@ class ScriptedEditor:
         self.asked.append((method, params))
         name = method.removeprefix("editor.")
         if name == "read":
-            return self._describe(params["since"])
+            return self._tell(params["since"])
         if name in ("change", "land"):
             if params["request"] in self.seen:
                 return self.seen[params["request"]]
@@ -110,9 +111,11 @@ class ScriptedEditor:
             self.grown.clear()
             was_dirty = self.dirty
             is_applied = self._apply(params["since"], params["edits"])
-            if is_applied and params.get("hash") and not self.conflicts:
-                self.hash, self.dirty = params["hash"], was_dirty
-            answer = {**self._describe(params["since"]), "applied": is_applied}
+            if is_applied and params.get("hash"):
+                self._merged = params["hash"]
+                self.dirty = self.dirty if self.conflicts else was_dirty
+                self._settle()
+            answer = {**self._tell(params["since"]), "applied": is_applied}
             answer["cells"] = [cell for cell in answer["cells"] if cell["id"] not in self.grown]
             answer["grown"] = [self._measure(cell) for cell in self.grown]
             self.seen[params["request"]] = answer
@@ -129,6 +132,7 @@ class ScriptedEditor:
         assert name == "save"
         if self.conflicts:
             raise ValueError("cells are in conflict with the file")
+        news = {"since": self.told, **self._describe(self.told), "dirty": False}
         if self.file is not None:
             shape = {"nbformat": 4, "nbformat_minor": self.minor, "metadata": self.metadata}
             cells = [dict(cell) for cell in self.cells]
@@ -139,12 +143,15 @@ class ScriptedEditor:
             self.file.write_text(text)
             self.after_write()
             self.hash = hashlib.sha256(self.file.read_bytes()).hexdigest()
-        self.dirty = False
-        since = self.told
-        return {"saved": True, "news": {"since": since, **self._describe(since)}}
+        self.dirty = self.version != news["version"]
+        self.news = {**news, "hash": self.hash}
+        return {"saved": True, "news": self.news}
+
+    def _tell(self, since: int) -> dict[str, Any]:
+        self.told = self.version
+        return self._describe(since)
 
     def _describe(self, since: int) -> dict[str, Any]:
-        self.told = self.version
         answer: dict[str, Any] = {
             "version": self.version,
             "dirty": self.dirty,

@@ -83,6 +83,90 @@ def test_what_a_page_saved_is_the_base_though_the_file_was_replaced_before_anyon
     hub.close()
 
 
+def test_what_a_page_saved_is_the_base_though_it_was_changed_while_it_was_being_saved(
+    tmp_path: Path,
+) -> None:
+    """JupyterLab notes the language of a new kernel then: nobody knew what it had saved."""
+    hub, path = make_hub(MemoryKernels()), tmp_path / "nb.ipynb"
+    page = open_in_editor(hub, path, make_content("script", SCRIPT))
+    host = hub._hosts[str(path)]
+    assert isinstance(host, LiveHost)
+    (editor,) = host.editors
+    page.type("b", "saved")
+    page.after_write = lambda: page.type("b", "typed")
+    news = page.answer("editor.save", {})["news"]
+    page.after_write = lambda: None
+    shape = json.loads(path.read_bytes())
+    shape["cells"][3]["source"] = "from git"
+    path.write_text(json.dumps(shape), encoding="utf-8")
+    editor.outside.note_saved(news)
+    editor.outside.merge_new()
+    assert (page.find("b")["source"], page.find("c")["source"]) == ("typed", "from git")
+    assert page.conflicts == []
+    assert page.save(), "the page knows the file that was merged"
+    hub.close()
+
+
+def test_a_file_that_has_nothing_new_is_known_in_the_step_in_which_that_is_found(
+    tmp_path: Path,
+) -> None:
+    """What was said of it in a message of its own could come after a save, and be about the past."""
+    hub, path = make_hub(MemoryKernels()), tmp_path / "nb.ipynb"
+    page = open_in_editor(hub, path, make_content("script", SCRIPT))
+    host = hub._hosts[str(path)]
+    assert isinstance(host, LiveHost)
+    (editor,) = host.editors
+    page.type("b", "the same")
+    shape = json.loads(path.read_bytes())
+    shape["cells"][2]["source"] = "the same"
+    path.write_text(json.dumps(shape), encoding="utf-8")
+    page.asked.clear()
+    editor.outside.merge_new()
+    assert [method for method, _ in page.asked if method == "editor.merged"] == []
+    assert page.save(), "the page knows the file"
+    assert page.conflicts == []
+    hub.close()
+
+
+def test_an_agent_does_not_save_over_a_file_that_could_not_be_merged(tmp_path: Path) -> None:
+    """JupyterLab would ask the person, who has not saved anything."""
+    hub, path = make_hub(MemoryKernels()), tmp_path / "nb.ipynb"
+    page = open_in_editor(hub, path, make_content("script", SCRIPT))
+    page.type("b", "typed")
+    page.hash = "of a file that nobody has any more"
+    shape = json.loads(path.read_bytes())
+    shape["cells"][3]["source"] = "from git"
+    path.write_text(json.dumps(shape), encoding="utf-8")
+    written = path.read_bytes()
+    with Workspace(tmp_path, cwd=str(tmp_path), hub=hub) as workspace:
+        book = workspace.open("nb.ipynb")
+        for source in ("mine", "mine again"):
+            answer = book.edit([{"op": "replace", "cell": "a", "source": source}])
+            assert (answer.saved, len(answer.warnings)) == (False, 1)
+            assert page.find("a")["source"] == source
+        assert path.read_bytes() == written
+        page.hash = hashlib.sha256(written).hexdigest()  # the person has chosen what to keep
+        assert book.edit([{"op": "replace", "cell": "a", "source": "saved"}]).saved
+    assert "editor.save" in [method for method, _ in page.asked]
+    hub.close()
+
+
+def test_an_agent_does_not_bring_back_a_file_that_was_deleted(tmp_path: Path) -> None:
+    """The person may be closing its tab right now; if not, they may save it anew."""
+    hub, path = make_hub(MemoryKernels()), tmp_path / "nb.ipynb"
+    page = open_in_editor(hub, path, make_content("script", SCRIPT))
+    with Workspace(tmp_path, cwd=str(tmp_path), hub=hub) as workspace:
+        book = workspace.open("nb.ipynb")
+        path.unlink()
+        answer = book.edit([{"op": "replace", "cell": "a", "source": "mine"}])
+        assert (answer.host, answer.saved, len(answer.warnings)) == ("tab", False, 1)
+        assert page.find("a")["source"] == "mine"
+        assert not path.exists()
+        page.answer("editor.save", {})
+        assert book.edit([{"op": "replace", "cell": "a", "source": "saved"}]).saved
+    hub.close()
+
+
 @pytest.mark.parametrize("saver", ["person", "agent"])
 def test_what_a_program_writes_before_a_save_has_read_the_hash_reaches_the_page(
     tmp_path: Path, saver: str
@@ -483,7 +567,8 @@ def test_a_cell_where_the_person_is_or_that_they_run_is_not_moved_but_its_neighb
         editor.running["a"] = "running"
     with Workspace(tmp_path, cwd=str(tmp_path), hub=hub) as workspace:
         workspace.open("nb.ipynb").edit([{"op": "move", "cell": "a", "at": 4}])
-    (edits,) = [params["edits"] for method, params in page.asked if method == "editor.change"]
-    assert [(edit["edit"], edit["cell"]) for edit in edits] == [("move", "b"), ("move", "c")]
+    changes = [params for method, params in page.asked if method == "editor.change"]
+    edits = [(edit["edit"], edit["cell"]) for params in changes for edit in params["edits"]]
+    assert edits == [("move", "b"), ("move", "c")]
     assert [cell["id"] for cell in page.cells] == ["intro", "b", "c", "a", "bad"]
     hub.close()
