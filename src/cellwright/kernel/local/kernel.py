@@ -54,7 +54,8 @@ TURN_SECONDS = 0.0005
 # for its buffer: a quarter of what a short line costs. It is made once for a request.
 #
 # It flushes both streams several times in every cell, and waits each time for the thread that sends:
-# a sixth of what a short cell costs. Where nothing waits to be sent, it need not.
+# a sixth of what a short cell costs. Where nothing waits to be sent, it need not. It also makes
+# records for its log that no handler takes, and looks up in every cell what its own methods accept.
 #
 # When it is asked to end, its main thread takes down what the thread that was asked still needs for
 # its last words; it then waits for seconds, or aborts, and nothing of the user's that should run at
@@ -120,6 +121,24 @@ def end_in_order():
         await shutdown(*arguments)
 
     handlers["shutdown_request"] = shutdown_in_order
+
+def log_what_is_taken():
+    from IPython import get_ipython
+    log = get_ipython().kernel.log
+    if not log.propagate:
+        log.setLevel(max(log.level, min(handler.level for handler in log.handlers)))
+
+def look_up_once():
+    from ipykernel import ipkernel
+    look_up, known = ipkernel._accepts_parameters, {{}}
+
+    def find(method, names):
+        key = (getattr(method, "__func__", method), *names)
+        if key not in known:
+            known[key] = look_up(method, names)
+        return known[key]
+
+    ipkernel._accepts_parameters = find
 
 def read_pipes():
     import os, sys
@@ -191,7 +210,8 @@ def flush_if_needed(stream):
     stream._flush, stream.flush = send_and_note, flush_unless_done
 
 prepare_pieces = lambda: prepare({LONGEST_TEXT}, {TURN_SECONDS})
-for work in prepare_pieces, keep_parent, end_in_order, flush_what_waits, read_pipes:
+parts = keep_parent, end_in_order, flush_what_waits, read_pipes, log_what_is_taken, look_up_once
+for work in prepare_pieces, *parts:
     try:
         work()
     except Exception:

@@ -193,6 +193,26 @@ print(was_sent)
     assert text(await run(shared, source)) == "late\nTrue\n"
 
 
+async def test_a_cell_makes_no_record_for_the_log_and_looks_nothing_up_again(
+    shared: LocalKernel,
+) -> None:
+    source = """
+from ipykernel import ipkernel, kernelbase
+log, method = get_ipython().kernel.log, get_ipython().run_cell_async
+names = ["cell_id", "cell_meta"]
+found = ipkernel._accepts_parameters(method, names)
+print(
+    log.isEnabledFor(10), log.isEnabledFor(30),
+    found == kernelbase._accepts_parameters(method, names),
+    found is ipkernel._accepts_parameters(method, names),
+    ipkernel._accepts_parameters(lambda cell_id: 1, names),
+)
+"""
+    assert text(await run(shared, source)) == (
+        "False True True True {'cell_id': True, 'cell_meta': False}\n"
+    )
+
+
 async def test_a_cell_ends_without_sleep_until_the_kernel_has_forked(
     watching: LocalKernel,
 ) -> None:
