@@ -8,15 +8,17 @@ import gc
 import itertools
 import logging
 import os
+import threading
 import time
 from bisect import bisect
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from queue import SimpleQueue
 
 from cellwright import __version__
 from cellwright.engine import wire
 from cellwright.engine.editors import Editors
-from cellwright.engine.threads import FileThreads, make_full_pool
 from cellwright.errors import (
     CellwrightError,
     EngineDraining,
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from cellwright.kernel.events import InputRequested
     from cellwright.workspace.api.requests import Request
 
+    _Call = tuple[asyncio.Future[Any], Callable[..., Any], tuple[Any, ...]]
     _Kind = tuple[int, bool]  # how large the notebook is, and whether it is analysed
 
 log = logging.getLogger("cellwright.engine")
@@ -53,6 +56,7 @@ _THREADS_WITHIN = 5.0
 _TOUCH_EVERY = 3600.0  # cleaners of temp folders take what is old
 _FILE_THREADS = 16
 _OTHER_THREADS = 8
+_FILLED_WITHIN = 5.0
 _CALLS_AT_ONCE = 4  # of one process
 _LARGE_FILES = (128 * 2**10, 4 * 2**20)  # the huge do not keep the large waiting
 _LARGE_AT_ONCE = 2
@@ -96,7 +100,7 @@ class Service:
             partial(asyncio.Semaphore, _LARGE_AT_ONCE)
         )
         self._shares: dict[Connection, _Share] = {}
-        asyncio.get_running_loop().set_default_executor(make_full_pool(_OTHER_THREADS, "other"))
+        asyncio.get_running_loop().set_default_executor(_make_full_pool(_OTHER_THREADS, "other"))
 
     # -- clients ----------------------------------------------------------------------------
 
@@ -387,6 +391,92 @@ class Service:
             await asyncio.gather(*(client.finish(_LAST_WORDS) for client in clients))
             await asyncio.wait(clients.values(), timeout=_LAST_WORDS)
         self.hub.release_resources()
+
+
+class FileThreads:
+    """A fixed number of threads in which what blocks is called from one event loop.
+
+    An executor of Python's has a future of its own beside that of the loop, with locks: with caches
+    that are cold, as they are after a cell, handing a call over takes twice as long.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._calls: SimpleQueue[_Call | None] = SimpleQueue()
+        self._ended = asyncio.Event()
+        self._is_ending = False
+        self._lock = threading.Lock()
+        self._left = 0
+        for number in range(size):
+            thread = threading.Thread(target=self._serve, name=f"file-{number}", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:  # no more threads to be had: then those there are
+                if not number:
+                    raise
+                break
+            self._left += 1
+
+    def submit(self, work: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
+        """Have a thread call something, and return the future of what it returns.
+
+        Raises:
+            RuntimeError: the threads are ending.
+        """
+        if self._is_ending:
+            raise RuntimeError("the threads are ending")
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self._calls.put((future, work, args))
+        return future
+
+    async def end(self) -> None:
+        """Take no more calls, and wait for those there are; cancelled, leave them alone."""
+        self._is_ending = True
+        for _ in range(self._left):
+            self._calls.put(None)
+        await self._ended.wait()
+
+    def _serve(self) -> None:
+        while (call := self._calls.get()) is not None:
+            future, work, args = call
+            if not future.cancelled():
+                result, error = None, None
+                try:
+                    result = work(*args)
+                except BaseException as raised:  # noqa: BLE001  # raised where it is waited for
+                    error = raised
+                with contextlib.suppress(RuntimeError):  # the loop has ended first
+                    self._loop.call_soon_threadsafe(_settle, future, result, error)
+                del result, error
+            del call, future, work, args
+        with self._lock:
+            self._left -= 1
+            is_last = not self._left
+        if is_last:
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._ended.set)
+
+
+def _settle(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+    if future.cancelled():
+        return
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)
+
+
+def _make_full_pool(size: int, name: str) -> ThreadPoolExecutor:
+    """Return an executor that has all its threads from the start.
+
+    Left to itself it starts another one whenever the last is not quite back, for hours.
+    """
+    pool = ThreadPoolExecutor(size, name)
+    all_there = threading.Barrier(size)
+    with contextlib.suppress(RuntimeError):  # no more threads to be had: then those there are
+        for _ in range(size):
+            pool.submit(all_there.wait, _FILLED_WITHIN)
+    return pool
 
 
 def _find_real(caller: Caller, path: str) -> str:

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from cellwright.engine.threads import FileThreads
+from cellwright.engine.service import FileThreads
 
 
 class Broken(Exception):
