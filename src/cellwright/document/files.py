@@ -156,43 +156,15 @@ def edit(
     )
 
 
-class SaveHooks:
-    """What is called on the way of a change into its file, under the file's lock.
-
-    Args:
-        saving: gets the change before the file is replaced; the disk writes the new bytes meanwhile.
-        saved: the new bytes are in place.
-        failed: they are not, and the file is as it was; `saving` may not have been called.
-    """
-
-    __slots__ = ("failed", "saved", "saving")
-
-    def __init__(
-        self,
-        saving: Callable[[Change], object] | None = None,
-        saved: Callable[[], object] = lambda: None,
-        failed: Callable[[], object] = lambda: None,
-    ) -> None:
-        self.saving = saving
-        self.saved = saved
-        self.failed = failed
-
-    def announce(self, change: Change) -> None:
-        """Call `saving`, where nothing can be done meanwhile."""
-        if self.saving is not None:
-            self.saving(change)
-
-
-NO_HOOKS = SaveHooks()
-
-
 def update(
     path: PathLike,
     make: Callable[[Notebook], Change],
     *,
     real: str | None = None,
     create: bool = False,
-    hooks: SaveHooks = NO_HOOKS,
+    saving: Callable[[Change], object] | None = None,
+    saved: Callable[[], object] = lambda: None,
+    failed: Callable[[], object] = lambda: None,
     max_bytes: int = MAX_FILE_BYTES,
     lock_timeout: float = LOCK_TIMEOUT,
     break_hard_links: bool = False,
@@ -202,7 +174,8 @@ def update(
     """Read a file, let `make` change the notebook, and save it, under one lock.
 
     If another program saves meanwhile, `make` is called again with the new content. After each
-    call of `make`, one of the `hooks` says what became of it.
+    call of `make`, `saved` or `failed` is called, still under the lock; before the file is replaced,
+    and while the disk writes, `saving` gets the change.
     """
     name = os.fspath(path)
     if real is None:
@@ -218,7 +191,7 @@ def update(
                     raise
                 notebook = Notebook(path=name)
             change = make(notebook)
-            saving = None if hooks.saving is None else partial(hooks.saving, change)
+            announce = None if saving is None else partial(saving, change)
             try:
                 _write(
                     notebook,
@@ -226,26 +199,26 @@ def update(
                     real,
                     reached,
                     break_hard_links=break_hard_links,
-                    meanwhile=saving,
+                    meanwhile=announce,
                 )
             except DurabilityUnconfirmed as error:
                 error.name_bytes(notebook.revision)
-                hooks.saved()  # the new bytes are in place
+                saved()  # the new bytes are in place
                 raise
             except BaseException as error:
                 # An interruption can also come after the rename.
                 is_interruption = not isinstance(error, Exception)
                 if is_interruption and is_stored(reached or real, list(notebook.parts())):
-                    hooks.saved()
+                    saved()
                 else:
-                    hooks.failed()
+                    failed()
                 if isinstance(error, Conflict) and attempt < _ATTEMPTS - 1:
                     continue
                 raise
             try:
                 if recent is not None:
                     recent.keep(real, notebook.state)
-                hooks.saved()
+                saved()
             except Exception as error:
                 raise report_saved(name, error, notebook.revision) from error
             return notebook, change

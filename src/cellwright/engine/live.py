@@ -21,10 +21,9 @@ from uuid import uuid4
 from cellwright.document._bytes.layout import Layout
 from cellwright.document._bytes.slots import Slot
 from cellwright.document.change import State, longest_increasing
-from cellwright.document.files import NO_HOOKS, SaveHooks
 from cellwright.document.notebook import Notebook
 from cellwright.errors import Conflict, EditorLost, EditorSilent, EditorUnfit
-from cellwright.workspace.hosts.host import Presence, note_written
+from cellwright.workspace.hosts.host import NO_HOOKS, Presence, SaveHooks, note_written
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

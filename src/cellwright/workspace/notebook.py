@@ -6,7 +6,9 @@ two is found out and every stored state has an entry.
 
 from __future__ import annotations
 
-from cellwright.document.files import SaveHooks, report_saved
+from contextvars import copy_context
+
+from cellwright.document.files import report_saved
 from cellwright.errors import (
     AlreadyExists,
     CellwrightError,
@@ -17,6 +19,7 @@ from cellwright.errors import (
     UnknownRevision,
 )
 from cellwright.workspace.api.answers import EditAnswer, describe_change
+from cellwright.workspace.hosts.host import SaveHooks
 from cellwright.workspace.paths import confine, resolve
 
 TYPE_CHECKING = False
@@ -175,9 +178,11 @@ class OpenNotebook:
             change = catch_up_and_make(self._read_or_create(create=create))
         else:
             try:
-                change = host.change(
-                    catch_up_and_make, create=create, hooks=SaveHooks(announce, confirm, abandon)
-                )
+                context = (
+                    copy_context()
+                )  # also in another thread it knows for which client it works
+                hooks = SaveHooks(lambda change: context.run(announce, change), confirm, abandon)
+                change = host.change(catch_up_and_make, create=create, hooks=hooks)
             except CellwrightError:
                 raise
             except Exception as error:

@@ -43,11 +43,11 @@ def edit(path, source):
     files.update(
         path,
         make,
-        hooks=files.SaveHooks(
-            lambda change: recordings.append(journal.begin(path, change, actor=f"test:{name}")),
-            saved=lambda: recordings[-1].finish(signature(path)),
-            failed=lambda: recordings[-1].abandon(),
+        saving=lambda change: recordings.append(
+            journal.begin(path, change, actor=f"test:{name}")
         ),
+        saved=lambda: recordings[-1].finish(signature(path)),
+        failed=lambda: recordings[-1].abandon(),
     )
 
 for i in range(int(count)):

@@ -145,7 +145,7 @@ def test_what_fails_after_the_save_is_one_error_that_names_the_new_bytes(
 
     edit = {"op": "replace", "cell": 0, "source": "x = 2"}
     with pytest.raises(DurabilityUnconfirmed) as caught:
-        files.update(path, lambda notebook: notebook.apply(edit), hooks=files.SaveHooks(saved=fail))
+        files.update(path, lambda notebook: notebook.apply(edit), saved=fail)
     now = files.read(path)
     assert sources(now) == ["x = 2"]
     assert caught.value.revision == now.revision
@@ -160,9 +160,14 @@ def test_a_change_is_announced_before_the_file_is_replaced(tmp_path: Path, size:
     def announce(change: Change) -> None:
         heard.append(("saving", change.after.snapshot.revision, path.read_bytes() == old))
 
-    hooks = files.SaveHooks(announce, lambda: heard.append("saved"), lambda: heard.append("failed"))
     edit = {"op": "replace", "cell": 0, "source": "x = 2"}
-    notebook, _ = files.update(path, lambda notebook: notebook.apply(edit), hooks=hooks)
+    notebook, _ = files.update(
+        path,
+        lambda notebook: notebook.apply(edit),
+        saving=announce,
+        saved=lambda: heard.append("saved"),
+        failed=lambda: heard.append("failed"),
+    )
     assert heard == [("saving", notebook.revision, True), "saved"]
     assert path.read_bytes() == notebook.to_bytes()
 
@@ -176,10 +181,14 @@ def test_a_change_that_cannot_be_announced_is_not_saved(tmp_path: Path, size: in
     def refuse(_: Change) -> None:
         raise KeyboardInterrupt
 
-    hooks = files.SaveHooks(refuse, failed=lambda: failed.append(True))
     edit = {"op": "replace", "cell": 0, "source": "x = 2"}
     with pytest.raises(KeyboardInterrupt):
-        files.update(path, lambda notebook: notebook.apply(edit), hooks=hooks)
+        files.update(
+            path,
+            lambda notebook: notebook.apply(edit),
+            saving=refuse,
+            failed=lambda: failed.append(True),
+        )
     assert (path.read_bytes(), failed) == (old, [True])
     assert [each.name for each in tmp_path.iterdir()] == ["a.ipynb"]
 

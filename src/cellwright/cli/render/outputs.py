@@ -22,7 +22,6 @@ from cellwright.cli.render.images import (
 from cellwright.cli.render.layout import DIM, FoldedLines, Notice, clip, shorten
 from cellwright.cli.render.markdown import MarkdownView
 from cellwright.document.outputs import Display, ErrorOutput, Stream
-from cellwright.outputs.mime import STATUS_TYPES, part_size
 from cellwright.outputs.sanitize import fold_lines, one_line
 
 TYPE_CHECKING = False
@@ -213,6 +212,8 @@ def _show_picture(mime: str, value: Any, view: ScreenView) -> ShownOutput:
 
 def _name_type(mime: str, value: Any, size: tuple[int, int] | None = None) -> Text:
     """Name a type that a terminal cannot show, with its size."""
+    from cellwright.outputs.mime import STATUS_TYPES, part_size  # which reads charts and HTML
+
     if mime in STATUS_TYPES:
         return Text(f"status: {one_line(json.dumps(value)[:200])}", DIM)
     if mime == _WIDGET:

@@ -365,8 +365,6 @@ def run_side_by_side(wait: Callable[[], object], work: Callable[[], object]) -> 
     `wait` runs here: a thread would get to the disk only when `work` first pauses. Even if one of
     them raises, both have ended when this returns or raises.
     """
-    from contextvars import copy_context
-
     over: list[bool] = []
     errors: list[BaseException] = []
     working = allocate_lock()
@@ -382,7 +380,7 @@ def run_side_by_side(wait: Callable[[], object], work: Callable[[], object]) -> 
             working.release()
 
     try:
-        start_new_thread(copy_context().run, (run,))
+        start_new_thread(run, ())
     except RuntimeError:  # no thread is available
         wait()
         work()

@@ -10,10 +10,9 @@ import os
 
 from cellwright.config.defaults import LOCK_TIMEOUT
 from cellwright.document import files
-from cellwright.document.files import NO_HOOKS, SaveHooks
 from cellwright.errors import NotebookNotFound
 from cellwright.journal.place import signature
-from cellwright.workspace.hosts.host import ClosedHost, note_written
+from cellwright.workspace.hosts.host import NO_HOOKS, ClosedHost, SaveHooks, note_written
 
 # Now: a save that began opens no module.
 from cellwright.workspace.hosts.leases import SharedLease
@@ -164,7 +163,9 @@ class FileHost(ClosedHost):
                     self.path,
                     make,
                     create=create,
-                    hooks=hooks,
+                    saving=hooks.saving,
+                    saved=hooks.saved,
+                    failed=hooks.failed,
                     max_bytes=settings.max_file_bytes,
                     lock_timeout=settings.lock_timeout if wait is None else wait,
                     reached=place,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from cellwright.document.files import NO_HOOKS, SaveHooks
 from cellwright.workspace.api.values import Value
 
 TYPE_CHECKING = False
@@ -15,6 +14,37 @@ if TYPE_CHECKING:
     from cellwright.document.notebook import Notebook
 
     Make = Callable[[Notebook], Change]
+
+
+class SaveHooks:
+    """What a host calls on the way of a change to where the notebook lives.
+
+    Args:
+        saving: gets the change before it is stored. It may be called in another thread, while the
+            disk writes.
+        saved: the change is stored.
+        failed: it is not, and the notebook is as it was; `saving` may not have been called.
+    """
+
+    __slots__ = ("failed", "saved", "saving")
+
+    def __init__(
+        self,
+        saving: Callable[[Change], object] | None = None,
+        saved: Callable[[], object] = lambda: None,
+        failed: Callable[[], object] = lambda: None,
+    ) -> None:
+        self.saving = saving
+        self.saved = saved
+        self.failed = failed
+
+    def announce(self, change: Change) -> None:
+        """Call `saving`, where nothing can be done meanwhile."""
+        if self.saving is not None:
+            self.saving(change)
+
+
+NO_HOOKS = SaveHooks()
 
 
 class Presence(Value):

@@ -5,16 +5,14 @@ from __future__ import annotations
 import threading
 from copy import copy
 
-from cellwright.document.files import NO_HOOKS
 from cellwright.document.notebook import Notebook
 from cellwright.errors import NotebookNotFound
-from cellwright.workspace.hosts.host import ClosedHost, note_written
+from cellwright.workspace.hosts.host import NO_HOOKS, ClosedHost, note_written
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cellwright.document.change import Change, State
-    from cellwright.document.files import SaveHooks
-    from cellwright.workspace.hosts.host import Make
+    from cellwright.workspace.hosts.host import Make, SaveHooks
 
 
 class MemoryHost(ClosedHost):

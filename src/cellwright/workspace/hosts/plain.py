@@ -15,7 +15,6 @@ from cellwright.document.costs import blake2b
 from cellwright.document.disk.load import is_stored, load_file
 from cellwright.document.disk.lock import FileLock
 from cellwright.document.disk.save import replace_file
-from cellwright.document.files import NO_HOOKS
 from cellwright.document.notebook import Notebook
 from cellwright.errors import (
     Conflict,
@@ -27,15 +26,14 @@ from cellwright.errors import (
     UnreadableFile,
 )
 from cellwright.journal.place import signature
-from cellwright.workspace.hosts.host import ClosedHost
+from cellwright.workspace.hosts.host import NO_HOOKS, ClosedHost
 from cellwright.workspace.paths import hold_folder, real_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cellwright.config.settings import Settings
     from cellwright.document.change import Change, State
-    from cellwright.document.files import SaveHooks
-    from cellwright.workspace.hosts.host import Landing, Make
+    from cellwright.workspace.hosts.host import Landing, Make, SaveHooks
 
 _ATTEMPTS = 5
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC

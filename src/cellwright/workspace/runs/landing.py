@@ -18,7 +18,6 @@ from typing import NamedTuple
 
 from cellwright.document.change import Change
 from cellwright.document.edits import SetMetadata, SetOutputs
-from cellwright.document.files import SaveHooks
 from cellwright.errors import (
     AmbiguousCell,
     CellNotFound,
@@ -28,6 +27,7 @@ from cellwright.errors import (
     EditorUnfit,
 )
 from cellwright.journal.executions import ExecutionRecord
+from cellwright.workspace.hosts.host import SaveHooks
 from cellwright.workspace.runs.widgets import drop_dangling_views, make_widget_edits
 from cellwright.workspace.staleness import PARAMETERS
 from cellwright.workspace.status import renew_times
