@@ -338,8 +338,9 @@ export class Composer {
     const { sign, word, start } = trigger;
     this.choices.narrow(word);
     const typed = this.field.value;
-    if (sign === '#' && this.isOld) {
-      await this.lookNow(); // tools of another mode or of another notebook are not offered
+    if (sign === '#') {
+      // Tools of another mode or of another notebook are not offered, nor while that is being asked.
+      await (this.isOld ? this.lookNow() : this.looking);
     }
     const found =
       sign === '@'
@@ -526,7 +527,12 @@ export class Composer {
     this.timer = window.setTimeout(() => void this.lookNow(), PAUSE);
   }
 
-  private async lookNow(): Promise<void> {
+  private lookNow(): Promise<void> {
+    this.looking = this.askForLook();
+    return this.looking;
+  }
+
+  private async askForLook(): Promise<void> {
     if (!this.conversation || !this.chats.isOpen) {
       return;
     }
@@ -606,6 +612,7 @@ export class Composer {
 
   private conversation: Conversation | null = null;
   private files: string[] = [];
+  private looking = Promise.resolve();
   private tools: string[] = [];
   private hasSelection = true;
   private offered: Facts[] = [];
