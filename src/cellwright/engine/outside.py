@@ -38,7 +38,7 @@ class OutsideChanges:
         self._base: Notebook | None = None
         self._saved: tuple[str, Notebook] | None = None  # what the page saved, if the file differs
         self._news: deque[object] = deque()
-        self._is_lost = False  # the file has changed, and nobody knows since when
+        self._is_lost = False  # the file has changed, and what it held before is not known
         self._first = self._read_file()
 
     def merge_new(self) -> None:
