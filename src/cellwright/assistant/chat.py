@@ -363,7 +363,8 @@ class Chat:
             NothingToUndo: there is none.
             Conflict: one of the cells was changed since; nothing was taken back.
         """
-        changes = changes or self.find_newest_changes()
+        if changes is None:
+            changes = self.find_newest_changes()
         if changes is None:
             raise NothingToUndo("undo: no turn of this chat changed anything")
         # The person asks for it, so that the mode of a request does not matter.

@@ -178,9 +178,8 @@ class OpenNotebook:
             change = catch_up_and_make(self._read_or_create(create=create))
         else:
             try:
-                context = (
-                    copy_context()
-                )  # also in another thread it knows for which client it works
+                # In another thread, too, the journal has to know for which client it works.
+                context = copy_context()
                 hooks = SaveHooks(lambda change: context.run(announce, change), confirm, abandon)
                 change = host.change(catch_up_and_make, create=create, hooks=hooks)
             except CellwrightError:
